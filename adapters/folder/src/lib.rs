@@ -1,0 +1,1 @@
+//! A folder opened once and never left.

@@ -1,0 +1,1 @@
+//! Stores: the change log and the Destination's state on SQLite, and in memory.

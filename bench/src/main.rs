@@ -1,0 +1,2 @@
+//! Benchmarks against limits and peers.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The change log, its rules and its contract.

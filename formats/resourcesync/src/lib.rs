@@ -1,0 +1,1 @@
+//! ResourceSync 1.1 documents: read and write.

@@ -1,0 +1,327 @@
+//! Which digests does a document state for a resource? `hash="md5:… sha-256:…"` [rs-core §7].
+
+use base64::Engine as _;
+use std::fmt;
+use thiserror::Error;
+
+/// A digest algorithm that this program can compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Algorithm {
+    /// RFC 1321; the cheapest that the specifications name.
+    Md5,
+    /// FIPS 180-4
+    Sha1,
+    /// FIPS 180-4
+    Sha256,
+    /// FIPS 180-4
+    Sha512,
+}
+
+impl Algorithm {
+    /// Every algorithm, weakest first.
+    pub const ALL: [Self; 4] = [Self::Md5, Self::Sha1, Self::Sha256, Self::Sha512];
+
+    /// The token that ResourceSync documents use.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Md5 => "md5",
+            Self::Sha1 => "sha-1",
+            Self::Sha256 => "sha-256",
+            Self::Sha512 => "sha-512",
+        }
+    }
+
+    /// Bytes in one digest.
+    pub const fn length(self) -> usize {
+        match self {
+            Self::Md5 => 16,
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+            Self::Sha512 => 64,
+        }
+    }
+
+    /// Reads a token; spellings without the hyphen occur in the field and mean the same.
+    pub fn from_token(token: &[u8]) -> Option<Self> {
+        Some(match token {
+            b"md5" => Self::Md5,
+            b"sha-256" => Self::Sha256,
+            b"sha-1" => Self::Sha1,
+            b"sha-512" => Self::Sha512,
+            _ if token.eq_ignore_ascii_case(b"md5") || token.eq_ignore_ascii_case(b"md-5") => Self::Md5,
+            _ if token.eq_ignore_ascii_case(b"sha1") || token.eq_ignore_ascii_case(b"sha-1") => Self::Sha1,
+            _ if token.eq_ignore_ascii_case(b"sha256") || token.eq_ignore_ascii_case(b"sha-256") => Self::Sha256,
+            _ if token.eq_ignore_ascii_case(b"sha512") || token.eq_ignore_ascii_case(b"sha-512") => Self::Sha512,
+            _ => return None,
+        })
+    }
+}
+
+/// The digests stated for one resource: at most one for each algorithm, and the names of those not understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Digests {
+    /// MD5
+    pub md5: Option<[u8; 16]>,
+    /// SHA-1
+    pub sha1: Option<[u8; 20]>,
+    /// SHA-256
+    pub sha256: Option<[u8; 32]>,
+    /// SHA-512
+    pub sha512: Option<Box<[u8; 64]>>,
+    /// Tokens of algorithms that this program does not know, as written (at most eight are kept).
+    pub unknown: Vec<String>,
+}
+
+/// Why a `hash` value could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParseDigestError {
+    /// No `algorithm:` before the value.
+    #[error("`{0}` has no algorithm; expected for example `md5:1e0d5cb8ef6ba40c99b14c0237be735e`")]
+    NoAlgorithm(String),
+    /// The value is neither hex nor base64 of the right length.
+    #[error("`{value}` is no {} digest", .algorithm.token())]
+    Value {
+        /// The algorithm named.
+        algorithm: Algorithm,
+        /// The value as written, cut to 80 characters.
+        value: String,
+    },
+}
+
+impl Digests {
+    /// No digest at all, known or unknown?
+    pub fn is_empty(&self) -> bool {
+        self.strongest().is_none() && self.unknown.is_empty()
+    }
+
+    /// The bytes stated for one algorithm.
+    pub fn bytes_of(&self, algorithm: Algorithm) -> Option<&[u8]> {
+        match algorithm {
+            Algorithm::Md5 => self.md5.as_ref().map(<[u8; 16]>::as_slice),
+            Algorithm::Sha1 => self.sha1.as_ref().map(<[u8; 20]>::as_slice),
+            Algorithm::Sha256 => self.sha256.as_ref().map(<[u8; 32]>::as_slice),
+            Algorithm::Sha512 => self.sha512.as_ref().map(|bytes| bytes.as_slice()),
+        }
+    }
+
+    /// The strongest known algorithm that is stated.
+    pub fn strongest(&self) -> Option<Algorithm> {
+        Algorithm::ALL.into_iter().rev().find(|algorithm| self.bytes_of(*algorithm).is_some())
+    }
+
+    /// Do the two agree? `None` when they share no algorithm, which says nothing.
+    pub fn agree(&self, other: &Self) -> Option<bool> {
+        let mut answer = None;
+        for algorithm in Algorithm::ALL {
+            if let (Some(one), Some(two)) = (self.bytes_of(algorithm), other.bytes_of(algorithm)) {
+                if one != two {
+                    return Some(false);
+                }
+                answer = Some(true);
+            }
+        }
+        answer
+    }
+
+    /// States one digest, replacing an earlier one of the same algorithm. Bytes of another length are ignored.
+    pub fn set(&mut self, algorithm: Algorithm, bytes: &[u8]) {
+        match algorithm {
+            Algorithm::Md5 => self.md5 = bytes.try_into().ok().or(self.md5),
+            Algorithm::Sha1 => self.sha1 = bytes.try_into().ok().or(self.sha1),
+            Algorithm::Sha256 => self.sha256 = bytes.try_into().ok().or(self.sha256),
+            Algorithm::Sha512 => {
+                if let Ok(bytes) = <[u8; 64]>::try_from(bytes) {
+                    self.sha512 = Some(Box::new(bytes));
+                }
+            }
+        }
+    }
+
+    /// Forgets everything, keeping allocations for reuse.
+    pub fn clear(&mut self) {
+        (self.md5, self.sha1, self.sha256, self.sha512) = (None, None, None, None);
+        self.unknown.clear();
+    }
+
+    /// Reads a `hash` attribute: tokens `algorithm:value` separated by white space, value in hex.
+    ///
+    /// Lenient: base64 values, which some publishers write. Unknown algorithms are noted, not errors.
+    ///
+    /// # Errors
+    /// A token without algorithm, or a value that cannot be a digest of its algorithm.
+    pub fn parse_into(&mut self, attribute: &[u8]) -> Result<(), ParseDigestError> {
+        for token in attribute.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty()) {
+            let Some(colon) = token.iter().position(|byte| *byte == b':') else {
+                return Err(ParseDigestError::NoAlgorithm(shown(token)));
+            };
+            let (name, value) = (&token[..colon], &token[colon + 1..]);
+            match Algorithm::from_token(name) {
+                Some(algorithm) => self.parse_value_into(algorithm, value)?,
+                None if self.unknown.len() < 8 => self.unknown.push(shown(name)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one value in hex, or in base64 as ResourceSync 0.1 writes it.
+    ///
+    /// # Errors
+    /// The value is neither.
+    pub fn parse_value_into(&mut self, algorithm: Algorithm, value: &[u8]) -> Result<(), ParseDigestError> {
+        let mut bytes = [0_u8; 64];
+        let length = algorithm.length();
+        if value.len() == length * 2 && from_hex(value, &mut bytes[..length]) {
+            self.set(algorithm, &bytes[..length]);
+            return Ok(());
+        }
+        let engine = base64::engine::general_purpose::STANDARD;
+        match engine.decode(value) {
+            Ok(decoded) if decoded.len() == length => {
+                self.set(algorithm, &decoded);
+                Ok(())
+            }
+            _ => Err(ParseDigestError::Value { algorithm, value: shown(value) }),
+        }
+    }
+
+    /// Writes a `hash` attribute value: known digests in hex, separated by spaces.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        let mut first = true;
+        for algorithm in Algorithm::ALL {
+            if let Some(bytes) = self.bytes_of(algorithm) {
+                if !first {
+                    out.push(b' ');
+                }
+                first = false;
+                out.extend_from_slice(algorithm.token().as_bytes());
+                out.push(b':');
+                for byte in bytes {
+                    out.push(HEX[usize::from(byte >> 4)]);
+                    out.push(HEX[usize::from(byte & 15)]);
+                }
+            }
+        }
+    }
+
+    /// A compact form for stores: for each known digest its algorithm's number, then its bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(17);
+        for (number, algorithm) in Algorithm::ALL.into_iter().enumerate() {
+            if let Some(bytes) = self.bytes_of(algorithm) {
+                out.push(number as u8);
+                out.extend_from_slice(bytes);
+            }
+        }
+        out
+    }
+
+    /// The inverse of [`Digests::to_bytes`]; anything unreadable ends the reading.
+    pub fn set_from_bytes(&mut self, mut bytes: &[u8]) {
+        self.clear();
+        while let Some((number, rest)) = bytes.split_first() {
+            let Some(algorithm) = Algorithm::ALL.get(usize::from(*number)) else { return };
+            if rest.len() < algorithm.length() {
+                return;
+            }
+            let (value, rest) = rest.split_at(algorithm.length());
+            self.set(*algorithm, value);
+            bytes = rest;
+        }
+    }
+}
+
+impl fmt::Display for Digests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = Vec::new();
+        self.write_to(&mut out);
+        f.write_str(&String::from_utf8_lossy(&out))
+    }
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// 255 for a byte that is no hex digit.
+const UNHEX: [u8; 256] = {
+    let mut table = [255; 256];
+    let mut i = 0;
+    while i < 16 {
+        table[HEX[i] as usize] = i as u8;
+        table[HEX[i].to_ascii_uppercase() as usize] = i as u8;
+        i += 1;
+    }
+    table
+};
+
+fn from_hex(text: &[u8], out: &mut [u8]) -> bool {
+    let mut bad = 0;
+    for (pair, byte) in text.chunks_exact(2).zip(out) {
+        let (high, low) = (UNHEX[usize::from(pair[0])], UNHEX[usize::from(pair[1])]);
+        bad |= high | low;
+        *byte = high << 4 | (low & 15);
+    }
+    bad & 240 == 0
+}
+
+fn shown(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<Digests, ParseDigestError> {
+        let mut digests = Digests::default();
+        digests.parse_into(text.as_bytes()).map(|()| digests)
+    }
+
+    #[test]
+    fn reads_lists_with_any_white_space_and_keeps_unknown_names() {
+        let read = read("md5:1e0d5cb8ef6ba40c99b14c0237be735e\n   whirlpool:00 SHA1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d").unwrap();
+        assert_eq!(read.to_string(), "md5:1e0d5cb8ef6ba40c99b14c0237be735e sha-1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d");
+        assert_eq!(read.unknown, ["whirlpool"]);
+        assert_eq!(read.strongest(), Some(Algorithm::Sha1));
+    }
+
+    #[test]
+    fn reads_base64_where_hex_is_due() {
+        assert_eq!(read("md5:XUFAKrxLKna5cZ2REBfFkg==").unwrap(), read("md5:5d41402abc4b2a76b9719d911017c592").unwrap());
+    }
+
+    #[test]
+    fn refuses_values_that_are_no_digest() {
+        for text in ["5d41402abc4b2a76b9719d911017c592", "md5:", "md5:5d41", "md5:gg41402abc4b2a76b9719d911017c592", "sha-256:5d41402abc4b2a76b9719d911017c592"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn digests_without_a_shared_algorithm_neither_agree_nor_differ() {
+        let md5 = read("md5:5d41402abc4b2a76b9719d911017c592").unwrap();
+        let sha1 = read("sha-1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d").unwrap();
+        assert_eq!(md5.agree(&sha1), None);
+        assert_eq!(md5.agree(&md5), Some(true));
+        assert_eq!(md5.agree(&read("md5:00000000000000000000000000000000").unwrap()), Some(false));
+    }
+
+    proptest! {
+        #[test]
+        fn stored_and_written_forms_read_back_equal(md5: Option<[u8; 16]>, sha256: Option<[u8; 32]>) {
+            let digests = Digests { md5, sha256, ..Digests::default() };
+            let mut again = Digests::default();
+            again.set_from_bytes(&digests.to_bytes());
+            prop_assert_eq!(&again, &digests);
+            prop_assert_eq!(&read(&digests.to_string()).unwrap(), &digests);
+        }
+
+        #[test]
+        fn no_bytes_panic(text: Vec<u8>) {
+            let mut digests = Digests::default();
+            let _ = digests.parse_into(&text);
+            digests.set_from_bytes(&text);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Destination: discovers, copies and keeps up.

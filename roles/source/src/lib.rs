@@ -1,0 +1,1 @@
+//! Source: watches a folder, publishes what changed.
