@@ -1,1 +1,15 @@
-//! The change log, its rules and its contract.
+//! The model and its rules; no disk, no network, no runtime.
+#![doc = include_str!("../README.md")]
+
+mod clock;
+mod finding;
+mod log;
+mod resource;
+pub mod testing;
+
+pub use clock::{Clock, FixedClock, SystemClock};
+pub use finding::{Finding, Severity};
+pub use log::{
+    AppendDone, Appended, ChangeLog, ErrorKind, Head, KeyRange, LogError, NewSet, Page, PageRule, Shard, ShardId, append, next_time,
+};
+pub use resource::{Action, Change, ChangeRecord, Kind, Position, Resource, ResourceSet, SetId, State};

@@ -1,0 +1,47 @@
+//! Where does the time come from? Passed in, so that tests can step it.
+
+use abreast_webtypes::Timestamp;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A source of the current time.
+pub trait Clock: Send + Sync + 'static {
+    /// The current time; it may step back, callers cope.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => since.as_micros() as i64,
+            Err(before) => -(before.duration().as_micros() as i64),
+        };
+        Timestamp::from_micros(micros)
+    }
+}
+
+/// A clock that stands still until it is set.
+#[derive(Debug, Default)]
+pub struct FixedClock(AtomicI64);
+
+impl FixedClock {
+    /// A clock standing at that instant.
+    pub fn at(instant: Timestamp) -> Self {
+        Self(AtomicI64::new(instant.as_micros()))
+    }
+
+    /// Sets the clock, forward or back.
+    pub fn set(&self, instant: Timestamp) {
+        self.0.store(instant.as_micros(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}

@@ -1,0 +1,33 @@
+//! A fault that was looked for: not an error, a result.
+
+use std::fmt;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Probably not meant.
+    Warning,
+    /// A rule is broken.
+    Error,
+}
+
+/// One thing found, with a stable code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Stable code, for example `fixity.mismatch`.
+    pub rule: &'static str,
+    /// Where: a URL, a path, or a document with line and column.
+    pub location: String,
+    /// What was found.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} [{}]", self.location, self.message, self.rule)
+    }
+}

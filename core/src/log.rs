@@ -1,0 +1,260 @@
+//! The change log: what every store must do, and the arithmetic they share.
+
+use crate::{Change, ChangeRecord, Position, Resource, ResourceSet, SetId};
+use abreast_webtypes::Timestamp;
+use std::ops::ControlFlow;
+use std::sync::mpsc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// When is a page of changes closed?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRule {
+    /// Changes in a full page, 1 to 50,000 [rs-core §7].
+    pub changes: u32,
+    /// A page whose first change is older than this is closed before the next change is recorded.
+    pub age: Duration,
+}
+
+impl Default for PageRule {
+    fn default() -> Self {
+        Self { changes: 5_000, age: Duration::from_secs(7 * 24 * 3_600) }
+    }
+}
+
+/// What a new set needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSet {
+    /// Name in URLs: `[a-z0-9][a-z0-9._-]*`, at most 64 characters.
+    pub slug: String,
+    /// When pages are closed from now on; closed ones stay as they are.
+    pub page_rule: PageRule,
+}
+
+/// Where a set's log stands. Answered from memory: cheap enough for every request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The last change.
+    pub position: Position,
+    /// Its time; the set's creation time while there is none.
+    pub time: Timestamp,
+    /// Resources now in the set.
+    pub resources: u64,
+    /// Number of the open page; all before it are closed.
+    pub open_page: u64,
+}
+
+/// What an append recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Appended {
+    /// Head of the log after it.
+    pub head: Position,
+    /// Changes recorded.
+    pub recorded: u64,
+    /// Changes that were no change: equal state, nothing to delete, idempotency key seen before.
+    pub unchanged: u64,
+}
+
+/// A range of positions that is one document in every protocol: `(after, last]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// 1 for the first.
+    pub number: u64,
+    /// The page starts after this position.
+    pub after: Position,
+    /// Its last position; `None` while it is open.
+    pub last: Option<Position>,
+    /// Time of the change at `after`, or the set's creation.
+    pub from: Timestamp,
+    /// Time of its last change; `None` while it is open.
+    pub until: Option<Timestamp>,
+}
+
+/// The number of a shard in its set; never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardId(pub u64);
+
+/// Keys `start ≤ key < end`; no end means all that follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRange {
+    /// First key.
+    pub start: String,
+    /// First key after the range.
+    pub end: Option<String>,
+}
+
+/// A fixed range of keys of the resource table, small enough for one document.
+///
+/// Live shards cover all keys without overlap. A shard that grew too large is retired: two new ones take
+/// its place, and its own number still answers for its old range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Its number.
+    pub id: ShardId,
+    /// Its keys.
+    pub range: KeyRange,
+    /// Resources in it.
+    pub resources: u64,
+    /// The last change in its range: a document made from it stays right until this moves.
+    pub version: Position,
+    /// Time of that change; the set's creation while there is none.
+    pub time: Timestamp,
+    /// Replaced by smaller ones?
+    pub retired: bool,
+}
+
+impl Shard {
+    /// A shard is split when it reaches this many resources; a Sitemap holds 50,000 [rs-core §7].
+    pub const TARGET: u64 = 40_000;
+    /// … or about this many bytes of document; a Sitemap may have 50 MB.
+    pub const TARGET_BYTES: u64 = 36_000_000;
+}
+
+/// What kind of failure a store reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No such set.
+    NoSet,
+    /// The store is damaged or was written by a newer version.
+    Corrupt,
+    /// The disk or the database failed; nothing of the batch is recorded.
+    Io,
+    /// Too much is waiting; try again later.
+    Busy,
+    /// The request itself cannot be stored, for example a key over 8 KiB.
+    Refused,
+}
+
+/// A store failed.
+#[derive(Debug, Error)]
+#[error("{message}")]
+pub struct LogError {
+    kind: ErrorKind,
+    message: String,
+    #[source]
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl LogError {
+    /// A failure with its explanation.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), cause: None }
+    }
+
+    /// With what caused it.
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.cause = Some(Box::new(cause));
+        self
+    }
+
+    /// What callers match on.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+/// A durable, ordered log of changes for each set, and the table of resources it implies.
+///
+/// Calls block; async callers move reads to a blocking thread. What implementations promise:
+/// - positions of a set are 1, 2, 3 … without gaps; times strictly increase ([`next_time`]), over restarts
+///   and clock steps;
+/// - `done` of an append is called once, with success only when the batch is durable, and then all of it is;
+/// - a batch is atomic: all of its changes are visible, or none;
+/// - readers see a batch no later than its `done`, and never part of one;
+/// - pages, once closed, never change.
+pub trait ChangeLog: Send + Sync + 'static {
+    /// The set of that name, created if there is none. Its page rule becomes the given one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError>;
+
+    /// Where the set's log stands.
+    ///
+    /// # Errors
+    /// When there is no such set or the store fails.
+    fn head(&self, set: SetId) -> Result<Head, LogError>;
+
+    /// Records a batch (at most 10,000 changes) and calls `done` from another thread when it is durable.
+    /// Blocks while too much is waiting.
+    fn append_then(&self, set: SetId, changes: Vec<Change>, done: AppendDone);
+
+    /// Notes what the Source saw of resources whose published state is unchanged. Not a change.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn refresh_witnesses(&self, set: SetId, witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError>;
+
+    /// Visits changes after a position, oldest first, until told to stop or at the end.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn read(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError>;
+
+    /// One resource.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError>;
+
+    /// Visits resources in byte order of their keys, all from one consistent state. The visited value is reused.
+    /// The visit sees at least what the last answered `head` saw.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn scan(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: &mut dyn FnMut(&Resource) -> ControlFlow<()>,
+    ) -> Result<(), LogError>;
+
+    /// The live shards in key order.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError>;
+
+    /// One shard, live or retired.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError>;
+
+    /// Pages numbered from `first` on, at most `limit`, the open one last.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError>;
+}
+
+/// Told once how an append ended.
+pub type AppendDone = Box<dyn FnOnce(Result<Appended, LogError>) + Send>;
+
+/// Appends and waits until the batch is durable.
+///
+/// # Errors
+/// When the store fails; then nothing of the batch is recorded, or the store ended and it is unknown.
+pub fn append(log: &dyn ChangeLog, set: SetId, changes: Vec<Change>) -> Result<Appended, LogError> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    log.append_then(
+        set,
+        changes,
+        Box::new(move |result| {
+            let _ = sender.send(result);
+        }),
+    );
+    receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
+}
+
+/// The time of a set's next change: now, or just after the last change when the clock is behind it.
+pub fn next_time(last: Timestamp, now: Timestamp) -> Timestamp {
+    now.max(last.next())
+}

@@ -1,0 +1,162 @@
+//! What is a resource, and what is a change to one?
+
+use abreast_webtypes::{Digests, Link, Timestamp};
+use std::fmt;
+
+/// The number of a set in one store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SetId(pub i64);
+
+/// Place of a change in its set's log: 1 for the first, without gaps. 0 stands before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// The position after this one.
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A set of resources that is published together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceSet {
+    /// Its number in the store.
+    pub id: SetId,
+    /// Its name in URLs.
+    pub slug: String,
+    /// When it was created; the first Change List speaks from here.
+    pub created: Timestamp,
+}
+
+/// What is known of a resource's representation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// When the content last changed, by its keeper's account (HTTP Last-Modified).
+    pub modified: Timestamp,
+    /// Bytes of content.
+    pub length: Option<u64>,
+    /// Media type, with parameters if known.
+    pub media_type: Option<String>,
+    /// Content encoding (`gzip`), when the bytes at the URI are encoded.
+    pub encoding: Option<String>,
+    /// Digests of the bytes.
+    pub digests: Digests,
+    /// Related resources.
+    pub links: Vec<Link>,
+}
+
+/// A resource as the log leaves it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resource {
+    /// Its key: a reference relative to the set's base URI, or an absolute URI.
+    pub key: String,
+    /// Its current state.
+    pub state: State,
+    /// What the Source last saw of its origin (size, mtime, inode): lets it skip unchanged ones. Never published.
+    pub witness: Vec<u8>,
+    /// Where it last changed.
+    pub position: Position,
+}
+
+/// What happened, in the richest vocabulary of the protocols (Entity Metadata Management's six).
+///
+/// ResourceSync and SDShare see created, updated and deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// New, and new in the set.
+    Create,
+    /// Known elsewhere before, new in the set.
+    Add,
+    /// Content or description changed.
+    Update,
+    /// Still there, no longer to be used.
+    Deprecate,
+    /// Left the set, exists elsewhere.
+    Remove,
+    /// Gone.
+    Delete,
+}
+
+impl Kind {
+    /// Does the resource stay in the set?
+    pub const fn keeps_resource(self) -> bool {
+        !matches!(self, Self::Remove | Self::Delete)
+    }
+}
+
+/// What a writer asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The resource now has this state: a creation or an update, as the log decides.
+    /// A state equal to the current one records nothing.
+    Put {
+        /// The new state.
+        state: State,
+        /// See [`Resource::witness`].
+        witness: Vec<u8>,
+    },
+    /// The resource is gone. Deleting what is not there records nothing.
+    Delete,
+}
+
+/// One change, not yet in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// See [`Resource::key`].
+    pub key: String,
+    /// What to record.
+    pub action: Action,
+    /// A writer's own name for this change: the same one twice records one change. Kept for seven days.
+    pub idempotency_key: Option<String>,
+}
+
+impl Change {
+    /// The resource now has this state.
+    pub fn put(key: impl Into<String>, state: State) -> Self {
+        Self { key: key.into(), action: Action::Put { state, witness: Vec::new() }, idempotency_key: None }
+    }
+
+    /// The resource is gone.
+    pub fn delete(key: impl Into<String>) -> Self {
+        Self { key: key.into(), action: Action::Delete, idempotency_key: None }
+    }
+
+    /// With what the Source saw of its origin.
+    #[must_use]
+    pub fn with_witness(mut self, seen: Vec<u8>) -> Self {
+        if let Action::Put { witness, .. } = &mut self.action {
+            *witness = seen;
+        }
+        self
+    }
+
+    /// With a writer's own name for this change.
+    #[must_use]
+    pub fn with_idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+}
+
+/// One change in the log: durable, at its place for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeRecord {
+    /// Where in the log.
+    pub position: Position,
+    /// When; no two changes of a set share a time.
+    pub time: Timestamp,
+    /// What happened.
+    pub kind: Kind,
+    /// See [`Resource::key`].
+    pub key: String,
+    /// The state it left, `None` when the resource left the set.
+    pub state: Option<State>,
+}

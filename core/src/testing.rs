@@ -1,0 +1,1 @@
+//! The contract of [`ChangeLog`](crate::ChangeLog) as code: every store runs it.
