@@ -10,6 +10,7 @@ pub mod testing;
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use finding::{Finding, Severity};
 pub use log::{
-    AppendDone, Appended, ChangeLog, ErrorKind, Head, KeyRange, LogError, NewSet, Page, PageRule, Shard, ShardId, append, next_time,
+    AppendDone, Appended, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page, PageRule, Shard,
+    ShardId, append, next_time,
 };
 pub use resource::{Action, Change, ChangeRecord, Kind, Position, Resource, ResourceSet, SetId, State};

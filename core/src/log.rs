@@ -1,6 +1,6 @@
 //! The change log: what every store must do, and the arithmetic they share.
 
-use crate::{Change, ChangeRecord, Position, Resource, ResourceSet, SetId};
+use crate::{Change, ChangeRecord, Position, Resource, ResourceSet, SetId, State};
 use abreast_webtypes::Timestamp;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
@@ -40,8 +40,21 @@ pub struct Head {
     pub time: Timestamp,
     /// Resources now in the set.
     pub resources: u64,
-    /// Number of the open page; all before it are closed.
+    /// Number of the open page (1 in a new set); all before it are closed.
     pub open_page: u64,
+    /// Is the base still being imported? Then nothing may be published yet, and appends are refused.
+    pub importing: bool,
+}
+
+/// One resource of the base of a new set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// See [`Resource::key`].
+    pub key: String,
+    /// Its state.
+    pub state: State,
+    /// See [`Resource::witness`].
+    pub witness: Vec<u8>,
 }
 
 /// What an append recorded.
@@ -162,6 +175,7 @@ impl LogError {
 ///   and clock steps;
 /// - `done` of an append is called once, with success only when the batch is durable, and then all of it is;
 /// - a batch is atomic: all of its changes are visible, or none;
+/// - a new set is importing: its base is built by `import` and ended by `complete_import` before any append;
 /// - readers see a batch no later than its `done`, and never part of one;
 /// - pages, once closed, never change.
 pub trait ChangeLog: Send + Sync + 'static {
@@ -176,6 +190,21 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// # Errors
     /// When there is no such set or the store fails.
     fn head(&self, set: SetId) -> Result<Head, LogError>;
+
+    /// Adds resources to the base of a new set: what was there before the log began. They get position 0 and no
+    /// change record; Change Lists speak only of what came after. Blocks until the batch is durable.
+    /// A key imported twice takes the later state. Shards follow as for changes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] once the import is complete; else when the store fails.
+    fn import(&self, set: SetId, resources: Vec<Imported>) -> Result<(), LogError>;
+
+    /// Ends the import: the set's creation time becomes now, and changes may be appended.
+    /// An interrupted import goes on after a restart; completing a complete one does nothing.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn complete_import(&self, set: SetId) -> Result<(), LogError>;
 
     /// Records a batch (at most 10,000 changes) and calls `done` from another thread when it is durable.
     /// Blocks while too much is waiting.
