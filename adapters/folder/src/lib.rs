@@ -1,1 +1,12 @@
 //! A folder opened once and never left.
+#![doc = include_str!("../README.md")]
+
+mod dir;
+mod error;
+mod folder;
+mod stat;
+
+pub use dir::{Dir, Entries, Entry};
+pub use error::{Error, ErrorKind};
+pub use folder::{Folder, is_component};
+pub use stat::{Kind, Stat, set_modified};

@@ -1,0 +1,351 @@
+//! What can be done in one folder, relative to its handle, one name at a time?
+
+use crate::error::{Error, ErrorKind};
+use crate::folder::{FOLDER, READ, is_component, regular};
+use crate::stat::{Kind, Stat, timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, openat};
+use rustix::io::Errno;
+use std::fs::{File, TryLockError};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Permissions of new files and folders before the process's mask.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
+
+/// One folder, held open. Cloning shares the handle.
+#[derive(Clone, Debug)]
+pub struct Dir {
+    handle: Arc<OwnedFd>,
+}
+
+/// One name of a folder's listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name, any bytes but `/` and NUL.
+    pub name: Vec<u8>,
+    /// What it is.
+    pub kind: Kind,
+}
+
+impl Dir {
+    pub(crate) const fn new(handle: Arc<OwnedFd>) -> Self {
+        Self { handle }
+    }
+
+    fn check<'a>(task: &'static str, name: &'a [u8]) -> Result<&'a [u8], Error> {
+        if is_component(name) { Ok(name) } else { Err(Error::of_kind(task, name, ErrorKind::Name)) }
+    }
+
+    /// A folder in this one.
+    ///
+    /// # Errors
+    /// Missing, no folder, or a link ([`ErrorKind::Symlink`]).
+    pub fn dir(&self, name: &[u8]) -> Result<Self, Error> {
+        let name = Self::check("open folder", name)?;
+        match openat(&self.handle, name, FOLDER, Mode::empty()) {
+            Ok(handle) => Ok(Self::new(Arc::new(handle))),
+            Err(errno) => {
+                let error = Error::new("open folder", name, errno);
+                let link = errno == Errno::NOTDIR && self.stat(name).is_ok_and(|stat| stat.kind == Kind::Symlink);
+                Err(if link { error.with_kind(ErrorKind::Symlink) } else { error })
+            }
+        }
+    }
+
+    /// Opens a regular file for reading.
+    ///
+    /// # Errors
+    /// Missing, a link, or [`ErrorKind::NotFile`] for anything but a regular file, which is not waited for.
+    pub fn open_read(&self, name: &[u8]) -> Result<(File, Stat), Error> {
+        let name = Self::check("open", name)?;
+        let handle =
+            openat(&self.handle, name, READ, Mode::empty()).map_err(|errno| Error::new("open", name, errno))?;
+        regular(handle, name)
+    }
+
+    /// What stands behind a name; a link is described, not followed.
+    ///
+    /// # Errors
+    /// Missing, or not allowed.
+    pub fn stat(&self, name: &[u8]) -> Result<Stat, Error> {
+        let name = Self::check("examine", name)?;
+        rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map(|raw| Stat::from_raw(&raw))
+            .map_err(|errno| Error::new("examine", name, errno))
+    }
+
+    /// What the file system says about this folder itself.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn own_stat(&self) -> Result<Stat, Error> {
+        rustix::fs::fstat(&self.handle)
+            .map(|raw| Stat::from_raw(&raw))
+            .map_err(|errno| Error::new("examine", b".", errno))
+    }
+
+    /// The names in this folder, in no order, read as they are asked for.
+    ///
+    /// # Errors
+    /// Not allowed.
+    pub fn entries(&self) -> Result<Entries, Error> {
+        let inner = rustix::fs::Dir::read_from(&self.handle).map_err(|errno| Error::new("list folder", b".", errno))?;
+        Ok(Entries { dir: self.clone(), inner })
+    }
+
+    /// The names in this folder, in no order.
+    ///
+    /// # Errors
+    /// Not allowed, or the listing failed half-way: half a listing is never returned.
+    pub fn list(&self) -> Result<Vec<Entry>, Error> {
+        self.entries()?.collect()
+    }
+
+    /// Makes a folder.
+    ///
+    /// # Errors
+    /// The name is taken, or not allowed.
+    pub fn create_dir(&self, name: &[u8]) -> Result<(), Error> {
+        let name = Self::check("create folder", name)?;
+        rustix::fs::mkdirat(&self.handle, name, FOLDER_MODE).map_err(|errno| Error::new("create folder", name, errno))
+    }
+
+    /// Makes a file that did not exist, open for writing and reading.
+    ///
+    /// # Errors
+    /// The name is taken (by anything, also a dangling link), or not allowed.
+    pub fn create_new(&self, name: &[u8]) -> Result<File, Error> {
+        let name = Self::check("create", name)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.handle, name, flags, FILE_MODE).map(File::from).map_err(|errno| Error::new("create", name, errno))
+    }
+
+    /// Opens a regular file for writing at its end, without changing what it holds.
+    ///
+    /// # Errors
+    /// Missing, a link, or no regular file.
+    pub fn open_append(&self, name: &[u8]) -> Result<(File, Stat), Error> {
+        let name = Self::check("open", name)?;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let handle =
+            openat(&self.handle, name, flags, Mode::empty()).map_err(|errno| Error::new("open", name, errno))?;
+        regular(handle, name)
+    }
+
+    /// Takes an exclusive lock on a file of that name, made when missing; `None` when another process has it.
+    /// The kernel gives the lock back when the returned file is closed, however the process ends.
+    ///
+    /// # Errors
+    /// The file cannot be opened or locked.
+    pub fn lock(&self, name: &[u8]) -> Result<Option<File>, Error> {
+        let name = Self::check("lock", name)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let handle = openat(&self.handle, name, flags, FILE_MODE).map_err(|errno| Error::new("lock", name, errno))?;
+        let (file, _) = regular(handle, name)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                Err(Error::new("lock", name, errno))
+            }
+        }
+    }
+
+    /// Gives a file a new name, replacing what has that name.
+    ///
+    /// # Errors
+    /// The new name belongs to a folder, the old one is missing, or not allowed.
+    pub fn rename(&self, from: &[u8], to_dir: &Self, to: &[u8]) -> Result<(), Error> {
+        let (from, to) = (Self::check("rename", from)?, Self::check("rename to", to)?);
+        rustix::fs::renameat(&self.handle, from, &to_dir.handle, to).map_err(|errno| Error::new("rename to", to, errno))
+    }
+
+    /// Gives a file a new name that nothing has yet.
+    ///
+    /// File systems that cannot promise this in one step (some network and FAT ones) are asked first, then renamed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Exists`] when the new name is taken, by anything.
+    pub fn rename_noreplace(&self, from: &[u8], to_dir: &Self, to: &[u8]) -> Result<(), Error> {
+        let (from, to) = (Self::check("rename", from)?, Self::check("rename to", to)?);
+        #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+        {
+            let flags = rustix::fs::RenameFlags::NOREPLACE;
+            match rustix::fs::renameat_with(&self.handle, from, &to_dir.handle, to, flags) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+                Err(errno) => return Err(Error::new("rename to", to, errno)),
+            }
+        }
+        match to_dir.stat(to) {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.rename(from, to_dir, to),
+            Err(error) => Err(error),
+            Ok(_) => Err(Error::of_kind("rename to", to, ErrorKind::Exists)),
+        }
+    }
+
+    /// Removes a name that is no folder; a link is removed, not followed.
+    ///
+    /// # Errors
+    /// Missing, a folder, or not allowed.
+    pub fn unlink(&self, name: &[u8]) -> Result<(), Error> {
+        let name = Self::check("remove", name)?;
+        rustix::fs::unlinkat(&self.handle, name, AtFlags::empty()).map_err(|errno| Error::new("remove", name, errno))
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotEmpty`] when it still holds something.
+    pub fn rmdir(&self, name: &[u8]) -> Result<(), Error> {
+        let name = Self::check("remove folder", name)?;
+        rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR).map_err(|errno| match errno {
+            // POSIX allows either answer for a folder that is not empty.
+            Errno::EXIST => Error::new("remove folder", name, errno).with_kind(ErrorKind::NotEmpty),
+            _ => Error::new("remove folder", name, errno),
+        })
+    }
+
+    /// Sets the modification time of a name, nanoseconds since 1970; a link's own, never its target's.
+    ///
+    /// # Errors
+    /// Missing, or not allowed.
+    pub fn set_modified(&self, name: &[u8], mtime_ns: i64) -> Result<(), Error> {
+        let name = Self::check("set the time of", name)?;
+        rustix::fs::utimensat(&self.handle, name, &timestamps(mtime_ns), AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| Error::new("set the time of", name, errno))
+    }
+
+    /// Makes everything written so far to this folder's file system durable.
+    ///
+    /// # Errors
+    /// The disk failed; what was written since the last call may be lost.
+    pub fn sync_filesystem(&self) -> Result<(), Error> {
+        #[cfg(target_os = "linux")]
+        let result = rustix::fs::syncfs(&self.handle);
+        #[cfg(not(target_os = "linux"))]
+        let result = rustix::fs::fsync(&self.handle);
+        result.map_err(|errno| Error::new("make durable", b".", errno))
+    }
+
+    /// Makes the names in this folder durable.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn sync(&self) -> Result<(), Error> {
+        rustix::fs::fsync(&self.handle).map_err(|errno| Error::new("make durable", b".", errno))
+    }
+}
+
+/// The names of one folder, read as they are asked for. After an error there is nothing more.
+#[derive(Debug)]
+pub struct Entries {
+    dir: Dir,
+    inner: rustix::fs::Dir,
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let entry = match self.inner.read()? {
+                Ok(entry) => entry,
+                Err(errno) => return Some(Err(Error::new("list folder", b".", errno))),
+            };
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                rustix::fs::FileType::Unknown => match self.dir.stat(name) {
+                    Ok(stat) => stat.kind,
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    Err(error) => return Some(Err(error)),
+                },
+                file_type => Kind::from_type(file_type),
+            };
+            return Some(Ok(Entry { name: name.to_vec(), kind }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Folder, set_modified};
+    use std::io::Write as _;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_name_that_is_taken_is_not_replaced_unless_asked() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Folder::open(place.path()).unwrap().root();
+        root.create_new(b"old").unwrap().write_all(b"old").unwrap();
+        root.create_new(b"new").unwrap().write_all(b"new").unwrap();
+        symlink("nowhere", place.path().join("dangling")).unwrap();
+        assert_eq!(root.create_new(b"old").unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(root.create_new(b"dangling").unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(root.rename_noreplace(b"new", &root, b"old").unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(root.rename_noreplace(b"new", &root, b"dangling").unwrap_err().kind(), ErrorKind::Exists);
+        root.rename(b"new", &root, b"old").unwrap();
+        assert_eq!(std::fs::read(place.path().join("old")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn lists_any_name_with_its_kind() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Folder::open(place.path()).unwrap().root();
+        root.create_dir(b"folder").unwrap();
+        drop(root.create_new(b"\xff<&>\n").unwrap());
+        symlink("folder", place.path().join("link")).unwrap();
+        let mut list = root.list().unwrap();
+        list.sort_by(|a, b| a.name.cmp(&b.name));
+        assert_eq!(
+            list.iter().map(|entry| (entry.name.as_slice(), entry.kind)).collect::<Vec<_>>(),
+            [(b"folder".as_slice(), Kind::Folder), (b"link", Kind::Symlink), (b"\xff<&>\n", Kind::File),]
+        );
+    }
+
+    #[test]
+    fn times_are_set_on_files_and_names() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Folder::open(place.path()).unwrap().root();
+        let file = root.create_new(b"a").unwrap();
+        set_modified(&file, 1_500_000_000_123_456_000).unwrap();
+        assert_eq!(root.stat(b"a").unwrap().mtime_ns, 1_500_000_000_123_456_000);
+        root.set_modified(b"a", -1).unwrap();
+        assert_eq!(Stat::of(&file).unwrap().mtime_ns, -1);
+    }
+
+    #[test]
+    fn removes_files_links_and_empty_folders_only() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Folder::open(place.path()).unwrap().root();
+        root.create_dir(b"d").unwrap();
+        drop(root.dir(b"d").unwrap().create_new(b"f").unwrap());
+        symlink("d", place.path().join("l")).unwrap();
+        assert_eq!(root.dir(b"l").unwrap_err().kind(), ErrorKind::Symlink);
+        root.unlink(b"l").unwrap();
+        assert!(root.unlink(b"d").is_err());
+        assert_eq!(root.rmdir(b"d").unwrap_err().kind(), ErrorKind::NotEmpty);
+        root.dir(b"d").unwrap().unlink(b"f").unwrap();
+        root.rmdir(b"d").unwrap();
+        assert_eq!(root.stat(b"d").unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_lock_is_exclusive_and_given_back_on_close() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Folder::open(place.path()).unwrap().root();
+        let held = root.lock(b"lock").unwrap();
+        assert!(held.is_some());
+        assert!(root.lock(b"lock").unwrap().is_none());
+        drop(held);
+        assert!(root.lock(b"lock").unwrap().is_some());
+        symlink("elsewhere", place.path().join("trap")).unwrap();
+        assert_eq!(root.lock(b"trap").unwrap_err().kind(), ErrorKind::Symlink);
+    }
+}

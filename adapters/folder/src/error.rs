@@ -1,0 +1,110 @@
+//! What went wrong with a name in a folder, in terms a caller can act on?
+
+use rustix::io::Errno;
+use std::fmt;
+use std::io;
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Nothing has that name.
+    NotFound,
+    /// Something already has that name.
+    Exists,
+    /// A symbolic link stands where a file or folder was expected; it is never followed.
+    Symlink,
+    /// A component that should be a folder is none.
+    NotFolder,
+    /// A folder, pipe, socket or device stands where a regular file was expected.
+    NotFile,
+    /// The folder still holds something.
+    NotEmpty,
+    /// The name is empty, `.`, `..`, longer than 255 bytes, or holds `/` or a NUL.
+    Name,
+    /// The whole path is too long for the system, or the file system refuses the name.
+    TooLong,
+    /// Not allowed.
+    Denied,
+    /// No space, no inodes or no quota left.
+    Full,
+    /// Anything else the system said.
+    Other,
+}
+
+/// A failure, with the task, the name and the system's own error.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    task: &'static str,
+    name: String,
+    cause: Option<Errno>,
+}
+
+impl Error {
+    pub(crate) fn new(task: &'static str, name: &[u8], errno: Errno) -> Self {
+        let kind = match errno {
+            Errno::NOENT => ErrorKind::NotFound,
+            Errno::EXIST => ErrorKind::Exists,
+            Errno::LOOP | Errno::XDEV => ErrorKind::Symlink,
+            Errno::NOTDIR => ErrorKind::NotFolder,
+            // Opening a socket, or a device nobody serves, says NXIO; a folder opened for writing says ISDIR.
+            Errno::ISDIR | Errno::NXIO | Errno::NODEV => ErrorKind::NotFile,
+            Errno::NOTEMPTY => ErrorKind::NotEmpty,
+            Errno::NAMETOOLONG | Errno::ILSEQ | Errno::INVAL => ErrorKind::TooLong,
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => ErrorKind::Denied,
+            Errno::NOSPC | Errno::DQUOT => ErrorKind::Full,
+            _ => ErrorKind::Other,
+        };
+        Self { kind, task, name: shown(name), cause: Some(errno) }
+    }
+
+    pub(crate) fn of_kind(task: &'static str, name: &[u8], kind: ErrorKind) -> Self {
+        Self { kind, task, name: shown(name), cause: None }
+    }
+
+    pub(crate) const fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// What kind of failure it was.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The name it happened to, escaped for printing.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} `{}`", self.task, self.name)?;
+        f.write_str(match self.kind {
+            ErrorKind::Symlink => ": a symbolic link is in the way, and links are not followed",
+            ErrorKind::NotFolder => ": not a folder",
+            ErrorKind::NotFile => ": not a regular file",
+            ErrorKind::Name => ": not a name for one file",
+            _ => "",
+        })
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|errno| errno as _)
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = error.cause.map_or(io::ErrorKind::InvalidInput, |errno| io::Error::from(errno).kind());
+        Self::new(kind, error)
+    }
+}
+
+fn shown(name: &[u8]) -> String {
+    name.iter().take(512).flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect()
+}

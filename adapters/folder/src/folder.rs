@@ -1,0 +1,271 @@
+//! How is something beneath a root reached without ever leaving it?
+
+use crate::dir::Dir;
+use crate::error::{Error, ErrorKind};
+use crate::stat::{Kind, Stat};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Longest path handed to the kernel in one call; longer ones are walked a component at a time.
+const ONE_CALL_PATH_BYTES: usize = 4_000;
+/// How often a lookup that the kernel asks to repeat is repeated.
+const LOOKUP_ATTEMPTS: usize = 16;
+
+pub(crate) const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// `NONBLOCK`: a pipe must not make the opener wait.
+pub(crate) const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// A root folder, held open. Cloning shares the handle.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    root: Arc<OwnedFd>,
+    path: PathBuf,
+    one_call: bool,
+}
+
+impl Folder {
+    /// Opens a folder. The path itself may go through symbolic links, being the user's own choice;
+    /// nothing beneath it may.
+    ///
+    /// # Errors
+    /// No such folder, or not allowed.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let root = rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
+            .map_err(|errno| Error::new("open folder", path.as_os_str().as_bytes(), errno))?;
+        let one_call = supports_one_call(&root);
+        Ok(Self { root: Arc::new(root), path: path.to_owned(), one_call })
+    }
+
+    /// The path it was opened by, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The root itself.
+    pub fn root(&self) -> Dir {
+        Dir::new(Arc::clone(&self.root))
+    }
+
+    /// A folder beneath the root, each component a plain name, no symbolic link on the way.
+    ///
+    /// # Errors
+    /// A component is missing, no folder, a link ([`ErrorKind::Symlink`]) or no plain name ([`ErrorKind::Name`]).
+    pub fn dir<'a>(&self, components: impl IntoIterator<Item = &'a [u8]>) -> Result<Dir, Error> {
+        let mut path = Vec::new();
+        for component in components {
+            if !is_component(component) {
+                return Err(Error::of_kind("open folder", component, ErrorKind::Name));
+            }
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(component);
+        }
+        if path.is_empty() {
+            return Ok(self.root());
+        }
+        self.beneath(&path, FOLDER, "open folder").map(|handle| Dir::new(Arc::new(handle)))
+    }
+
+    /// Opens a regular file for reading by its path from the root, components separated by `/`.
+    ///
+    /// # Errors
+    /// As [`Folder::dir`]; [`ErrorKind::NotFile`] for anything but a regular file.
+    pub fn open_file(&self, relative: &[u8]) -> Result<(File, Stat), Error> {
+        if !relative.split(|byte| *byte == b'/').all(is_component) {
+            return Err(Error::of_kind("open", relative, ErrorKind::Name));
+        }
+        let handle = self.beneath(relative, READ, "open")?;
+        regular(handle, relative)
+    }
+
+    /// `path` is made of plain names only.
+    fn beneath(&self, path: &[u8], flags: OFlags, task: &'static str) -> Result<OwnedFd, Error> {
+        let result = if self.one_call && path.len() <= ONE_CALL_PATH_BYTES {
+            self.in_one_call(path, flags)
+        } else {
+            self.walk(path, flags)
+        };
+        // A link met by O_DIRECTORY is reported as "not a directory"; the walk tells the two apart.
+        result.map_err(|errno| match errno {
+            Errno::NOTDIR if self.has_link(path) => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
+            _ => Error::new(task, path, errno),
+        })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn in_one_call(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        for _ in 0..LOOKUP_ATTEMPTS {
+            match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), beneath_only()) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                result => return result,
+            }
+        }
+        self.walk(path, flags)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn in_one_call(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.walk(path, flags)
+    }
+
+    fn walk(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut held: Option<OwnedFd> = None;
+        let mut components = path.split(|byte| *byte == b'/').peekable();
+        while let Some(component) = components.next() {
+            let at = held.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
+            let flags = if components.peek().is_some() { FOLDER } else { flags };
+            held = Some(openat(at, component, flags, Mode::empty())?);
+        }
+        held.ok_or(Errno::NOENT)
+    }
+
+    fn has_link(&self, path: &[u8]) -> bool {
+        let mut dir = self.root();
+        for component in path.split(|byte| *byte == b'/') {
+            match dir.stat(component) {
+                Ok(stat) if stat.kind == Kind::Symlink => return true,
+                Ok(_) => match dir.dir(component) {
+                    Ok(next) => dir = next,
+                    Err(error) => return error.kind() == ErrorKind::Symlink,
+                },
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+/// May these bytes name one file in a folder?
+pub fn is_component(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.len() <= 255
+        && name != b"."
+        && name != b".."
+        && !name.iter().any(|byte| matches!(byte, b'/' | 0))
+}
+
+pub(crate) fn regular(handle: OwnedFd, name: &[u8]) -> Result<(File, Stat), Error> {
+    let file = File::from(handle);
+    let stat = Stat::of(&file)?;
+    if stat.kind != Kind::File {
+        return Err(Error::of_kind("open", name, ErrorKind::NotFile));
+    }
+    Ok((file, stat))
+}
+
+#[cfg(target_os = "linux")]
+const fn beneath_only() -> rustix::fs::ResolveFlags {
+    use rustix::fs::ResolveFlags;
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Older kernels and some sandboxes have no `openat2`.
+#[cfg(target_os = "linux")]
+fn supports_one_call(root: &OwnedFd) -> bool {
+    rustix::fs::openat2(root, ".", FOLDER, Mode::empty(), beneath_only()).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn supports_one_call(_root: &OwnedFd) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// The same folder, with and without `openat2`.
+    fn both(path: &Path) -> [Folder; 2] {
+        let folder = Folder::open(path).unwrap();
+        [Folder { one_call: false, ..folder.clone() }, folder]
+    }
+
+    #[test]
+    fn nothing_outside_the_root_is_reached() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "x").unwrap();
+        std::fs::create_dir(place.path().join("sub")).unwrap();
+        std::fs::write(place.path().join("sub/file"), "y").unwrap();
+        symlink(outside.path(), place.path().join("link")).unwrap();
+        symlink(outside.path().join("secret"), place.path().join("sub/leaf")).unwrap();
+        symlink("file", place.path().join("sub/inside")).unwrap();
+        for folder in both(place.path()) {
+            assert!(folder.open_file(b"sub/file").is_ok());
+            for (path, kind) in [
+                (b"link/secret".as_slice(), ErrorKind::Symlink),
+                (b"sub/leaf", ErrorKind::Symlink),
+                (b"sub/inside", ErrorKind::Symlink),
+                (b"../x", ErrorKind::Name),
+                (b"/etc/passwd", ErrorKind::Name),
+                (b"sub/../sub/file", ErrorKind::Name),
+                (b"sub//file", ErrorKind::Name),
+                (b"sub/./file", ErrorKind::Name),
+                (b"", ErrorKind::Name),
+                (b"sub/file\0", ErrorKind::Name),
+                (b"sub", ErrorKind::NotFile),
+                (b"sub/file/x", ErrorKind::NotFolder),
+                (b"none", ErrorKind::NotFound),
+            ] {
+                assert_eq!(folder.open_file(path).unwrap_err().kind(), kind, "{}", String::from_utf8_lossy(path));
+            }
+            assert_eq!(folder.dir([b"link".as_slice()]).unwrap_err().kind(), ErrorKind::Symlink);
+            assert_eq!(folder.dir([b"sub".as_slice(), b".."]).unwrap_err().kind(), ErrorKind::Name);
+            assert_eq!(folder.dir([b"sub".as_slice(), b"file"]).unwrap_err().kind(), ErrorKind::NotFolder);
+        }
+    }
+
+    #[test]
+    fn a_root_replaced_after_opening_changes_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let path = place.path().join("root");
+        std::fs::create_dir(&path).unwrap();
+        let folder = Folder::open(&path).unwrap();
+        std::fs::rename(&path, place.path().join("moved")).unwrap();
+        symlink(outside.path(), &path).unwrap();
+        drop(folder.root().create_new(b"new").unwrap());
+        assert!(place.path().join("moved/new").exists());
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn pipes_are_neither_opened_nor_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        rustix::fs::mknodat(&folder.root, "pipe", rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        for folder in both(place.path()) {
+            assert_eq!(folder.open_file(b"pipe").unwrap_err().kind(), ErrorKind::NotFile);
+        }
+    }
+
+    #[test]
+    fn paths_beyond_one_call_are_walked() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        let name = [b'd'; 200];
+        let mut dir = folder.root();
+        for _ in 0..40 {
+            dir.create_dir(&name).unwrap();
+            dir = dir.dir(&name).unwrap();
+        }
+        drop(dir.create_new(b"leaf").unwrap());
+        let deep = folder.dir(std::iter::repeat_n(name.as_slice(), 40)).unwrap();
+        assert!(deep.open_read(b"leaf").is_ok());
+        // The temporary folder's own removal would need the long path.
+        let mut path = vec![name.as_slice(); 40];
+        deep.unlink(b"leaf").unwrap();
+        while let Some(last) = path.pop() {
+            folder.dir(path.iter().copied()).unwrap().rmdir(last).unwrap();
+        }
+    }
+}
