@@ -1,2 +1,77 @@
-//! Project tasks.
-fn main() {}
+//! Which tasks does the project have, and what do they take? Run `cargo xtask` to see the list.
+#![expect(clippy::print_stdout, reason = "a task runner talks to the person at the terminal")]
+
+mod apt;
+mod check;
+mod citations;
+mod generated;
+mod layers;
+mod process;
+mod python;
+mod test;
+mod testdata;
+mod tools;
+mod tree;
+mod words;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+the project's tasks
+
+usage: cargo xtask TASK
+
+  test [CARGO TEST ARGUMENTS]  all tests, doc tests included, as CI runs them; prepares the
+                               programs and collections they use; the last line is the sum
+  check [--all]                everything a change must pass, fastest first
+  layers                       which crate may depend on which, and who may do IO
+  citations                    every [key §section] exists in docs/specs.toml
+  words                        no registry host or machine path in the repository
+  generate                     rewrite the generated files
+  testdata                     prepare the real collections under target/testdata
+  bench [NAME…]                the benches, in release mode
+
+environment
+  CI=true                      a missing program or collection is a failure, not a skip
+  ABREAST_NO_INSTALL=1         never install packages, use only what is there";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            for cause in error.chain().skip(1) {
+                eprintln!("  {cause}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<ExitCode> {
+    let (task, rest) = match arguments.split_first() {
+        Some((task, rest)) => (task.as_str(), rest),
+        None => ("help", arguments),
+    };
+    match task {
+        // The last line of `test` is its sum, so nothing may be printed after it.
+        "test" => return Ok(if test::run(rest) { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+        "check" => check::run(rest)?,
+        "layers" => layers::run()?,
+        "citations" => citations::run()?,
+        "words" => words::run()?,
+        "generate" => generated::write()?,
+        "testdata" => testdata::run()?,
+        "bench" => {
+            let mut command = process::cargo(&["run", "--release", "-p", "abreast-bench", "--"]);
+            command.args(rest);
+            process::run(&mut command)?;
+        }
+        "help" | "--help" | "-h" => println!("{USAGE}"),
+        unknown => bail!("there is no task `{unknown}`\n\n{USAGE}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,113 @@
+//! May this change be taken? Everything CI asks, fastest first, stopping at the first failure.
+
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{self, cargo, find_program, root, run_quietly};
+use crate::{citations, generated, layers, test, tree, words};
+
+/// How long each fuzz target runs with `--all`.
+const FUZZ_SECONDS_EACH: u32 = 20;
+
+/// One step: its name and what it does.
+type Step = (&'static str, fn() -> Result<()>);
+
+const STEPS: [Step; 8] = [
+    ("fmt", || process::run(&mut cargo(&["fmt", "--all", "--check"])).context("help: run `cargo fmt --all`")),
+    ("layers", layers::run),
+    ("citations", citations::run),
+    ("words", words::run),
+    ("clippy", || process::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("tests", || if test::run(&[]) { Ok(()) } else { bail!("tests failed") }),
+    ("doc", || process::run(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))),
+    ("generated files", generated::check),
+];
+
+const MORE_STEPS: [Step; 4] =
+    [("dependencies", deny), ("each feature", each_feature), ("oldest Rust", oldest_rust), ("short fuzz", short_fuzz)];
+
+fn run_steps(steps: &[Step]) -> Result<()> {
+    for (name, step) in steps {
+        println!("== {name}");
+        let start = Instant::now();
+        step().with_context(|| format!("the step `{name}` failed"))?;
+        println!("== {name}: good ({:.1} s)", start.elapsed().as_secs_f32());
+    }
+    Ok(())
+}
+
+/// `cargo xtask check [--all]`.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => run_steps(&STEPS),
+        ["--all"] => run_steps(&STEPS).and_then(|()| run_steps(&MORE_STEPS)),
+        _ => bail!("`check` takes nothing or `--all`"),
+    }
+}
+
+fn deny() -> Result<()> {
+    if find_program("cargo-deny").is_none() {
+        println!("not run: cargo-deny is not installed\n  help: cargo install --locked cargo-deny");
+        return Ok(());
+    }
+    process::run(&mut cargo(&["deny", "--all-features", "check"]))
+}
+
+/// Builds each crate without its default features and with each feature alone.
+fn each_feature() -> Result<()> {
+    let mut built = 0;
+    for (name, features) in layers::features()? {
+        for feature in [None].into_iter().chain(features.iter().map(Some)) {
+            let mut command = cargo(&["check", "--quiet", "-p", &name, "--no-default-features"]);
+            if let Some(feature) = feature {
+                command.args(["--features", feature]);
+            }
+            process::run(&mut command)?;
+            built += 1;
+        }
+    }
+    println!("{built} builds");
+    Ok(())
+}
+
+fn oldest_rust() -> Result<()> {
+    let manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml"))?.parse()?;
+    let version = manifest["workspace"]["package"]["rust-version"]
+        .as_str()
+        .context("Cargo.toml states no workspace.package.rust-version")?
+        .to_owned();
+    let installed = find_program("rustup").map(|rustup| run_quietly(Command::new(rustup).args(["toolchain", "list"])));
+    if !installed.is_some_and(|list| list.is_ok_and(|text| text.lines().any(|line| line.starts_with(&version)))) {
+        println!("not run: Rust {version} is not installed\n  help: rustup toolchain install {version}");
+        return Ok(());
+    }
+    let mut command = Command::new("rustup");
+    command.args(["run", &version, "cargo", "check", "--workspace", "--all-targets", "--target-dir", "target/oldest"]);
+    process::run(command.current_dir(root()))
+}
+
+fn short_fuzz() -> Result<()> {
+    let folder = root().join("fuzz/fuzz_targets");
+    if !folder.is_dir() {
+        println!("no fuzz targets");
+        return Ok(());
+    }
+    if find_program("cargo-fuzz").is_none() {
+        println!(
+            "not run: cargo-fuzz is not installed\n  \
+             help: cargo install --locked cargo-fuzz, and rustup toolchain install nightly"
+        );
+        return Ok(());
+    }
+    for file in tree::files(&folder, &[".rs"])? {
+        let target = file.file_stem().context("a fuzz target without a name")?.to_string_lossy().into_owned();
+        let mut command = Command::new("rustup");
+        command.args(["run", "nightly", "cargo", "fuzz", "run", &target, "--"]);
+        command.arg(format!("-max_total_time={FUZZ_SECONDS_EACH}"));
+        process::run(command.current_dir(root()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! Which crate may depend on which, and which may do IO? The folder order, held by reading the manifests.
+//!
+//! Dev-dependencies are free: a test may use a store, a server or a runtime.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use toml::{Table, Value};
+
+use crate::process::root;
+use crate::tree;
+
+/// The layers, lowest first. What is in none of these folders may use everything and is used by nothing.
+const LAYERS: [&str; 5] = ["formats", "core", "adapters", "roles", "app"];
+
+/// What the pure layers may not name, as a crate or in code.
+const IMPURE: [&str; 9] =
+    ["tokio", "reqwest", "rusqlite", "sqlx", "object_store", "hyper", "std::fs", "std::net", "std::process"];
+
+/// Change logs a role may only know through the trait.
+const LOG_IMPLEMENTATIONS: [&str; 3] = ["SqliteLog", "PostgresLog", "MemoryLog"];
+
+const WAY_OUT: &str = "help: move the shared part down a layer, or wire it in app/";
+
+/// One crate of the workspace.
+struct Member {
+    name: String,
+    /// Folder from the root, such as `roles/source`.
+    folder: PathBuf,
+    dependencies: BTreeSet<String>,
+    features: Vec<String>,
+}
+
+/// `cargo xtask layers`.
+pub(crate) fn run() -> Result<()> {
+    let members = members(&root())?;
+    let mut faults = dependency_faults(&members);
+    for member in &members {
+        for file in tree::files(&root().join(&member.folder).join("src"), &[".rs"])? {
+            let text = fs::read_to_string(&file)?;
+            faults.extend(code_faults(member, &tree::shown(&file), &text));
+        }
+    }
+    if faults.is_empty() {
+        println!("{} crates in order", members.len());
+        return Ok(());
+    }
+    bail!("the layers are broken in {} places\n{}", faults.len(), faults.join("\n"))
+}
+
+/// The crates that have features, with their names (without `default`).
+pub(crate) fn features() -> Result<Vec<(String, Vec<String>)>> {
+    let members = members(&root())?.into_iter().filter(|member| !member.features.is_empty());
+    Ok(members.map(|member| (member.name, member.features)).collect())
+}
+
+fn members(root: &Path) -> Result<Vec<Member>> {
+    let workspace = manifest(&root.join("Cargo.toml"))?;
+    let folders = workspace["workspace"]["members"].as_array().context("Cargo.toml lists no workspace members")?;
+    folders
+        .iter()
+        .filter_map(Value::as_str)
+        .map(|folder| {
+            let manifest = manifest(&root.join(folder).join("Cargo.toml"))?;
+            let name = manifest["package"]["name"].as_str().with_context(|| format!("{folder} has no name"))?;
+            Ok(Member {
+                name: name.to_owned(),
+                folder: PathBuf::from(folder),
+                dependencies: dependencies(&manifest),
+                features: manifest
+                    .get("features")
+                    .and_then(Value::as_table)
+                    .map(|table| table.keys().filter(|name| *name != "default").cloned().collect())
+                    .unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+fn manifest(path: &Path) -> Result<Table> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    text.parse().with_context(|| format!("cannot read {} as TOML", path.display()))
+}
+
+/// Normal and build dependencies, those for one platform included.
+fn dependencies(manifest: &Table) -> BTreeSet<String> {
+    let mut tables = vec![manifest];
+    if let Some(targets) = manifest.get("target").and_then(Value::as_table) {
+        tables.extend(targets.values().filter_map(Value::as_table));
+    }
+    tables
+        .into_iter()
+        .flat_map(|table| ["dependencies", "build-dependencies"].map(|kind| table.get(kind)))
+        .flatten()
+        .filter_map(Value::as_table)
+        .flat_map(|table| {
+            table.iter().map(|(name, value)| value.get("package").and_then(Value::as_str).unwrap_or(name).to_owned())
+        })
+        .collect()
+}
+
+fn dependency_faults(members: &[Member]) -> Vec<String> {
+    let by_name: BTreeMap<&str, &Member> = members.iter().map(|member| (member.name.as_str(), member)).collect();
+    let mut faults = Vec::new();
+    for member in members {
+        let Some(layer) = layer(member) else { continue };
+        for dependency in &member.dependencies {
+            let name = &member.name;
+            if layer <= 1 && IMPURE.contains(&dependency.as_str()) {
+                faults.push(format!("  {name} depends on {dependency}: formats/ and core/ do no IO\n    {WAY_OUT}"));
+            }
+            let Some(other) = by_name.get(dependency.as_str()) else { continue };
+            if let Some(rule) = broken_rule(member, layer, other) {
+                faults.push(format!("  {name} depends on {dependency}: {rule}\n    {WAY_OUT}"));
+            }
+        }
+    }
+    faults
+}
+
+fn broken_rule(member: &Member, layer: usize, other: &Member) -> Option<String> {
+    let folder = LAYERS[layer];
+    match self::layer(other) {
+        None => Some(format!("{}/ is for checking the product, not part of it", other.folder.display())),
+        Some(below) if below < layer => {
+            // The Destination keeps its own state there; a change log is met through the trait.
+            (other.name == "abreast-store" && folder == "roles" && !member.folder.ends_with("destination"))
+                .then(|| "roles meet change logs through the trait in core/, not through a store".to_owned())
+        }
+        Some(same) if same == layer => match folder {
+            "app" => None,
+            "formats" if other.name == "abreast-webtypes" => None,
+            "formats" => Some("formats share only abreast-webtypes".to_owned()),
+            _ => Some(format!("crates in {folder}/ do not depend on each other")),
+        },
+        Some(above) => Some(format!("{folder}/ is below {}/", LAYERS[above])),
+    }
+}
+
+fn code_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
+    let folder = layer(member).map(|layer| LAYERS[layer]);
+    let (names, rule): (&[&str], _) = match folder {
+        Some("formats" | "core") => (&IMPURE, "formats/ and core/ do no IO"),
+        Some("roles") => (&LOG_IMPLEMENTATIONS, "roles know a change log only as the trait `ChangeLog`"),
+        _ => return Vec::new(),
+    };
+    let mut faults = Vec::new();
+    for (number, line) in tree::before_tests(text).lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        let grouped = code.contains("std::{") && ["fs", "net", "process"].iter().any(|name| has_word(code, name));
+        let named = names.iter().find(|name| has_word(code, name));
+        if let Some(name) = named.or_else(|| (grouped && folder != Some("roles")).then_some(&"std::{…}")) {
+            faults.push(format!("  {file}:{} names `{name}`: {rule}\n    {WAY_OUT}", number + 1));
+        }
+    }
+    faults
+}
+
+/// Whether `word` stands in `code` as a whole path or identifier.
+fn has_word(code: &str, word: &str) -> bool {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).any(|(start, _)| {
+        !code[..start].ends_with(part_of_name) && !code[start + word.len()..].starts_with(part_of_name)
+    })
+}
+
+fn layer(member: &Member) -> Option<usize> {
+    let first = member.folder.iter().next()?;
+    LAYERS.iter().position(|layer| first == *layer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(folder: &str, name: &str, dependencies: &[&str]) -> Member {
+        Member {
+            name: name.to_owned(),
+            folder: PathBuf::from(folder),
+            dependencies: dependencies.iter().map(|name| (*name).to_owned()).collect(),
+            features: Vec::new(),
+        }
+    }
+
+    fn faults_of(folder: &str, dependencies: &[&str]) -> String {
+        let members = [
+            member("formats/webtypes", "abreast-webtypes", &[]),
+            member("formats/sdshare", "abreast-sdshare", &[]),
+            member("core", "abreast-core", &[]),
+            member("adapters/store", "abreast-store", &[]),
+            member("adapters/net", "abreast-net", &[]),
+            member("roles/hub", "abreast-hub", &[]),
+            member("app/server", "abreast-server", &[]),
+            member("bench", "abreast-bench", &["abreast-server"]),
+            member(folder, "subject", dependencies),
+        ];
+        dependency_faults(&members).join("\n")
+    }
+
+    #[test]
+    fn a_crate_may_depend_on_the_folders_below() {
+        assert_eq!(faults_of("roles/source", &["abreast-core", "abreast-net", "abreast-sdshare"]), "");
+        assert_eq!(faults_of("app/cli", &["abreast-server", "abreast-store", "tokio"]), "");
+    }
+
+    #[test]
+    fn a_crate_may_not_depend_on_the_folders_above() {
+        assert!(faults_of("core", &["abreast-store"]).contains("core/ is below adapters/"));
+        assert!(faults_of("adapters/net", &["abreast-hub"]).contains("adapters/ is below roles/"));
+    }
+
+    #[test]
+    fn roles_do_not_know_each_other_nor_a_store() {
+        assert!(faults_of("roles/source", &["abreast-hub"]).contains("do not depend on each other"));
+        assert!(faults_of("roles/source", &["abreast-store"]).contains("through the trait"));
+        assert_eq!(faults_of("roles/destination", &["abreast-store"]), "");
+    }
+
+    #[test]
+    fn formats_share_only_webtypes() {
+        assert_eq!(faults_of("formats/emm", &["abreast-webtypes"]), "");
+        assert!(faults_of("formats/emm", &["abreast-sdshare"]).contains("share only"));
+    }
+
+    #[test]
+    fn nothing_depends_on_benches() {
+        assert!(faults_of("app/cli", &["abreast-bench"]).contains("not part of it"));
+    }
+
+    #[test]
+    fn pure_layers_do_no_io() {
+        assert!(faults_of("formats/emm", &["tokio"]).contains("do no IO"));
+        let core = member("core", "abreast-core", &[]);
+        assert_eq!(code_faults(&core, "core/src/a.rs", "use std::{collections, fs};").len(), 1);
+        assert_eq!(code_faults(&core, "core/src/a.rs", "fn f() {}\n  std::fs::read(path)").len(), 1);
+        assert!(code_faults(&core, "core/src/a.rs", "// tokio is not named here\nlet tokio_like = 1;").is_empty());
+        assert!(code_faults(&core, "core/src/a.rs", "#[cfg(test)]\nmod tests { use std::fs; }").is_empty());
+    }
+
+    #[test]
+    fn roles_do_not_name_an_implementation_of_the_log() {
+        let role = member("roles/destination", "abreast-destination", &[]);
+        assert_eq!(code_faults(&role, "a.rs", "use abreast_store::SqliteLog;").len(), 1);
+        assert!(code_faults(&role, "a.rs", "use abreast_store::mirror::Mirror;").is_empty());
+    }
+
+    #[test]
+    fn dev_dependencies_are_free_and_renamed_ones_are_seen() {
+        let manifest: Table = "[dependencies]\nq = { package = \"tokio\", version = \"1\" }\n\
+             [dev-dependencies]\nrusqlite = \"1\"\n[target.'cfg(unix)'.dependencies]\nrustix = \"1\""
+            .parse()
+            .unwrap();
+        assert_eq!(dependencies(&manifest), BTreeSet::from(["tokio".to_owned(), "rustix".to_owned()]));
+    }
+}

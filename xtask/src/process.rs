@@ -1,0 +1,106 @@
+//! How are other programs run, so that a failure names the command and what it said?
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// Pauses before the second and the third attempt of a step that uses the network.
+const RETRY_PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
+
+/// The repository's root folder.
+pub(crate) fn root() -> PathBuf {
+    let manifest =
+        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The folder that holds everything a task makes.
+pub(crate) fn target() -> PathBuf {
+    root().join("target")
+}
+
+/// `cargo` in the repository's root, the same one that runs this task.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Runs with the terminal passed through.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start `{}`", shown(command)))?;
+    if !status.success() {
+        bail!("`{}` failed with {status}", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs quietly; on failure the error holds what the program wrote last.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start `{}`", shown(command)))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = said.lines().collect();
+        let last = lines[lines.len().saturating_sub(8)..].join("\n    ");
+        bail!("`{}` failed with {}\n    {last}", shown(command), output.status);
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Repeats a step that uses the network, three times at most.
+pub(crate) fn with_retries(what: &str, mut step: impl FnMut() -> Result<()>) -> Result<()> {
+    for pause in RETRY_PAUSES {
+        match step() {
+            Ok(()) => return Ok(()),
+            Err(error) => eprintln!("{what}: {error:#}; trying again in {} s", pause.as_secs()),
+        }
+        thread::sleep(pause);
+    }
+    step().with_context(|| format!("{what}: three attempts failed"))
+}
+
+/// The path of a program, looked for in `PATH` and where system programs live.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Whether an environment variable is set to something that means yes.
+pub(crate) fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
+}
+
+fn shown(command: &Command) -> String {
+    let mut text = command.get_program().to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_command_is_named_with_its_last_words() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo no space left >&2; exit 3"]);
+        let text = run_quietly(&mut command).unwrap_err().to_string();
+        assert!(text.contains("no space left") && text.contains("sh -c"), "{text}");
+    }
+
+    #[test]
+    fn programs_that_do_not_exist_are_not_found() {
+        assert!(find_program("sh").is_some());
+        assert!(find_program("no-such-program-here").is_none());
+    }
+}

@@ -1,0 +1,75 @@
+//! Which Python do the peers written in it run on? A private environment under `target/venv`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::apt;
+use crate::process::{find_program, is_set, run_quietly, target, with_retries};
+
+/// What the environment holds. `resync` imports `distutils`, which Python 3.12 dropped and setuptools
+/// still brings, and `defusedxml`, which it does not declare.
+const REQUIREMENTS: [&str; 3] = ["setuptools<81", "resync==2.0.1", "defusedxml"];
+
+/// Interpreters in order of preference: the newest that still has `distutils` of its own first.
+const INTERPRETERS: [&str; 3] = ["python3.11", "python3", "python3.13"];
+
+/// The environment's `bin` folder, made when it is not there or holds something else than is wanted.
+pub(crate) fn environment() -> Result<PathBuf> {
+    let folder = target().join("venv");
+    let bin = folder.join("bin");
+    let stamp = folder.join("abreast-requirements");
+    let wanted = REQUIREMENTS.join("\n");
+    if fs::read_to_string(&stamp).is_ok_and(|text| text == wanted) {
+        return Ok(bin);
+    }
+    if is_set("ABREAST_NO_INSTALL") {
+        bail!("installing is switched off by `ABREAST_NO_INSTALL` and target/venv is not complete");
+    }
+    let python = interpreter()?;
+    eprintln!("preparing target/venv with {}", REQUIREMENTS.join(", "));
+    run_quietly(Command::new(&python).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    pip(&bin, "installing Python packages", &["install"], &REQUIREMENTS)?;
+    for program in ["resync-sync", "resync-build"] {
+        run_quietly(Command::new(bin.join(program)).arg("--help"))
+            .with_context(|| format!("`{program}` was installed but does not start"))?;
+    }
+    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(bin)
+}
+
+/// Downloads one package file into `folder` and returns its path; dependencies are left out.
+pub(crate) fn download(requirement: &str, form: &str, folder: &Path) -> Result<PathBuf> {
+    let bin = environment()?;
+    let name = requirement.split("==").next().unwrap_or(requirement);
+    let folder_text = folder.to_string_lossy();
+    let arguments = ["download", "--no-deps", form, name, "--dest", folder_text.as_ref()];
+    pip(&bin, &format!("downloading {requirement}"), &arguments, &[requirement])?;
+    let file = fs::read_dir(folder)?.next().context("pip said it downloaded a file, and there is none")??;
+    Ok(file.path())
+}
+
+fn pip(bin: &Path, what: &str, arguments: &[&str], requirements: &[&str]) -> Result<()> {
+    with_retries(what, || {
+        let mut command = Command::new(bin.join("python"));
+        command.args(["-m", "pip", "--quiet", "--disable-pip-version-check", "--retries", "5", "--timeout", "60"]);
+        run_quietly(command.args(arguments).args(requirements)).map(drop)
+    })
+}
+
+fn interpreter() -> Result<PathBuf> {
+    if let Some(python) = usable_interpreter() {
+        return Ok(python);
+    }
+    apt::install(&["python3", "python3-venv"]).context("cannot find a Python that can make environments")?;
+    usable_interpreter().context("python3 and python3-venv are installed, and still no environment can be made")
+}
+
+fn usable_interpreter() -> Option<PathBuf> {
+    INTERPRETERS
+        .iter()
+        .filter_map(|name| find_program(name))
+        .find(|python| run_quietly(Command::new(python).args(["-c", "import ensurepip, venv"])).is_ok())
+}

@@ -1,0 +1,182 @@
+//! Do all tests pass? Runs them with everything they use, and ends with one line that sums them up.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+
+use crate::process::{cargo, is_set, root, target};
+use crate::tools::Tools;
+use crate::tree;
+
+/// Where a test that cannot run says so, one line each; see CONTRIBUTING.md.
+const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
+
+/// Sum over all test binaries.
+#[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
+struct Sum {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+/// `cargo xtask test`: true when nothing failed. Prints the sum as its last line in every case.
+pub(crate) fn run(arguments: &[String]) -> bool {
+    let mut sum = Sum::default();
+    let outcome = prepare_and_run(arguments, &mut sum);
+    if let Err(error) = &outcome {
+        println!("error: {error:#}");
+        sum.failed += 1;
+    }
+    println!("{}", sum.line());
+    sum.failed == 0
+}
+
+fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
+    let tools = Tools::prepare()?;
+    for (variable, path) in &tools.found {
+        println!("{variable}={}", path.display());
+    }
+    let skip_log = target().join("test-skips.log");
+    fs::write(&skip_log, "").with_context(|| format!("cannot write {}", skip_log.display()))?;
+
+    let mut command = cargo(&["test", "--no-fail-fast"]);
+    if arguments.is_empty() {
+        command.arg("--workspace");
+    }
+    command.args(arguments).envs(tools.found.iter().map(|(variable, path)| (variable, path))).env(SKIP_LOG, &skip_log);
+    for variable in tools.missing.iter().flat_map(|missing| &missing.variables) {
+        command.env_remove(variable);
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start `cargo test`")?;
+    let output = child.stdout.take().context("`cargo test` has no output")?;
+    *sum = stream(output)?;
+    let status = child.wait().context("while waiting for `cargo test`")?;
+    if !status.success() && sum.failed == 0 {
+        println!("\n`cargo test` ended with {status} and no test failed: a build or a test process broke off");
+        sum.failed = 1;
+    }
+
+    let skips = fs::read_to_string(&skip_log).unwrap_or_default();
+    for skip in skips.lines() {
+        println!("skipped: {skip}");
+        sum.skip();
+    }
+    report_missing(&tools, sum)
+}
+
+/// Passes lines through and adds up the results of the test binaries.
+fn stream(output: impl Read) -> Result<Sum> {
+    let mut sum = Sum::default();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("while reading what `cargo test` prints")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        sum.add_line(&line);
+    }
+    Ok(sum)
+}
+
+/// Says what is missing and which test files use it; in CI that is a failure.
+fn report_missing(tools: &Tools, sum: &mut Sum) -> Result<()> {
+    for missing in &tools.missing {
+        println!("\nmissing: {}\n  {}", missing.what, missing.reason);
+        let files = files_naming(&missing.variables)?;
+        if files.is_empty() {
+            println!("  no test uses it yet");
+        }
+        for file in files {
+            println!("  not run, or not in full: {file}");
+        }
+        if is_set("CI") {
+            println!("  counted as a failure, because CI is set");
+            sum.failed += 1;
+        }
+    }
+    Ok(())
+}
+
+fn files_naming(variables: &[&str]) -> Result<Vec<String>> {
+    let own = Path::new("xtask");
+    let mut found = Vec::new();
+    for file in tree::files(&root(), &[".rs"])? {
+        let path = tree::shown(&file);
+        if !Path::new(&path).starts_with(own) {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            if variables.iter().any(|variable| text.contains(variable)) {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Sum {
+    /// Adds `test result: ok. 3 passed; 0 failed; 1 ignored; …`; other lines count nothing.
+    fn add_line(&mut self, line: &str) {
+        let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". ")) else {
+            return;
+        };
+        for count in counts.split(';') {
+            let mut words = count.split_whitespace();
+            let (Some(Ok(number)), Some(word)) = (words.next().map(str::parse::<usize>), words.next()) else {
+                continue;
+            };
+            match word {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.skipped += number,
+                _ => {}
+            }
+        }
+    }
+
+    /// A test that only said why it cannot run was counted as passed.
+    fn skip(&mut self) {
+        self.passed = self.passed.saturating_sub(1);
+        self.skipped += 1;
+    }
+
+    fn line(self) -> String {
+        let Self { passed, failed, skipped } = self;
+        let line = format!("{passed} passed, {failed} failed");
+        if skipped == 0 { line } else { format!("{line}, {skipped} skipped") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_all_binaries_are_added() {
+        let output = "running 3 tests\n\
+            test a ... ok\n\
+            test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s\n\
+            \n\
+            test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; finished in 1.00s\n";
+        let sum = stream(output.as_bytes()).unwrap();
+        assert_eq!(sum, Sum { passed: 7, failed: 2, skipped: 1 });
+        assert_eq!(sum.line(), "7 passed, 2 failed, 1 skipped");
+    }
+
+    #[test]
+    fn the_sum_names_skips_only_when_there_are_some() {
+        assert_eq!(Sum { passed: 5, failed: 0, skipped: 0 }.line(), "5 passed, 0 failed");
+    }
+
+    #[test]
+    fn a_test_that_said_it_cannot_run_is_not_counted_as_passed() {
+        let mut sum = Sum { passed: 5, failed: 0, skipped: 0 };
+        sum.skip();
+        assert_eq!(sum.line(), "4 passed, 0 failed, 1 skipped");
+    }
+
+    #[test]
+    fn output_that_is_not_utf8_is_passed_on() {
+        let sum = stream(&b"\xff\xfe\ntest result: ok. 1 passed; 0 failed; 0 ignored\n"[..]).unwrap();
+        assert_eq!(sum.passed, 1);
+    }
+}

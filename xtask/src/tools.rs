@@ -1,0 +1,79 @@
+//! Which programs and collections do the tests use, and which of them does this machine have?
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{find_program, target};
+use crate::{apt, python, testdata};
+
+/// What a run of the tests can use.
+#[derive(Default)]
+pub(crate) struct Tools {
+    /// Environment variable and the path it is given.
+    pub(crate) found: Vec<(&'static str, PathBuf)>,
+    /// What could not be had.
+    pub(crate) missing: Vec<Missing>,
+}
+
+/// Something the tests would use and cannot.
+pub(crate) struct Missing {
+    pub(crate) what: &'static str,
+    pub(crate) variables: Vec<&'static str>,
+    pub(crate) reason: String,
+}
+
+impl Tools {
+    /// Looks for everything, installs what is not there, and keeps what could not be had with the reason.
+    pub(crate) fn prepare() -> Result<Self> {
+        let _lock = lock()?;
+        let mut tools = Self::default();
+        tools.add("the web server nginx", &["ABREAST_TEST_NGINX"], || Ok(vec![program("nginx", "nginx")?]));
+        tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
+        tools.add(
+            "resync, the ResourceSync programs in Python",
+            &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD"],
+            || {
+                let bin = python::environment()?;
+                Ok(["python", "resync-sync", "resync-build"].map(|name| bin.join(name)).to_vec())
+            },
+        );
+        for collection in &testdata::COLLECTIONS {
+            tools.add(collection.title, &[collection.variable], || Ok(vec![collection.prepare()?]));
+        }
+        Ok(tools)
+    }
+
+    fn add(&mut self, what: &'static str, variables: &[&'static str], find: impl FnOnce() -> Result<Vec<PathBuf>>) {
+        // A person may point at their own copy; what is set is used as it is.
+        let set: Vec<PathBuf> = variables.iter().filter_map(std::env::var_os).map(PathBuf::from).collect();
+        let paths = if set.len() == variables.len() { Ok(set) } else { find() };
+        match paths {
+            Ok(paths) => self.found.extend(variables.iter().copied().zip(paths)),
+            Err(error) => {
+                self.missing.push(Missing { what, variables: variables.to_vec(), reason: format!("{error:#}") });
+            }
+        }
+    }
+}
+
+/// Held while installing, so that two runs at once do not build the same folder.
+pub(crate) fn lock() -> Result<File> {
+    std::fs::create_dir_all(target()).context("cannot create the target folder")?;
+    let path = target().join("xtask-tools.lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(file)
+}
+
+fn program(name: &str, package: &str) -> Result<PathBuf> {
+    if let Some(path) = find_program(name) {
+        return Ok(path);
+    }
+    apt::install(&[package])?;
+    match find_program(name) {
+        Some(path) => Ok(path),
+        None => bail!("the package {package} is installed, and there is still no program `{name}`"),
+    }
+}
