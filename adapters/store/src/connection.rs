@@ -1,0 +1,160 @@
+//! How is a database file opened, and how are failures of SQLite told?
+
+use abreast_core::{ErrorKind, LogError};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The oldest SQLite without the WAL-reset bug, which lost committed writes.
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// How long a statement waits for another connection's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pages in the write-ahead log before it is copied into the database.
+const CHECKPOINT_PAGES: u32 = 2_000;
+/// The write-ahead log's file is cut back to this size.
+pub(crate) const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Prepared statements kept for each connection.
+const STATEMENTS_MAX: usize = 64;
+
+/// What must a commit survive?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Loss of power: for what was acknowledged to someone.
+    PowerLoss,
+    /// The end of the process; after loss of power the last commits may be missing, never a part of one.
+    #[allow(dead_code, reason = "for state that can be made again")]
+    ProcessEnd,
+}
+
+/// Opens a database for reading and writing, creating it if it is not there.
+pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Connection, LogError> {
+    if rusqlite::version_number() < SQLITE_VERSION_MIN {
+        let message =
+            format!("SQLite {} can lose committed writes\n  help: build with 3.51.3 or newer", rusqlite::version());
+        return Err(LogError::new(ErrorKind::Corrupt, message));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let prepare = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        connection.pragma_update(None, "page_size", 8192)?; // only a new file takes it
+        let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        debug_assert_eq!(mode, "wal");
+        connection.pragma_update(
+            None,
+            "synchronous",
+            match durability {
+                Durability::PowerLoss => "FULL",
+                Durability::ProcessEnd => "NORMAL",
+            },
+        )?;
+        connection.pragma_update(None, "mmap_size", 0)?;
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+        connection.pragma_update(None, "journal_size_limit", WAL_BYTES_MAX as i64)?;
+        connection.pragma_update(None, "cache_size", -16 * 1024)?;
+        connection.pragma_update(None, "trusted_schema", false)?;
+        Ok(connection)
+    };
+    prepare().map_err(|cause| sqlite_error(&format!("cannot open the store {}", path.display()), cause))
+}
+
+/// Opens one more connection to an open database, for reading only.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, LogError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let prepare = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        connection.pragma_update(None, "query_only", true)?;
+        connection.pragma_update(None, "mmap_size", 0)?;
+        connection.pragma_update(None, "cache_size", -2 * 1024)?;
+        connection.pragma_update(None, "trusted_schema", false)?;
+        Ok(connection)
+    };
+    prepare().map_err(|cause| sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause))
+}
+
+/// Takes a database for this process until the file is dropped. A lock file beside it, because locking the
+/// database itself would release SQLite's own locks when it is closed.
+pub(crate) fn lock(path: &Path) -> Result<File, LogError> {
+    let beside = beside(path, ".lock");
+    let io = |cause: std::io::Error| {
+        LogError::new(ErrorKind::Io, format!("cannot lock the store {}", path.display())).with_cause(cause)
+    };
+    let file = File::options().create(true).truncate(false).write(true).open(beside).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LogError::new(
+            ErrorKind::Busy,
+            format!(
+                "the store {} is in use by another process\n  help: stop it, or give each its own store",
+                path.display()
+            ),
+        )),
+        Err(TryLockError::Error(cause)) => Err(io(cause)),
+    }
+}
+
+/// The path with something added to its last name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// A failure of SQLite in the words of the task it stopped.
+pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
+    let (kind, help) = match cause.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            (ErrorKind::Corrupt, "\n  help: restore the file from a backup")
+        }
+        Some(ErrorCode::DiskFull) => (ErrorKind::Io, "\n  help: free space on its disk, then try again"),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            (ErrorKind::Busy, "\n  help: another process holds the file; stop it or try again")
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+            (ErrorKind::Io, "\n  help: the file and its folder must be writable by this process")
+        }
+        _ => (ErrorKind::Io, ""),
+    };
+    LogError::new(kind, format!("{task}{help}")).with_cause(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_taken_by_one_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sqlite");
+        let held = lock(&path).unwrap();
+        let refused = lock(&path).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Busy);
+        assert!(refused.to_string().contains("in use by another process"), "{refused}");
+        drop(held);
+        lock(&path).unwrap();
+    }
+
+    #[test]
+    fn commits_survive_loss_of_power_where_promised() {
+        let folder = tempfile::tempdir().unwrap();
+        for (durability, expected) in [(Durability::PowerLoss, 2), (Durability::ProcessEnd, 1)] {
+            let connection = open_connection(&folder.path().join("store.sqlite"), durability).unwrap();
+            let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+            assert_eq!(level, expected);
+            let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
+            assert_eq!(page, 8192);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sqlite");
+        std::fs::write(&path, [7_u8; 20_000]).unwrap();
+        assert_eq!(open_connection(&path, Durability::PowerLoss).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+}

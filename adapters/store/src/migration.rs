@@ -1,0 +1,74 @@
+//! Which version has a database's schema, and how does it become the newest?
+
+use crate::connection::sqlite_error;
+use abreast_core::{ErrorKind, LogError};
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+
+/// Brings a database to the newest schema: `steps` in order, each applied once, all in one transaction.
+pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), LogError> {
+    let newest = steps.len();
+    let apply = || -> rusqlite::Result<usize> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT")?;
+        let found: usize =
+            transaction.query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0))?;
+        if found < newest {
+            for step in &steps[found..] {
+                transaction.execute_batch(step)?;
+            }
+            transaction.execute("DELETE FROM schema_version", [])?;
+            transaction.execute("INSERT INTO schema_version (version) VALUES (?1)", [newest])?;
+        }
+        transaction.commit()?;
+        Ok(found)
+    };
+    let mut apply = apply;
+    let found = apply()
+        .map_err(|cause| sqlite_error(&format!("cannot bring the store {} up to date", path.display()), cause))?;
+    if found > newest {
+        return Err(LogError::new(
+            ErrorKind::Corrupt,
+            format!(
+                "the store {} has schema {found}, this program knows up to {newest}\n  help: use the newer program \
+                 that wrote it, or restore a backup made before the upgrade",
+                path.display()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{Durability, open_connection};
+
+    const ONE: &str = "CREATE TABLE a (x INTEGER) STRICT;";
+    const TWO: &str = "ALTER TABLE a ADD COLUMN y INTEGER;";
+
+    #[test]
+    fn steps_are_applied_once_and_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sqlite");
+        let mut connection = open_connection(&path, Durability::PowerLoss).unwrap();
+        migrate(&mut connection, &path, &[ONE]).unwrap();
+        connection.execute("INSERT INTO a (x) VALUES (1)", []).unwrap();
+        migrate(&mut connection, &path, &[ONE, TWO]).unwrap();
+        migrate(&mut connection, &path, &[ONE, TWO]).unwrap();
+        let x: i64 = connection.query_row("SELECT x FROM a WHERE y IS NULL", [], |row| row.get(0)).unwrap();
+        assert_eq!(x, 1);
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sqlite");
+        let mut connection = open_connection(&path, Durability::PowerLoss).unwrap();
+        migrate(&mut connection, &path, &[ONE, TWO]).unwrap();
+        let refused = migrate(&mut connection, &path, &[ONE]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Corrupt);
+        assert!(refused.to_string().contains("has schema 2, this program knows up to 1"), "{refused}");
+        migrate(&mut connection, &path, &[ONE, TWO]).unwrap();
+    }
+}
