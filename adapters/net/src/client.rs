@@ -1,0 +1,274 @@
+//! How does a request become an answer: pool, redirects, checks?
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Method, Uri};
+use http_body_util::Empty;
+
+use crate::connect::connect;
+use crate::connection::{Connection, Failure};
+use crate::error::{Error, ErrorKind};
+use crate::origin::{Origin, Target, without_userinfo};
+use crate::redirect::{is_redirect, next_url};
+use crate::request::Request;
+use crate::response::{Response, failed};
+use crate::secret::Authorization;
+use crate::shared::{HostState, Shared};
+
+/// Most origins a client keeps connections to.
+const MAX_ORIGINS: usize = 256;
+
+/// An HTTP/1.1 client with its own connections; one per thread, clones share them.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    user_agent: HeaderValue,
+    /// By scheme and authority as written, so that a URL is not parsed again for each request.
+    hosts: Mutex<HashMap<Box<str>, Arc<Host>>>,
+}
+
+/// One origin as this client sees it.
+pub(crate) struct Host {
+    pub(crate) shared: Arc<Shared>,
+    state: Arc<HostState>,
+    origin: Origin,
+    #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
+    idle: Mutex<Vec<Box<Connection>>>,
+}
+
+impl Client {
+    /// A client with no connections yet.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        // A header cannot have line ends; whatever else is in the name is kept.
+        let name: String = shared.options.user_agent.chars().filter(|c| !c.is_control()).collect();
+        let user_agent = HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
+        Self(Arc::new(Inner { shared, user_agent, hosts: Mutex::default() }))
+    }
+
+    /// What it shares with other clients.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    /// Sends a request, follows redirects and returns when the head of the answer is there.
+    ///
+    /// One attempt, except that a request on a kept connection is sent again when the server had closed it before
+    /// any byte of the answer. Any status from 200 to 599 that fits the request is `Ok`; see
+    /// [`Response::require_success`]. The answer holds one of the host's places until it is read or dropped, so do
+    /// not wait for more answers of one host than `connections_per_host` while holding others.
+    ///
+    /// # Errors
+    /// Every code of [`Error::code`] except `http.size`.
+    pub async fn send(&self, request: &Request<'_>) -> Result<Response, Error> {
+        let target = Target::split(request.url)?;
+        let host = self.host(target.origin)?;
+        let credentials = request.authorization.or(host.origin.credentials.as_ref());
+        let mut response = self.exchange(&host, &target, request, credentials, request.url).await?;
+        if !is_redirect(response.status()) {
+            return Ok(response);
+        }
+        let mut visited = vec![response.url().to_owned()];
+        let mut same_origin = true;
+        loop {
+            let current = visited.last().expect("has the first URL");
+            let location = response.headers().get(header::LOCATION).map(HeaderValue::as_bytes);
+            let next = next_url(current, location, self.0.shared.options.allow_downgrade)?;
+            if visited.contains(&next) {
+                return Err(Error::new(
+                    ErrorKind::Redirect,
+                    request.url,
+                    format!("the server redirects in a circle at {next}"),
+                ));
+            }
+            if visited.len() > self.0.shared.options.max_redirects as usize {
+                let message = format!("more than {} redirects", self.0.shared.options.max_redirects);
+                return Err(Error::new(ErrorKind::Redirect, request.url, message)
+                    .with_help("use the URL the redirects lead to"));
+            }
+            // Gives back the connection and the host's place before the next request needs them.
+            drop(response);
+            let target = Target::split(&next)?;
+            let next_host = self.host(target.origin)?;
+            same_origin = same_origin && next_host.origin.key == host.origin.key;
+            let credentials = credentials.filter(|_| same_origin);
+            response = self.exchange(&next_host, &target, request, credentials, &next).await?;
+            if !is_redirect(response.status()) {
+                return Ok(response);
+            }
+            visited.push(next);
+        }
+    }
+
+    /// Fetches a URL into a buffer with retries: [`send`](Self::send), [`Response::require_success`] and
+    /// [`Response::read_to`], repeated as [`with_retries`](crate::with_retries) says. The buffer is emptied first.
+    ///
+    /// # Errors
+    /// Every code of [`Error::code`].
+    pub async fn fetch_to(&self, request: &Request<'_>, body: &mut Vec<u8>, limit: u64) -> Result<Response, Error> {
+        crate::with_retries(self, request.url, async |_| {
+            body.clear();
+            let mut response = self.send(request).await?.require_success()?;
+            response.read_to(body, limit).await?;
+            Ok(response)
+        })
+        .await
+    }
+
+    /// Nobody sends to the URL's origin for that long.
+    pub(crate) fn pause(&self, url: &str, pause: Duration) {
+        if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
+            self.0.shared.pause(&host.state, pause);
+        }
+    }
+
+    fn host(&self, origin_text: &str) -> Result<Arc<Host>, Error> {
+        let mut hosts = lock(&self.0.hosts);
+        if let Some(host) = hosts.get(origin_text) {
+            return Ok(host.clone());
+        }
+        let origin = Origin::parse(origin_text)?;
+        if hosts.len() >= MAX_ORIGINS {
+            hosts.retain(|_, host| Arc::strong_count(host) > 1);
+        }
+        let state = self.0.shared.host(&origin.key);
+        let host = Arc::new(Host { shared: self.0.shared.clone(), state, origin, idle: Mutex::default() });
+        hosts.insert(origin_text.into(), host.clone());
+        Ok(host)
+    }
+
+    /// One request to one server.
+    async fn exchange(
+        &self,
+        host: &Arc<Host>,
+        target: &Target<'_>,
+        request: &Request<'_>,
+        credentials: Option<&Authorization>,
+        url: &str,
+    ) -> Result<Response, Error> {
+        let shared = &self.0.shared;
+        let path = target.path_and_query()?;
+        let permit = shared.enter(&host.state).await;
+        let mut kept = host.take_idle();
+        loop {
+            let reused = kept.is_some();
+            let mut connection = if let Some(connection) = kept.take() {
+                connection
+            } else {
+                self.close_expired();
+                Box::new(connect(shared, &host.origin, url).await?)
+            };
+            let message = self.message(host, path.clone(), request, credentials, url)?;
+            shared.count_request();
+            match connection.send(message, &shared.options).await {
+                Ok(answer) => {
+                    let (head, body) = answer.into_parts();
+                    let url = without_userinfo(url.split_once('#').map_or(url, |(url, _)| url));
+                    let response = Response::new(head, body, url, host.clone(), connection, permit, request);
+                    response.check(request)?;
+                    return Ok(response);
+                }
+                Err(failure) => {
+                    shared.count_bytes(connection.received());
+                    let died = matches!(failure, Failure::Http(_) | Failure::Closed);
+                    if reused && died && connection.received() == 0 {
+                        // The server closed it while it was idle: no answer to this request was begun.
+                        shared.count_retry();
+                        continue;
+                    }
+                    return Err(failed(failure, url));
+                }
+            }
+        }
+    }
+
+    fn message(
+        &self,
+        host: &Host,
+        path: PathAndQuery,
+        request: &Request<'_>,
+        credentials: Option<&Authorization>,
+        url: &str,
+    ) -> Result<http::Request<Empty<Bytes>>, Error> {
+        let mut message = http::Request::new(Empty::new());
+        if request.head {
+            *message.method_mut() = Method::HEAD;
+        }
+        *message.uri_mut() = Uri::from(path);
+        let headers = message.headers_mut();
+        headers.insert(header::HOST, host.origin.host_header.clone());
+        headers.insert(header::USER_AGENT, self.0.user_agent.clone());
+        let text = |value: &str| {
+            HeaderValue::from_str(value).map_err(|e| {
+                Error::new(ErrorKind::Header, url, format!("{value:?} cannot be sent as a header")).with_cause(e)
+            })
+        };
+        let range = request.usable_range();
+        let gzip = request.accept_gzip && range.is_none() && self.0.shared.options.gzip;
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(if gzip { "gzip" } else { "identity" }));
+        if let Some(etag) = request.if_none_match {
+            headers.insert(header::IF_NONE_MATCH, text(etag)?);
+        }
+        if let Some(date) = request.if_modified_since {
+            headers.insert(header::IF_MODIFIED_SINCE, text(date)?);
+        }
+        if let Some((offset, etag)) = range {
+            headers.insert(header::RANGE, text(&format!("bytes={offset}-"))?);
+            headers.insert(header::IF_RANGE, text(etag)?);
+        }
+        if let Some(credentials) = credentials {
+            headers.insert(header::AUTHORIZATION, credentials.value().clone());
+        }
+        Ok(message)
+    }
+
+    /// Closes what has been idle for too long; called when a connection is made, so it costs nothing per request.
+    fn close_expired(&self) {
+        let keep_alive = self.0.shared.options.keep_alive;
+        for host in lock(&self.0.hosts).values() {
+            lock(&host.idle).retain(|connection| connection.idle_since.elapsed() < keep_alive);
+        }
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("shared", &self.0.shared).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// A kept connection that still works, the youngest first.
+    fn take_idle(&self) -> Option<Box<Connection>> {
+        let mut idle = lock(&self.idle);
+        while let Some(mut connection) = idle.pop() {
+            if connection.idle_since.elapsed() < self.shared.options.keep_alive && connection.is_reusable() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next request if it can serve one.
+    pub(crate) fn give_back(&self, mut connection: Box<Connection>) {
+        self.shared.count_bytes(connection.received());
+        if !connection.is_reusable() {
+            return;
+        }
+        connection.idle_since = Instant::now();
+        let mut idle = lock(&self.idle);
+        if idle.len() < self.shared.options.connections_per_host.max(1) {
+            idle.push(connection);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

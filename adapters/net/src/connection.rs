@@ -1,0 +1,205 @@
+//! How is one HTTP/1.1 connection driven?
+//!
+//! The connection is polled by whoever waits for its answer, not by a task of its own: no task switch per request,
+//! and dropping a request closes its connection.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+use crate::options::Options;
+use crate::watchdog::{TooSlow, Watchdog};
+
+/// Most interim (1xx) responses before the real one.
+const MAX_INTERIM: u32 = 16;
+/// Largest read buffer of one connection, unless the header limit is higher.
+const MAX_BUFFER: usize = 128 << 10;
+/// The smallest buffer hyper accepts.
+const MIN_BUFFER: usize = 8 << 10;
+
+/// What has come in on a connection.
+#[derive(Default)]
+pub(crate) struct Meter {
+    bytes: AtomicU64,
+    interim: AtomicU32,
+}
+
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// A stream that counts what it reads and stops when too many interim responses have come.
+pub(crate) struct Metered {
+    stream: Stream,
+    meter: Arc<Meter>,
+}
+
+/// What went wrong on a connection.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Slow(TooSlow),
+    Interim,
+    Http(hyper::Error),
+    Closed,
+}
+
+pub(crate) struct Connection {
+    sender: http1::SendRequest<Empty<Bytes>>,
+    driver: http1::Connection<TokioIo<Metered>, Empty<Bytes>>,
+    meter: Arc<Meter>,
+    watchdog: Watchdog,
+    closed: bool,
+    /// Bytes received before the current request.
+    base: u64,
+    /// Since when it is unused.
+    pub(crate) idle_since: Instant,
+}
+
+impl Connection {
+    pub(crate) async fn new(stream: Stream, options: &Options) -> Result<Self, hyper::Error> {
+        let meter = Arc::new(Meter::default());
+        let io = TokioIo::new(Metered { stream, meter: meter.clone() });
+        let header_bytes = options.max_header_bytes.max(MIN_BUFFER);
+        let (sender, driver) = http1::Builder::new()
+            .max_buf_size(header_bytes.max(MAX_BUFFER))
+            .max_header_size(header_bytes)
+            .handshake(io)
+            .await?;
+        Ok(Self {
+            sender,
+            driver,
+            meter,
+            watchdog: Watchdog::new(),
+            closed: false,
+            base: 0,
+            idle_since: Instant::now(),
+        })
+    }
+
+    /// Bytes received since the current request began.
+    pub(crate) fn received(&self) -> u64 {
+        self.meter.bytes.load(Relaxed) - self.base
+    }
+
+    /// Whether another request can be sent: the last answer was read to its end and the server did not close.
+    pub(crate) fn is_reusable(&mut self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        self.drive(&mut cx).is_none() && self.sender.is_ready()
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn send(
+        &mut self,
+        mut request: http::Request<Empty<Bytes>>,
+        options: &Options,
+    ) -> Result<http::Response<Incoming>, Failure> {
+        self.base = self.meter.bytes.load(Relaxed);
+        self.meter.interim.store(0, Relaxed);
+        self.watchdog.begin(self.base);
+        let meter = self.meter.clone();
+        hyper::ext::on_informational(&mut request, move |_| {
+            meter.interim.fetch_add(1, Relaxed);
+        });
+        let mut answer = pin!(self.sender.send_request(request));
+        // Split the borrow: `answer` does not borrow the sender, but `self` is used in the closure.
+        poll_fn(|cx| self.poll_with(cx, options, |cx| answer.as_mut().poll(cx))).await.and_then(|r| {
+            r.map_err(
+                |e| if self.meter.interim.load(Relaxed) > MAX_INTERIM { Failure::Interim } else { Failure::Http(e) },
+            )
+        })
+    }
+
+    /// Polls `wanted`, moving the connection forward until it is ready, broken or too slow.
+    pub(crate) fn poll_with<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        options: &Options,
+        mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<Result<T, Failure>> {
+        if let Poll::Ready(value) = wanted(cx) {
+            self.watchdog.end_wait();
+            return Poll::Ready(Ok(value));
+        }
+        let broken = self.drive(cx);
+        if let Poll::Ready(value) = wanted(cx) {
+            self.watchdog.end_wait();
+            return Poll::Ready(Ok(value));
+        }
+        if let Some(failure) = broken {
+            return Poll::Ready(Err(failure));
+        }
+        let received = self.meter.bytes.load(Relaxed);
+        self.watchdog.poll(cx, received, options).map(|slow| Err(Failure::Slow(slow)))
+    }
+
+    /// Moves the connection forward; a failure means it is closed.
+    fn drive(&mut self, cx: &mut Context<'_>) -> Option<Failure> {
+        if self.closed {
+            return Some(Failure::Closed);
+        }
+        match Pin::new(&mut self.driver).poll(cx) {
+            Poll::Pending => None,
+            Poll::Ready(result) => {
+                self.closed = true;
+                Some(result.err().map_or(Failure::Closed, Failure::Http))
+            }
+        }
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.meter.interim.load(Relaxed) > MAX_INTERIM {
+            return Poll::Ready(Err(io::Error::other(format!("more than {MAX_INTERIM} interim responses"))));
+        }
+        let before = buf.filled().len();
+        let result = match &mut this.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Tls(stream) => Pin::new(&mut **stream).poll_read(cx, buf),
+        };
+        let read = buf.filled().len() - before;
+        if read > 0 {
+            // One writer only: the task that drives this connection.
+            this.meter.bytes.store(this.meter.bytes.load(Relaxed) + read as u64, Relaxed);
+        }
+        result
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Tls(stream) => Pin::new(&mut **stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(&mut **stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(&mut **stream).poll_shutdown(cx),
+        }
+    }
+}

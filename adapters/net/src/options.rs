@@ -1,0 +1,72 @@
+//! Which limits and manners does the client have?
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Limits and manners of a [`Client`](crate::Client); shared by all clients of one [`Shared`](crate::Shared).
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Longest time for name resolution, TCP connect and TLS handshake together. Default 10 s.
+    pub connect_timeout: Duration,
+    /// Longest time without a byte from the server while we wait for one. Default 60 s.
+    pub idle_timeout: Duration,
+    /// Fewest bytes per second a server may deliver once its answer has begun. Default 1,000; 0 switches it off.
+    pub min_speed: u64,
+    /// Time over which `min_speed` is measured; only time spent waiting for the server counts. Default 30 s.
+    pub min_speed_window: Duration,
+    /// Largest status line and header block of an answer, in bytes. Default 64 KiB; at least 8 KiB.
+    pub max_header_bytes: usize,
+    /// Largest body after unpacking, unless the caller sets another limit. Default 1 TiB.
+    pub max_body_bytes: u64,
+    /// Most redirects followed for one request. Default 5.
+    pub max_redirects: u32,
+    /// Most repetitions of a request after the first attempt, see [`with_retries`](crate::with_retries). Default 5.
+    pub retries: u32,
+    /// First waiting time between attempts; doubles each time. Default 500 ms.
+    pub backoff_base: Duration,
+    /// Longest waiting time between attempts without `Retry-After`. Default 60 s.
+    pub backoff_cap: Duration,
+    /// Longest pause a server may ask for by `Retry-After`. Default 1 h.
+    pub max_retry_after: Duration,
+    /// Most requests in flight to one host over all clients of one [`Shared`](crate::Shared), and most idle
+    /// connections each client keeps to it. Default 4.
+    pub connections_per_host: usize,
+    /// How long an unused connection is kept. Default 30 s.
+    pub keep_alive: Duration,
+    /// The `User-Agent` header. Default `abreast/VERSION`.
+    pub user_agent: String,
+    /// Whether a redirect may lead from https to http. Default no.
+    pub allow_downgrade: bool,
+    /// A PEM file with certificates trusted in addition to the built-in roots. Default none.
+    pub extra_roots: Option<PathBuf>,
+    /// Addresses to connect to instead of asking the resolver: (`host:port`, address). Default empty.
+    pub connect_to: Vec<(String, SocketAddr)>,
+    /// Whether gzip may be asked for at all; a request asks with `accept_gzip`. Default yes.
+    pub gzip: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            min_speed: 1_000,
+            min_speed_window: Duration::from_secs(30),
+            max_header_bytes: 64 << 10,
+            max_body_bytes: 1 << 40,
+            max_redirects: 5,
+            retries: 5,
+            backoff_base: Duration::from_millis(500),
+            backoff_cap: Duration::from_secs(60),
+            max_retry_after: Duration::from_secs(3_600),
+            connections_per_host: 4,
+            keep_alive: Duration::from_secs(30),
+            user_agent: concat!("abreast/", env!("CARGO_PKG_VERSION")).to_owned(),
+            allow_downgrade: false,
+            extra_roots: None,
+            connect_to: Vec::new(),
+            gzip: true,
+        }
+    }
+}

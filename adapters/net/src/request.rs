@@ -1,0 +1,70 @@
+//! What may a caller ask for?
+
+use std::fmt;
+
+use crate::origin::without_userinfo;
+use crate::secret::Authorization;
+
+/// What to do with a `Content-Encoding` that was not asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnaskedEncoding {
+    /// Fail with `http.encoding`: the bytes are not the representation that was asked for.
+    #[default]
+    Refuse,
+    /// Unpack gzip, refuse all others.
+    Decode,
+    /// Hand the bytes over as they came, gzip or not; the header says which encoding they have.
+    Raw,
+}
+
+/// One GET or HEAD.
+///
+/// The path and query of `url` are sent as written: percent-encodings and dot segments are kept, the fragment is
+/// dropped, and characters that no URL may have are percent-encoded. User and password before the host are sent as
+/// `Basic` credentials to that origin unless `authorization` is given.
+#[derive(Clone, Copy, Default)]
+pub struct Request<'a> {
+    /// An absolute http or https URL.
+    pub url: &'a str,
+    /// Send `If-None-Match` with this entity tag, quotes included.
+    pub if_none_match: Option<&'a str>,
+    /// Send `If-Modified-Since` with this HTTP date.
+    pub if_modified_since: Option<&'a str>,
+    /// Ask for the bytes from this offset on if the entity tag still matches. A weak or empty tag cannot guarantee
+    /// the same bytes, so then the whole is asked for; check [`Response::is_partial_from`](crate::Response::is_partial_from).
+    pub range_from: Option<(u64, &'a str)>,
+    /// Let the server pack the body with gzip; it is unpacked while it is read. Not together with `range_from`.
+    pub accept_gzip: bool,
+    /// What to do with an encoding that was not asked for.
+    pub unasked_encoding: UnaskedEncoding,
+    /// Ask for the headers only.
+    pub head: bool,
+    /// Credentials for the URL's origin.
+    pub authorization: Option<&'a Authorization>,
+}
+
+impl<'a> Request<'a> {
+    /// A plain GET of the URL.
+    pub fn new(url: &'a str) -> Self {
+        Self { url, ..Self::default() }
+    }
+
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.if_none_match.is_some() || self.if_modified_since.is_some()
+    }
+
+    /// The range to ask for: only a strong tag makes a joined body safe (RFC 9110, section 13.1.5).
+    pub(crate) fn usable_range(&self) -> Option<(u64, &'a str)> {
+        self.range_from.filter(|(offset, etag)| *offset > 0 && etag.starts_with('"'))
+    }
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("url", &without_userinfo(self.url))
+            .field("head", &self.head)
+            .field("range_from", &self.range_from)
+            .finish_non_exhaustive()
+    }
+}

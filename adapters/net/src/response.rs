@@ -1,0 +1,403 @@
+//! What came back, and is it what was asked for?
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use hyper::body::{Body as _, Incoming};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::client::Host;
+use crate::connection::{Connection, Failure};
+use crate::error::{Error, ErrorKind};
+use crate::gunzip::{Gunzip, GunzipError, Piece};
+use crate::request::{Request, UnaskedEncoding};
+use crate::retry::retry_after;
+use crate::watchdog::TooSlow;
+
+/// Most bytes of an unread body that are read to keep its connection.
+const DRAIN_BYTES: usize = 64 << 10;
+/// Most bytes reserved in advance on the word of a `Content-Length`.
+const RESERVE_BYTES: u64 = 1 << 20;
+
+/// The answer to a request: its head, and its body while it comes in.
+///
+/// Dropping it before the end is allowed: what little is already there is read, otherwise the connection is closed.
+pub struct Response {
+    status: StatusCode,
+    headers: HeaderMap,
+    url: String,
+    body: Incoming,
+    host: Arc<Host>,
+    /// Until the body is at its end.
+    wire: Option<(Box<Connection>, OwnedSemaphorePermit)>,
+    gunzip: Option<Box<Gunzip>>,
+    delivered: u64,
+    limit: u64,
+    failed: bool,
+}
+
+/// The `Content-Range` of a partial answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContentRange {
+    /// Offset of the first byte.
+    pub first: u64,
+    /// Offset of the last byte.
+    pub last: u64,
+    /// Length of the whole, if told.
+    pub total: Option<u64>,
+}
+
+impl Response {
+    pub(crate) fn new(
+        head: http::response::Parts,
+        body: Incoming,
+        url: String,
+        host: Arc<Host>,
+        connection: Box<Connection>,
+        permit: OwnedSemaphorePermit,
+        request: &Request<'_>,
+    ) -> Self {
+        let limit = host.shared.options.max_body_bytes;
+        let mut response = Self {
+            status: head.status,
+            headers: head.headers,
+            url,
+            body,
+            host,
+            wire: Some((connection, permit)),
+            gunzip: None,
+            delivered: 0,
+            limit,
+            failed: false,
+        };
+        if response.body.is_end_stream() {
+            response.release();
+        } else if response.is_gzip()
+            && (response.asked_for_gzip(request) || request.unasked_encoding == UnaskedEncoding::Decode)
+        {
+            response.gunzip = Some(Box::new(Gunzip::new()));
+        }
+        response
+    }
+
+    /// Is this an answer to what was asked?
+    pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Error> {
+        let status = self.status.as_u16();
+        let wrong = |message: String| {
+            Err(Error::new(ErrorKind::Status, &self.url, message)
+                .with_status(status, false, None)
+                .with_help("the server does not keep to HTTP; tell its operator"))
+        };
+        match status {
+            304 if !request.is_conditional() => wrong("answered 304 to a request without condition".into()),
+            204 if !request.head => wrong("answered 204, no content, to a GET".into()),
+            206 if request.usable_range().is_none() => {
+                wrong("answered with a part though the whole was asked for".into())
+            }
+            200..=599 => self.check_encoding(request),
+            _ => wrong(format!("answered with status {status}")),
+        }
+    }
+
+    fn check_encoding(&self, request: &Request<'_>) -> Result<(), Error> {
+        if self.wire.is_none() || !self.status.is_success() || request.unasked_encoding == UnaskedEncoding::Raw {
+            return Ok(());
+        }
+        let encodings = self.encodings();
+        let asked = self.asked_for_gzip(request) || request.unasked_encoding == UnaskedEncoding::Decode;
+        if encodings.is_empty() || (asked && self.is_gzip()) {
+            return Ok(());
+        }
+        let message = format!("the body has Content-Encoding {:?}, which was not asked for", encodings.join(", "));
+        Err(Error::new(ErrorKind::Encoding, &self.url, message))
+    }
+
+    fn asked_for_gzip(&self, request: &Request<'_>) -> bool {
+        request.accept_gzip && request.usable_range().is_none() && self.host.shared.options.gzip
+    }
+
+    /// The content encodings in the order they were applied, without `identity`.
+    fn encodings(&self) -> Vec<String> {
+        let values = self.headers.get_all(header::CONTENT_ENCODING).iter();
+        let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
+        let names = texts.flat_map(|text| text.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>());
+        names.filter(|name| !name.is_empty() && name != "identity").collect()
+    }
+
+    fn is_gzip(&self) -> bool {
+        self.headers.contains_key(header::CONTENT_ENCODING)
+            && matches!(&self.encodings()[..], [one] if one == "gzip" || one == "x-gzip")
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// One header's first value, if it is there and is visible ASCII.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// All headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The URL that answered: the last one after redirects, without credentials and fragment.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The announced length of the body as sent, that is, before unpacking.
+    pub fn content_length(&self) -> Option<u64> {
+        self.header(header::CONTENT_LENGTH.as_str())?.trim().parse().ok()
+    }
+
+    /// The range a partial answer covers.
+    pub fn content_range(&self) -> Option<ContentRange> {
+        let (range, total) =
+            self.header(header::CONTENT_RANGE.as_str())?.trim().strip_prefix("bytes ")?.split_once('/')?;
+        let (first, last) = range.split_once('-')?;
+        let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+        let total = if total == "*" { None } else { Some(number(total)?) };
+        let range = ContentRange { first: number(first)?, last: number(last)?, total };
+        (range.first <= range.last && total.is_none_or(|total| range.last < total)).then_some(range)
+    }
+
+    /// Whether the body is exactly what is missing after `offset` bytes of the version with this entity tag: status
+    /// 206, the same strong tag, a range from `offset` to the very end, and a matching length. If not, the body must
+    /// not be joined to the part at hand: start over.
+    pub fn is_partial_from(&self, offset: u64, etag: &str) -> bool {
+        let Some(range) = self.content_range() else { return false };
+        self.status == StatusCode::PARTIAL_CONTENT
+            && etag.starts_with('"')
+            && self.header(header::ETAG.as_str()) == Some(etag)
+            && self.headers.get_all(header::CONTENT_RANGE).iter().count() == 1
+            && range.first == offset
+            && range.total == Some(range.last + 1)
+            && self.content_length().is_none_or(|length| length == range.last - range.first + 1)
+    }
+
+    /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient.
+    ///
+    /// # Errors
+    /// `http.status`.
+    pub fn require_success(self) -> Result<Self, Error> {
+        let status = self.status.as_u16();
+        if self.status.is_success() || status == 304 {
+            return Ok(self);
+        }
+        let transient = matches!(status, 429 | 502 | 503 | 504);
+        let pause = self.header(header::RETRY_AFTER.as_str()).and_then(|value| retry_after(value, SystemTime::now()));
+        let reason = self.status.canonical_reason().unwrap_or("unknown status").to_ascii_lowercase();
+        let error = Error::new(ErrorKind::Status, &self.url, format!("the server answered {status}, {reason}"))
+            .with_status(status, transient, pause.filter(|_| transient));
+        Err(match status {
+            401 | 403 => error.with_help("give credentials for this host, or ask its operator for access"),
+            _ => error,
+        })
+    }
+
+    /// Sets another limit for the unpacked body; beyond it reading fails with `http.size`.
+    pub fn set_limit(&mut self, bytes: u64) {
+        self.limit = bytes;
+    }
+
+    /// The next piece of the body, unpacked if it was packed; `None` at its proper end.
+    ///
+    /// # Errors
+    /// `http.truncated`, `net.timeout`, `net.slow`, `http.protocol`, `http.encoding`, `http.size`. After an error the
+    /// connection is closed and only errors follow.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        let piece = poll_fn(|cx| self.poll_chunk(cx)).await;
+        let error = match piece {
+            Ok(None) => return Ok(None),
+            Ok(Some(data)) => {
+                self.delivered += data.len() as u64;
+                if self.delivered <= self.limit {
+                    return Ok(Some(data));
+                }
+                self.too_large()
+            }
+            Err(error) => error,
+        };
+        self.failed = true;
+        self.close();
+        Err(error)
+    }
+
+    /// Appends the whole body, at most `limit` bytes, to a buffer the caller may use again.
+    ///
+    /// # Errors
+    /// As [`chunk`](Self::chunk); the buffer then has what came before.
+    pub async fn read_to(&mut self, buffer: &mut Vec<u8>, limit: u64) -> Result<(), Error> {
+        self.limit = self.limit.min(limit);
+        if self.wire.is_some() && self.gunzip.is_none() {
+            let announced = self.body.size_hint().lower();
+            if announced > self.limit {
+                self.failed = true;
+                self.close();
+                return Err(self.too_large());
+            }
+            buffer.reserve(announced.min(RESERVE_BYTES) as usize);
+        }
+        while let Some(data) = self.chunk().await? {
+            buffer.extend_from_slice(&data);
+        }
+        Ok(())
+    }
+
+    fn too_large(&self) -> Error {
+        Error::new(ErrorKind::Size, &self.url, format!("the body is larger than {} bytes", self.limit))
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        if self.failed {
+            return Poll::Ready(Err(Error::new(ErrorKind::Truncated, &self.url, "reading the body has failed before")));
+        }
+        let Some(mut gunzip) = self.gunzip.take() else { return self.poll_wire(cx) };
+        let result = self.poll_unpacked(cx, &mut gunzip);
+        self.gunzip = Some(gunzip);
+        result
+    }
+
+    fn poll_unpacked(&mut self, cx: &mut Context<'_>, gunzip: &mut Gunzip) -> Poll<Result<Option<Bytes>, Error>> {
+        loop {
+            match gunzip.next() {
+                Ok(Piece::Data(data)) => return Poll::Ready(Ok(Some(data))),
+                Ok(Piece::End) => return Poll::Ready(Ok(None)),
+                Ok(Piece::Hungry) => match std::task::ready!(self.poll_wire(cx))? {
+                    Some(packed) => gunzip.feed(packed),
+                    None => gunzip.finish(),
+                },
+                Err(e) => return Poll::Ready(Err(self.not_unpacked(e))),
+            }
+        }
+    }
+
+    fn not_unpacked(&self, e: GunzipError) -> Error {
+        match e {
+            GunzipError::Bomb => {
+                Error::new(ErrorKind::Size, &self.url, "the body unpacks to more than 200 times its size")
+            }
+            GunzipError::Truncated => Error::new(ErrorKind::Truncated, &self.url, "the packed body ends in the middle"),
+            GunzipError::Broken(e) => {
+                Error::new(ErrorKind::Encoding, &self.url, "the body is not valid gzip").with_cause(e)
+            }
+        }
+    }
+
+    /// The next piece as sent.
+    fn poll_wire(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        let Some((connection, _)) = &mut self.wire else { return Poll::Ready(Ok(None)) };
+        let (body, options) = (&mut self.body, &self.host.shared.options);
+        let frame = loop {
+            let frame = connection.poll_with(cx, options, |cx| Pin::new(&mut *body).poll_frame(cx));
+            match std::task::ready!(frame) {
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) if data.is_empty() => {}
+                    Ok(data) => break Ok(Some(data)),
+                    // Trailers mean nothing to us.
+                    Err(_) => {}
+                },
+                Ok(Some(Err(e))) => break Err(Failure::Http(e)),
+                Ok(None) => break Ok(None),
+                Err(failure) => break Err(failure),
+            }
+        };
+        Poll::Ready(match frame {
+            Ok(Some(data)) => {
+                if self.body.is_end_stream() {
+                    self.release();
+                }
+                Ok(Some(data))
+            }
+            Ok(None) => {
+                self.release();
+                Ok(None)
+            }
+            Err(failure) => Err(failed(failure, &self.url)),
+        })
+    }
+
+    /// The body is at its end: the connection and the host's place are free.
+    fn release(&mut self) {
+        if let Some((connection, _permit)) = self.wire.take() {
+            self.host.give_back(connection);
+        }
+    }
+
+    /// The connection is of no more use.
+    fn close(&mut self) {
+        if let Some((connection, _permit)) = self.wire.take() {
+            self.host.shared.count_bytes(connection.received());
+        }
+    }
+}
+
+impl Drop for Response {
+    fn drop(&mut self) {
+        // Reads what is already there, without waiting: for small bodies that is all, and saves the connection.
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut drained = 0;
+        while self.wire.is_some() && drained <= DRAIN_BYTES {
+            match self.poll_wire(&mut cx) {
+                Poll::Ready(Ok(Some(data))) => drained += data.len(),
+                _ => break,
+            }
+        }
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for Response {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Response").field("status", &self.status).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Says in our terms what went wrong on the wire.
+pub(crate) fn failed(failure: Failure, url: &str) -> Error {
+    let e = match failure {
+        Failure::Slow(TooSlow::Idle) => {
+            return Error::new(ErrorKind::Timeout, url, "nothing came from the server for too long");
+        }
+        Failure::Slow(TooSlow::Speed) => return Error::new(ErrorKind::Slow, url, "the answer came too slowly"),
+        Failure::Interim => return Error::new(ErrorKind::Protocol, url, "more than 16 interim responses"),
+        Failure::Closed => return Error::new(ErrorKind::Truncated, url, "the server closed the connection too early"),
+        Failure::Http(e) => e,
+    };
+    if e.is_parse_too_large() {
+        return Error::new(ErrorKind::Header, url, "the answer's headers are too large").with_cause(e);
+    }
+    if e.is_parse_status() {
+        return Error::new(ErrorKind::Status, url, "the answer has no valid status").with_cause(e);
+    }
+    if e.is_parse() {
+        return Error::new(ErrorKind::Protocol, url, "the answer is not valid HTTP/1.1").with_cause(e);
+    }
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&e);
+    let mut io_kind = None;
+    while let Some(inner) = cause {
+        if let Some(inner) = inner.downcast_ref::<io::Error>() {
+            io_kind = Some(inner.kind());
+            if inner.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
+                return Error::new(ErrorKind::Tls, url, "TLS failed during the answer").with_cause(e);
+            }
+        }
+        cause = inner.source();
+    }
+    match io_kind {
+        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
+            Error::new(ErrorKind::Protocol, url, "the answer's body is not valid HTTP/1.1").with_cause(e)
+        }
+        _ => Error::new(ErrorKind::Truncated, url, "the answer ended before its announced end").with_cause(e),
+    }
+}

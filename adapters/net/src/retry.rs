@@ -1,0 +1,111 @@
+//! When is a request repeated, and how long do we wait before?
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::{Duration, SystemTime};
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::options::Options;
+
+/// A `Retry-After` beyond this is taken for a mistake, not for a wish.
+const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
+
+/// Calls `attempt` until it succeeds, fails for good, or has been repeated `retries` times.
+///
+/// What is repeated are transient errors: connection and transfer failures, and the statuses 429, 502, 503 and 504
+/// when the attempt turned them into errors by [`Response::require_success`](crate::Response::require_success). The
+/// wait doubles each time and is spread at random. A usable `Retry-After` replaces it and pauses the whole host for
+/// all clients of the same [`Shared`](crate::Shared). `attempt` gets the number of attempts made before.
+///
+/// # Errors
+/// The last attempt's error; [`Error::attempts`] says how many there were.
+pub async fn with_retries<T>(
+    client: &Client,
+    url: &str,
+    mut attempt: impl AsyncFnMut(u32) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let shared = client.shared();
+    let mut made = 0;
+    loop {
+        let error = match attempt(made).await {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        if !error.is_transient() || made >= shared.options.retries {
+            return Err(error.with_attempts(made + 1));
+        }
+        let wait = match error.retry_after() {
+            Some(pause) => {
+                let pause = pause.min(shared.options.max_retry_after);
+                client.pause(if error.url().is_empty() { url } else { error.url() }, pause);
+                pause + jitter(Duration::from_secs(1).min(pause / 4))
+            }
+            None => backoff(&shared.options, made),
+        };
+        tracing::debug!(code = error.code(), url = error.url(), ?wait, "request will be repeated");
+        made += 1;
+        shared.count_retry();
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Base doubled per attempt up to the cap, of which a random half to whole is waited.
+fn backoff(options: &Options, made: u32) -> Duration {
+    let full = options.backoff_base.saturating_mul(1 << made.min(20)).min(options.backoff_cap);
+    full / 2 + jitter(full / 2)
+}
+
+/// The pause a `Retry-After` value asks for: seconds or an HTTP date. `None` when it is unreadable, negative, past or
+/// beyond a day; the cap of [`Options::max_retry_after`] is applied where it is used.
+pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    let pause = if value.bytes().all(|b| b.is_ascii_digit()) {
+        Duration::from_secs(value.parse().ok()?)
+    } else {
+        httpdate::parse_http_date(value).ok()?.duration_since(now).ok()?
+    };
+    (pause > Duration::ZERO && pause <= PLAUSIBLE).then_some(pause)
+}
+
+/// A random part of `most`. Spreading needs no good randomness: the seed of a new hash map does.
+pub(crate) fn jitter(most: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0_u8);
+    most.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_takes_seconds_and_dates_and_nothing_absurd() {
+        let now = httpdate::parse_http_date("Fri, 02 Jan 2026 00:00:00 GMT").unwrap();
+        let seconds = |value| retry_after(value, now).map(|d| d.as_secs());
+        assert_eq!(seconds("2"), Some(2));
+        assert_eq!(seconds(" 7200 "), Some(7200));
+        assert_eq!(seconds("Fri, 02 Jan 2026 00:01:00 GMT"), Some(60));
+        for bad in [
+            "",
+            "0",
+            "-1",
+            "soon",
+            "1.5",
+            "1000000000",
+            "99999999999999999999999",
+            "Thu, 01 Jan 2026 00:00:00 GMT",
+            "Fri, 02 Jan 2099 00:00:00 GMT",
+        ] {
+            assert_eq!(seconds(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn backoff_doubles_up_to_its_cap_and_is_spread() {
+        let options = Options::default();
+        for (made, most) in [(0, 500), (1, 1_000), (4, 8_000), (7, 60_000), (4_000_000, 60_000)] {
+            let wait = backoff(&options, made).as_millis();
+            assert!((most / 2..=most).contains(&wait), "attempt {made}: {wait} ms");
+        }
+        assert_ne!(backoff(&options, 5), backoff(&options, 5));
+    }
+}

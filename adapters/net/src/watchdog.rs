@@ -1,0 +1,121 @@
+//! Is the server too slow?
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+use crate::options::Options;
+
+/// The two ways to be too slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooSlow {
+    /// No byte for `idle_timeout`.
+    Idle,
+    /// Fewer bytes than `min_speed` over its window.
+    Speed,
+}
+
+/// Watches one connection. The timer is set once per window, not once per request, and only time in which we waited
+/// for the server counts: a caller that is slow to take the body is not held against the server.
+pub(crate) struct Watchdog {
+    timer: Option<Pin<Box<Sleep>>>,
+    armed_until: Option<Instant>,
+    waiting: bool,
+    answering: bool,
+    seen: u64,
+    progress: Instant,
+    window_start: Instant,
+    window_bytes: u64,
+    waited: Duration,
+}
+
+impl Watchdog {
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            timer: None,
+            armed_until: None,
+            waiting: false,
+            answering: false,
+            seen: 0,
+            progress: now,
+            window_start: now,
+            window_bytes: 0,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// A request begins when `received` bytes have come on this connection.
+    pub(crate) fn begin(&mut self, received: u64) {
+        self.waiting = false;
+        self.answering = false;
+        self.seen = received;
+        self.window_bytes = received;
+        self.waited = Duration::ZERO;
+    }
+
+    /// What we waited for has come.
+    pub(crate) fn end_wait(&mut self) {
+        if self.waiting {
+            self.waiting = false;
+            self.waited = self.window_start.elapsed();
+        }
+    }
+
+    /// Called whenever we have to wait; ready when that has lasted too long.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, received: u64, options: &Options) -> Poll<TooSlow> {
+        loop {
+            let now = Instant::now();
+            if !self.waiting {
+                self.waiting = true;
+                self.progress = now;
+                self.window_start = now.checked_sub(self.waited).unwrap_or(now);
+            }
+            if received != self.seen {
+                if !self.answering {
+                    // Thinking time before the first byte is the idle limit's business.
+                    self.answering = true;
+                    self.window_start = now;
+                }
+                self.seen = received;
+                self.progress = now;
+            }
+            let mut deadline = self.progress + options.idle_timeout;
+            if now >= deadline {
+                return Poll::Ready(TooSlow::Idle);
+            }
+            if self.answering && options.min_speed > 0 {
+                let window_end = self.window_start + options.min_speed_window;
+                if now >= window_end {
+                    let seconds = now.duration_since(self.window_start).as_secs_f64();
+                    if ((received - self.window_bytes) as f64) < options.min_speed as f64 * seconds {
+                        return Poll::Ready(TooSlow::Speed);
+                    }
+                    self.window_start = now;
+                    self.window_bytes = received;
+                }
+                deadline = deadline.min(self.window_start + options.min_speed_window);
+            }
+            if self.poll_timer(cx, deadline).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Sets the timer only if it would ring too late; an early ring just makes us look again.
+    fn poll_timer(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if self.armed_until.is_none_or(|armed| armed > deadline) {
+            timer.as_mut().reset(deadline);
+            self.armed_until = Some(deadline);
+        }
+        if timer.as_mut().poll(cx).is_ready() {
+            self.armed_until = None;
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}
