@@ -1,1 +1,14 @@
-//! HTTP server of a Source.
+//! HTTP: what a Source answers.
+#![doc = include_str!("../README.md")]
+
+mod body;
+mod conditional;
+mod range;
+mod respond;
+mod route;
+mod routes;
+mod run;
+mod site;
+
+pub use run::{Server, ServerError, ServerOptions};
+pub use site::{ServedSet, Site};

@@ -1,1 +1,16 @@
-//! Source: watches a folder, publishes what changed.
+//! The Source role: what changed in a folder, told in the specifications' documents.
+#![doc = include_str!("../README.md")]
+
+mod hash;
+mod ingest;
+mod names;
+pub mod publish;
+mod scan;
+mod status;
+pub mod watch;
+
+pub use hash::{DigestPolicy, media_type_of};
+pub use names::is_published_name;
+pub use ingest::{IngestOptions, IngestReport};
+pub use scan::{ScanError, ScanOptions, ScanReport, scan};
+pub use status::{WatchState, WatchStatus};

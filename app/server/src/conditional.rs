@@ -1,0 +1,82 @@
+//! Does the client already have it? If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since [rfc9110 §13].
+
+use http::HeaderMap;
+use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What the preconditions of a GET or HEAD say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precondition {
+    /// Send it.
+    Send,
+    /// 304
+    NotModified,
+    /// 412
+    Failed,
+}
+
+/// Judges the preconditions for a representation with this entity tag (quoted) and modification time in seconds.
+pub(crate) fn judge(headers: &HeaderMap, tag: &str, modified: Option<i64>) -> Precondition {
+    let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+    if let Some(wanted) = text(IF_MATCH) {
+        if !(wanted.trim() == "*" || tags(wanted).any(|wanted| wanted == tag)) {
+            return Precondition::Failed;
+        }
+    } else if let (Some(since), Some(modified)) = (text(IF_UNMODIFIED_SINCE).and_then(seconds), modified)
+        && modified > since
+    {
+        return Precondition::Failed;
+    }
+    if let Some(known) = text(IF_NONE_MATCH) {
+        let strong = tag.strip_prefix("W/").unwrap_or(tag);
+        let matches = known.trim() == "*" || tags(known).any(|known| known.strip_prefix("W/").unwrap_or(known) == strong);
+        return if matches { Precondition::NotModified } else { Precondition::Send };
+    }
+    match (text(IF_MODIFIED_SINCE).and_then(seconds), modified) {
+        (Some(since), Some(modified)) if modified <= since => Precondition::NotModified,
+        _ => Precondition::Send,
+    }
+}
+
+fn tags(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim)
+}
+
+/// An HTTP date in seconds since 1970; a date that is none is ignored, as the RFC asks.
+pub(crate) fn seconds(date: &str) -> Option<i64> {
+    let time = httpdate::parse_http_date(date).ok()?;
+    Some(match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_secs() as i64,
+        Err(before) => -(before.duration().as_secs() as i64),
+    })
+}
+
+/// The inverse; times before 1970 are told as 1970.
+pub(crate) fn http_date(seconds: i64) -> String {
+    let time: SystemTime = UNIX_EPOCH + Duration::from_secs(seconds.clamp(0, 253_402_300_799) as u64);
+    httpdate::fmt_http_date(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(headers: &[(http::HeaderName, &str)]) -> Precondition {
+        let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        judge(&headers, "\"x\"", Some(1_000_000_000))
+    }
+
+    #[test]
+    fn entity_tags_win_over_dates() {
+        let later = "Sun, 09 Sep 2001 01:46:41 GMT";
+        assert_eq!(judged(&[]), Precondition::Send);
+        assert_eq!(judged(&[(IF_NONE_MATCH, "\"y\", W/\"x\"")]), Precondition::NotModified);
+        assert_eq!(judged(&[(IF_NONE_MATCH, "*")]), Precondition::NotModified);
+        assert_eq!(judged(&[(IF_NONE_MATCH, "\"y\""), (IF_MODIFIED_SINCE, later)]), Precondition::Send);
+        assert_eq!(judged(&[(IF_MODIFIED_SINCE, later)]), Precondition::NotModified);
+        assert_eq!(judged(&[(IF_MODIFIED_SINCE, "Sun, 09 Sep 2001 01:46:39 GMT")]), Precondition::Send);
+        assert_eq!(judged(&[(IF_MODIFIED_SINCE, "soon")]), Precondition::Send);
+        assert_eq!(judged(&[(IF_MATCH, "\"y\"")]), Precondition::Failed);
+        assert_eq!(judged(&[(IF_UNMODIFIED_SINCE, "Sun, 09 Sep 2001 01:46:39 GMT")]), Precondition::Failed);
+    }
+}

@@ -1,0 +1,69 @@
+//! Which part of a representation is asked for? [rfc9110 §14]
+
+/// More ranges than this in one request are answered with the whole: such requests are attacks, not readers.
+const MAX_RANGES: usize = 16;
+
+/// What a Range header asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All of it: no range, or one that may be ignored.
+    Whole,
+    /// Bytes `start ..= end` of each.
+    Ranges(Vec<(u64, u64)>),
+    /// 416
+    Unsatisfiable,
+}
+
+/// Reads a Range header for a representation of this length.
+pub(crate) fn wanted(header: Option<&str>, length: u64) -> Wanted {
+    let Some(list) = header.and_then(|header| header.trim().strip_prefix("bytes=")) else { return Wanted::Whole };
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for (number, range) in list.split(',').map(str::trim).filter(|range| !range.is_empty()).enumerate() {
+        let Some((first, last)) = range.split_once('-') else { return Wanted::Whole };
+        if number >= MAX_RANGES || !(first.bytes().chain(last.bytes())).all(|byte| byte.is_ascii_digit()) {
+            return Wanted::Whole;
+        }
+        let range = match (first.parse::<u64>(), last.parse::<u64>()) {
+            (Ok(first), Ok(last)) if first > last => return Wanted::Whole,
+            (Ok(first), Ok(last)) => (first, last.min(length.saturating_sub(1))),
+            (Ok(first), Err(_)) if last.is_empty() => (first, length.saturating_sub(1)),
+            (Err(_), Ok(suffix)) if first.is_empty() && suffix > 0 => (length.saturating_sub(suffix), length.saturating_sub(1)),
+            (Err(_), Ok(_)) if first.is_empty() => continue,
+            _ => return Wanted::Whole,
+        };
+        if range.0 < length {
+            ranges.push(range);
+        }
+    }
+    // Overlapping ranges would send the same bytes again and again.
+    let mut sorted = ranges.clone();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|pair| pair[1].0 <= pair[0].1) {
+        return Wanted::Whole;
+    }
+    if ranges.is_empty() { Wanted::Unsatisfiable } else { Wanted::Ranges(ranges) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_the_rfc_says() {
+        let of = |header| wanted(Some(header), 100);
+        assert_eq!(of("bytes=0-9"), Wanted::Ranges(vec![(0, 9)]));
+        assert_eq!(of("bytes=90-"), Wanted::Ranges(vec![(90, 99)]));
+        assert_eq!(of("bytes=-5"), Wanted::Ranges(vec![(95, 99)]));
+        assert_eq!(of("bytes=-500"), Wanted::Ranges(vec![(0, 99)]));
+        assert_eq!(of("bytes=50-500, 0-0"), Wanted::Ranges(vec![(50, 99), (0, 0)]));
+        assert_eq!(of("bytes=100-"), Wanted::Unsatisfiable);
+        assert_eq!(of("bytes=-0"), Wanted::Unsatisfiable);
+        for ignored in ["bytes=9-0", "items=0-1", "bytes=a-b", "bytes=0-5,3-9", "bytes=0", "bytes=+1-2"] {
+            assert_eq!(of(ignored), Wanted::Whole, "{ignored}");
+        }
+        let many = format!("bytes={}", (0..40).map(|n| format!("{n}-{n},")).collect::<String>());
+        assert_eq!(of(&many), Wanted::Whole);
+        assert_eq!(wanted(None, 100), Wanted::Whole);
+        assert_eq!(wanted(Some("bytes=0-0"), 0), Wanted::Unsatisfiable);
+    }
+}

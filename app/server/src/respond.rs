@@ -1,0 +1,211 @@
+//! How does an answer look? Headers that all of a kind share, and problems in one form [rfc9457].
+
+use crate::body::{FileBody, ResponseBody};
+use crate::conditional::{Precondition, http_date, judge};
+use crate::range::{Wanted, wanted};
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE,
+    RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Frame;
+use std::fs::File;
+use std::io;
+
+pub(crate) type Answer = Response<ResponseBody>;
+
+/// A problem document: what, and what to do.
+pub(crate) fn problem(status: StatusCode, detail: &str) -> Answer {
+    let title = status.canonical_reason().unwrap_or("Problem");
+    let body = format!(
+        "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{},\"detail\":\"{}\"}}\n",
+        status.as_u16(),
+        escape_json(detail)
+    );
+    let mut answer = Response::new(ResponseBody::from(body));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// 503, with the time after which asking again makes sense.
+pub(crate) fn try_later(detail: &str, seconds: u32) -> Answer {
+    let mut answer = problem(StatusCode::SERVICE_UNAVAILABLE, detail);
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    answer
+}
+
+/// Short text for people or probes.
+pub(crate) fn text(content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(ResponseBody::from(body));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// Where the bytes of a representation come from.
+pub(crate) enum Content {
+    Memory(Bytes),
+    File(File),
+}
+
+/// A representation: bytes that can be asked for in part, and again only if changed.
+pub(crate) struct Representation {
+    pub(crate) content: Content,
+    pub(crate) length: u64,
+    /// Quoted.
+    pub(crate) tag: String,
+    /// Seconds since 1970.
+    pub(crate) modified: Option<i64>,
+    pub(crate) content_type: HeaderValue,
+    pub(crate) more: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Representation {
+    /// The answer to a GET or HEAD with these headers.
+    ///
+    /// # Errors
+    /// When a file cannot be read as far as its length promises; the connection should be closed.
+    pub(crate) fn answer(self, request: &HeaderMap) -> io::Result<Answer> {
+        let mut answer = Response::new(ResponseBody::empty());
+        let headers = answer.headers_mut();
+        headers.reserve(12);
+        if let Ok(tag) = HeaderValue::from_str(&self.tag) {
+            headers.insert(ETAG, tag);
+        }
+        if let Some(Ok(modified)) = self.modified.map(|modified| HeaderValue::from_str(&http_date(modified))) {
+            headers.insert(LAST_MODIFIED, modified);
+        }
+        headers.extend(self.more);
+        match judge(request, &self.tag, self.modified) {
+            Precondition::Send => {}
+            Precondition::NotModified => {
+                *answer.status_mut() = StatusCode::NOT_MODIFIED;
+                return Ok(answer);
+            }
+            Precondition::Failed => {
+                *answer.status_mut() = StatusCode::PRECONDITION_FAILED;
+                return Ok(answer);
+            }
+        }
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        // A weak or outdated validator means the whole [rfc9110 §13.1.5].
+        let current = request.get(IF_RANGE).is_none_or(|validator| validator.as_bytes() == self.tag.as_bytes());
+        let range = request.get(RANGE).filter(|_| current).and_then(|range| range.to_str().ok());
+        match wanted(range, self.length) {
+            Wanted::Whole => {
+                headers.insert(CONTENT_TYPE, self.content_type);
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(self.length));
+                *answer.body_mut() = part(self.content, 0, self.length);
+            }
+            Wanted::Unsatisfiable => {
+                let mut answer = problem(StatusCode::RANGE_NOT_SATISFIABLE, "the range lies behind the end");
+                if let Ok(range) = HeaderValue::from_str(&format!("bytes */{}", self.length)) {
+                    answer.headers_mut().insert(CONTENT_RANGE, range);
+                }
+                return Ok(answer);
+            }
+            Wanted::Ranges(ranges) if ranges.len() == 1 => {
+                let (first, last) = ranges[0];
+                *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+                let headers = answer.headers_mut();
+                headers.insert(CONTENT_TYPE, self.content_type);
+                if let Ok(range) = HeaderValue::from_str(&format!("bytes {first}-{last}/{}", self.length)) {
+                    headers.insert(CONTENT_RANGE, range);
+                }
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(last - first + 1));
+                *answer.body_mut() = part(self.content, first, last - first + 1);
+            }
+            Wanted::Ranges(ranges) => {
+                *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+                return multipart(answer, self.content, self.length, &self.content_type, &ranges);
+            }
+        }
+        Ok(answer)
+    }
+}
+
+fn part(content: Content, start: u64, length: u64) -> ResponseBody {
+    match content {
+        Content::Memory(bytes) => ResponseBody::from(bytes.slice(start as usize..(start + length) as usize)),
+        Content::File(file) => ResponseBody::File(FileBody::new(file, start, length)),
+    }
+}
+
+/// `multipart/byteranges`: at most 16 parts that do not overlap.
+fn multipart(
+    mut answer: Answer,
+    content: Content,
+    length: u64,
+    content_type: &HeaderValue,
+    ranges: &[(u64, u64)],
+) -> io::Result<Answer> {
+    const BOUNDARY: &str = "abreast-byteranges-7d1f0c";
+    let mut frames: Vec<ResponseBody> = Vec::new();
+    let mut total = 0;
+    for (first, last) in ranges {
+        let head = format!(
+            "\r\n--{BOUNDARY}\r\nContent-Type: {}\r\nContent-Range: bytes {first}-{last}/{length}\r\n\r\n",
+            content_type.to_str().unwrap_or("application/octet-stream")
+        );
+        total += head.len() as u64 + last - first + 1;
+        frames.push(ResponseBody::from(head));
+        let content = match &content {
+            Content::Memory(bytes) => Content::Memory(bytes.clone()),
+            Content::File(file) => Content::File(file.try_clone()?),
+        };
+        // Clones share their place in the file: each part seeks only when its turn comes.
+        frames.push(part(content, *first, last - first + 1));
+    }
+    let end = format!("\r\n--{BOUNDARY}--\r\n");
+    total += end.len() as u64;
+    frames.push(ResponseBody::from(end));
+    let headers = answer.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&format!("multipart/byteranges; boundary={BOUNDARY}")) {
+        headers.insert(CONTENT_TYPE, value);
+    }
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(total));
+    *answer.body_mut() = ResponseBody::Parts(Chain { bodies: frames.into_iter().collect() }.boxed_unsync());
+    Ok(answer)
+}
+
+/// Bodies one after the other.
+struct Chain {
+    bodies: std::collections::VecDeque<ResponseBody>,
+}
+
+impl hyper::body::Body for Chain {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        while let Some(body) = self.bodies.front_mut() {
+            match std::task::ready!(std::pin::Pin::new(body).poll_frame(cx)) {
+                Some(frame) => return std::task::Poll::Ready(Some(frame)),
+                None => drop(self.bodies.pop_front()),
+            }
+        }
+        std::task::Poll::Ready(None)
+    }
+}
+
+fn escape_json(text: &str) -> String {
+    text.chars()
+        .flat_map(|character| match character {
+            '"' | '\\' => vec!['\\', character],
+            control if control < ' ' => vec![' '],
+            other => vec![other],
+        })
+        .collect()
+}

@@ -1,0 +1,83 @@
+//! `/{set}/r/…`: the resources themselves, straight from the published folder.
+//!
+//! A path is opened beneath the folder's handle, through no symbolic link, and only if every name on it would be
+//! published. Length, tag and time are those of the opened file; a file that shrinks ends the connection.
+
+use crate::respond::{Answer, Content, Representation, problem};
+use crate::site::ServedSet;
+use abreast_folder::{ErrorKind, Stat};
+use abreast_webtypes::decode_segment;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use std::fs::File;
+use std::io::{self, Read as _};
+
+/// Files up to this size are read at once, on the thread that answers: they are in the page cache or cost one read.
+const READ_AT_ONCE: u64 = 64 * 1024;
+
+pub(crate) fn answer(set: &ServedSet, path: &str, headers: &HeaderMap) -> io::Result<Answer> {
+    let Some(relative) = relative_path(path) else {
+        return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
+    };
+    let (file, stat) = match set.folder.open_file(&relative) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == ErrorKind::Denied => {
+            return Ok(problem(StatusCode::FORBIDDEN, "the resource may not be read"));
+        }
+        Err(_) => return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource")),
+    };
+    let content = if stat.size <= READ_AT_ONCE { read(file, &stat)? } else { Content::File(file) };
+    Representation {
+        content,
+        length: stat.size,
+        tag: format!("\"{:x}-{:x}-{:x}\"", stat.mtime_ns, stat.size, stat.inode),
+        modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
+        content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
+        more: vec![
+            (LINK, HeaderValue::from_str(&set.link).map_err(io::Error::other)?),
+            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            // Published files are strangers to this origin: their scripts and forms do nothing here.
+            (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
+        ],
+    }
+    .answer(headers)
+}
+
+fn read(file: File, stat: &Stat) -> io::Result<Content> {
+    let mut bytes = Vec::with_capacity(stat.size as usize + 1);
+    file.take(stat.size).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == stat.size {
+        Ok(Content::Memory(bytes.into()))
+    } else {
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was read"))
+    }
+}
+
+/// The path beneath the folder; `None` for what is not published.
+fn relative_path(path: &str) -> Option<Vec<u8>> {
+    let mut relative = Vec::with_capacity(path.len());
+    for segment in path.split('/') {
+        let name = decode_segment(segment.as_bytes());
+        if !abreast_source::is_published_name(&name) || name.iter().any(|byte| matches!(byte, b'/' | 0)) {
+            return None;
+        }
+        if !relative.is_empty() {
+            relative.push(b'/');
+        }
+        relative.extend_from_slice(&name);
+    }
+    Some(relative)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_inside_and_published() {
+        assert_eq!(relative_path("a/b%20c/%FF"), Some(b"a/b c/\xff".to_vec()));
+        for path in ["", "a//b", "../x", "%2e%2e/x", "..%2fx", "a/%2e%2e%2fx", ".git/config", "a/.abreast/x", "a%00b", "a/b~"] {
+            assert_eq!(relative_path(path), None, "{path}");
+        }
+    }
+}

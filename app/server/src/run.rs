@@ -1,0 +1,190 @@
+//! How does the server start, answer and stop?
+//!
+//! Stopping, in this order: readiness says no, no new connection is accepted, requests in flight are finished
+//! (at most ten seconds), connections are closed. The caller then stops the watches and closes the store.
+
+use crate::respond::{Answer, problem};
+use crate::route::{Route, route};
+use crate::routes::{document, health, home, resource};
+use crate::site::Site;
+use http::header::ALLOW;
+use http::{HeaderValue, Method, Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use metrics::{Counter, counter};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+/// Limits of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerOptions {
+    /// Connections at a time; more wait to be accepted.
+    pub connections: usize,
+    /// Time for a request's header, and for an idle connection.
+    pub header_timeout: Duration,
+    /// Time for requests in flight when stopping.
+    pub stop_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { connections: 2_048, header_timeout: Duration::from_secs(30), stop_timeout: Duration::from_secs(8) }
+    }
+}
+
+/// The server cannot start.
+#[derive(Debug, Error)]
+#[error("cannot listen on {address}")]
+pub struct ServerError {
+    address: SocketAddr,
+    #[source]
+    cause: io::Error,
+}
+
+/// A server that listens, and answers once it runs.
+pub struct Server {
+    listener: TcpListener,
+    options: ServerOptions,
+}
+
+impl Server {
+    /// Listens on an address; port 0 chooses one.
+    ///
+    /// # Errors
+    /// When the address is taken or not allowed.
+    pub async fn bind(address: SocketAddr, options: ServerOptions) -> Result<Self, ServerError> {
+        let listener = TcpListener::bind(address).await.map_err(|cause| ServerError { address, cause })?;
+        Ok(Self { listener, options })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stop` becomes true, then finishes what is in flight.
+    pub async fn run(self, site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+        let shared = Arc::new(Shared { site, stopping: AtomicBool::new(false), counters: Counters::new() });
+        let places = Arc::new(Semaphore::new(self.options.connections));
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                accepted = accept(&self.listener, &places) => accepted,
+            };
+            // Finished connections are forgotten as new ones come.
+            while connections.try_join_next().is_some() {}
+            let (stream, place) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, most likely: wait for connections to end.
+                    tracing::warn!("cannot accept a connection: {error}");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let shared = Arc::clone(&shared);
+            let stop = stop.clone();
+            let options = self.options;
+            connections.spawn(async move {
+                serve(stream, &shared, stop, options).await;
+                drop(place);
+            });
+        }
+        shared.stopping.store(true, Ordering::Relaxed);
+        drop(self.listener);
+        let finished = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.options.stop_timeout, finished).await.is_err() {
+            tracing::warn!("some requests took too long to finish; closing their connections");
+            connections.shutdown().await;
+        }
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
+}
+
+struct Shared {
+    site: Arc<Site>,
+    stopping: AtomicBool,
+    counters: Counters,
+}
+
+/// Answers by class of status, looked up once.
+struct Counters([Counter; 4]);
+
+impl Counters {
+    fn new() -> Self {
+        Self(["2xx", "3xx", "4xx", "5xx"].map(|class| counter!("abreast_http_responses_total", "class" => class)))
+    }
+
+    fn count(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).clamp(2, 5) - 2;
+        self.0[class].increment(1);
+    }
+}
+
+async fn serve(stream: TcpStream, shared: &Arc<Shared>, mut stop: watch::Receiver<bool>, options: ServerOptions) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| handle(shared, request));
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_timeout)
+        .max_buf_size(64 * 1024)
+        .max_headers(100)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stop.wait_for(|stop| *stop) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended early: {error}");
+    }
+}
+
+async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Result<Answer> {
+    let answer = dispatch(shared, &request).await?;
+    shared.counters.count(answer.status());
+    tracing::debug!(method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
+    Ok(answer)
+}
+
+async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Result<Answer> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut answer = problem(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return Ok(answer);
+    }
+    let site = &shared.site;
+    match route(request.uri().path(), site.sets.iter().map(|set| set.slug.as_str())) {
+        Route::Home => Ok(home::answer(site)),
+        Route::Live => Ok(health::live()),
+        Route::Ready => Ok(health::ready(site, shared.stopping.load(Ordering::Relaxed))),
+        Route::Metrics => Ok(health::metrics(site)),
+        Route::Document(path) => document::answer(site, path, request.headers()).await,
+        Route::Resource(set, path) => resource::answer(&site.sets[set], &path, request.headers()),
+        Route::NotFound => Ok(problem(StatusCode::NOT_FOUND, "nothing is published at this address")),
+    }
+}

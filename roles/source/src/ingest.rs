@@ -1,0 +1,289 @@
+//! From "look at this file" to a recorded change: files are hashed on all cores, recorded in order.
+//!
+//! One thread walks, one for each core hashes, one records; the queues between them are bounded, so memory does
+//! not grow with the folder.
+
+use crate::hash::{DigestPolicy, Hashed, Hasher, witness_of};
+use crate::names::key_of;
+use abreast_core::{Action, Change, ChangeLog, Imported, LogError, SetId};
+use abreast_folder::{Dir, Stat};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Files in one batch: a few milliseconds of hashing, one transaction.
+const BATCH: usize = 512;
+/// Folders kept open by one batch.
+const BATCH_FOLDERS: usize = 32;
+/// Batches waiting for a hashing thread.
+const QUEUE: usize = 4;
+/// Appends not yet durable.
+const OUTSTANDING: usize = 8;
+/// Problems told one by one; the rest is counted.
+const MAX_PROBLEMS: usize = 100;
+
+/// How files are taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct IngestOptions {
+    /// Digests to compute.
+    pub digests: DigestPolicy,
+    /// A file changed more recently than this is not read yet: somebody may still be writing it.
+    pub settle: Duration,
+}
+
+impl Default for IngestOptions {
+    fn default() -> Self {
+        Self { digests: DigestPolicy::default(), settle: Duration::from_secs(1) }
+    }
+}
+
+/// Something to look at.
+pub(crate) enum Work {
+    /// A file that is new or looks changed.
+    Check { path: Vec<u8>, dir: Dir, stat: Stat },
+    /// A resource whose file is gone.
+    Gone { key: String },
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct IngestReport {
+    /// Changes recorded (resources imported, for a new set).
+    pub recorded: u64,
+    /// Files read whose published state had not changed.
+    pub unchanged: u64,
+    /// Relative paths of files not yet settled: look again soon.
+    pub deferred: Vec<Vec<u8>>,
+    /// Files that could not be read, with the reason; what was published of them stays.
+    pub problems: Vec<String>,
+    /// How many there were, told or not.
+    pub problem_count: u64,
+}
+
+impl IngestReport {
+    pub(crate) fn problem(&mut self, path: &[u8], error: &dyn std::fmt::Display) {
+        self.problem_count += 1;
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(format!("cannot read `{}`: {error}", String::from_utf8_lossy(path).escape_debug()));
+        }
+    }
+}
+
+enum Outcome {
+    Put(Imported),
+    Gone(String),
+    Deferred(Vec<u8>),
+    Problem(Vec<u8>, String),
+}
+
+/// Where the walk puts its work. Refuses when the recording has failed.
+pub(crate) struct Sink {
+    batch: Vec<Work>,
+    folders: usize,
+    number: u64,
+    sender: SyncSender<(u64, Vec<Work>)>,
+}
+
+/// The recording ended early; the reason is the result of [`ingest`].
+pub(crate) struct Closed;
+
+impl Sink {
+    pub(crate) fn push(&mut self, work: Work) -> Result<(), Closed> {
+        self.batch.push(work);
+        if self.batch.len() >= BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Tells that the walk goes on in another folder, so that a batch does not keep too many open.
+    pub(crate) fn next_folder(&mut self) -> Result<(), Closed> {
+        self.folders += 1;
+        if self.folders >= BATCH_FOLDERS && !self.batch.is_empty() { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Closed> {
+        self.folders = 0;
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        self.sender.send((self.number, batch)).map_err(|_| Closed)?;
+        self.number += 1;
+        Ok(())
+    }
+}
+
+/// Runs `walk`, hashing and recording what it pushes.
+///
+/// # Errors
+/// When the log fails.
+pub(crate) fn ingest<R: Send>(
+    log: &dyn ChangeLog,
+    set: SetId,
+    options: &IngestOptions,
+    walk: impl FnOnce(&mut Sink) -> R + Send,
+) -> Result<(R, IngestReport), LogError> {
+    let importing = log.head(set)?.importing;
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let (work_sender, work_receiver) = sync_channel::<(u64, Vec<Work>)>(QUEUE);
+    let (done_sender, done_receiver) = sync_channel::<(u64, Vec<Outcome>)>(QUEUE);
+    let work_receiver = Arc::new(Mutex::new(work_receiver));
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let receiver = Arc::clone(&work_receiver);
+            let sender = done_sender.clone();
+            scope.spawn(move || hash_batches(&receiver, &sender, options));
+        }
+        drop(done_sender);
+        // Only the hashing threads hold the receiver now: when they stop, the walk is told.
+        drop(work_receiver);
+        let recorder = scope.spawn(move || record(log, set, importing, &done_receiver));
+        let mut sink = Sink { batch: Vec::with_capacity(BATCH), folders: 0, number: 0, sender: work_sender };
+        let walked = walk(&mut sink);
+        let _ = sink.flush();
+        drop(sink);
+        let report = recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((walked, report))
+    })
+}
+
+fn hash_batches(
+    receiver: &Mutex<Receiver<(u64, Vec<Work>)>>,
+    sender: &SyncSender<(u64, Vec<Outcome>)>,
+    options: &IngestOptions,
+) {
+    let mut hasher = Hasher::new(options.digests);
+    loop {
+        let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((number, batch)) = next else { return };
+        let outcomes = batch.into_iter().map(|work| look(&mut hasher, options, work)).collect();
+        if sender.send((number, outcomes)).is_err() {
+            return;
+        }
+    }
+}
+
+fn look(hasher: &mut Hasher, options: &IngestOptions, work: Work) -> Outcome {
+    let (path, dir, stat) = match work {
+        Work::Gone { key } => return Outcome::Gone(key),
+        Work::Check { path, dir, stat } => (path, dir, stat),
+    };
+    if age_of(&stat) < options.settle {
+        return Outcome::Deferred(path);
+    }
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path);
+    match hasher.hash(&dir, name) {
+        Ok(Hashed::Stable(state, stat)) => {
+            Outcome::Put(Imported { key: key_of(&path), state, witness: witness_of(&stat).to_vec() })
+        }
+        // Recorded as a deletion if it was known, else as nothing at all.
+        Ok(Hashed::Gone) => Outcome::Gone(key_of(&path)),
+        Ok(Hashed::Changing) => Outcome::Deferred(path),
+        Err(error) => Outcome::Problem(path, error.to_string()),
+    }
+}
+
+/// Time since the file's last change of content or metadata; a time to come counts as long ago.
+pub(crate) fn age_of(stat: &Stat) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
+    let age = now.saturating_sub(stat.ctime_ns);
+    if age < 0 { Duration::MAX } else { Duration::from_nanos(age as u64) }
+}
+
+/// Appends that are not durable yet, and the first failure.
+#[derive(Default)]
+struct Outstanding {
+    count: usize,
+    recorded: u64,
+    unchanged: u64,
+    failure: Option<LogError>,
+}
+
+fn record(
+    log: &dyn ChangeLog,
+    set: SetId,
+    importing: bool,
+    receiver: &Receiver<(u64, Vec<Outcome>)>,
+) -> Result<IngestReport, LogError> {
+    let mut report = IngestReport::default();
+    let outstanding = Arc::new((Mutex::new(Outstanding::default()), Condvar::new()));
+    let mut early = BTreeMap::new();
+    let mut next = 0;
+    'receiving: for (number, outcomes) in receiver {
+        early.insert(number, outcomes);
+        while let Some(outcomes) = early.remove(&next) {
+            next += 1;
+            let mut puts = Vec::with_capacity(outcomes.len());
+            let mut gone = Vec::new();
+            for outcome in outcomes {
+                match outcome {
+                    Outcome::Put(resource) => puts.push(resource),
+                    Outcome::Gone(key) => gone.push(key),
+                    Outcome::Deferred(path) => report.deferred.push(path),
+                    Outcome::Problem(path, error) => report.problem(&path, &error),
+                }
+            }
+            if importing {
+                report.recorded += puts.len() as u64;
+                log.import(set, puts)?;
+            } else if !puts.is_empty() || !gone.is_empty() {
+                let changes = changes_of(puts, gone);
+                if !append(log, set, changes, &outstanding) {
+                    break 'receiving;
+                }
+            }
+        }
+    }
+    let (state, changed) = &*outstanding;
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    while state.count > 0 {
+        state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    if let Some(failure) = state.failure.take() {
+        return Err(failure);
+    }
+    report.recorded += state.recorded;
+    report.unchanged = state.unchanged;
+    Ok(report)
+}
+
+fn changes_of(puts: Vec<Imported>, gone: Vec<String>) -> Vec<Change> {
+    let mut changes: Vec<Change> = gone.into_iter().map(Change::delete).collect();
+    changes.extend(puts.into_iter().map(|put| Change {
+        key: put.key,
+        action: Action::Put { state: put.state, witness: put.witness },
+        idempotency_key: None,
+    }));
+    changes
+}
+
+/// Queues one append; false when an earlier one has failed.
+fn append(log: &dyn ChangeLog, set: SetId, changes: Vec<Change>, outstanding: &Arc<(Mutex<Outstanding>, Condvar)>) -> bool {
+    {
+        let (state, changed) = &**outstanding;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.count >= OUTSTANDING {
+            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.failure.is_some() {
+            return false;
+        }
+        state.count += 1;
+    }
+    let outstanding = Arc::clone(outstanding);
+    log.append_then(
+        set,
+        changes,
+        Box::new(move |result| {
+            let (state, changed) = &*outstanding;
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.count -= 1;
+            match result {
+                Ok(appended) => {
+                    state.recorded += appended.recorded;
+                    state.unchanged += appended.unchanged;
+                }
+                Err(error) => state.failure = state.failure.take().or(Some(error)),
+            }
+            changed.notify_all();
+        }),
+    );
+    true
+}

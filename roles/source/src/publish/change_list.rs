@@ -1,0 +1,112 @@
+//! Change Lists: what changed, oldest first, and their index [rs-core §12].
+//!
+//! A list is one page of the log. Closed ones carry `until` and never change; the last one is open.
+//! `from` of a list is `until` of the one before, so nothing falls between two.
+
+use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
+use abreast_core::{ChangeLog, Kind, Page};
+use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Root, write_end, write_entry, write_head};
+use std::ops::ControlFlow;
+
+/// Entries in an index [rs-core §7]; older pages drop out of it, and keep answering at their URLs.
+const MAX_PAGES: u64 = 50_000;
+
+/// The open Change List while it is the only one, else the index.
+pub(super) fn entry_point(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Rendered, PublishError> {
+    let head = log.head(set.id)?;
+    if head.open_page == 1 {
+        return page(log, set, 1);
+    }
+    let first = head.open_page.saturating_sub(MAX_PAGES - 1).max(1);
+    let pages = log.pages(set.id, first, MAX_PAGES as usize)?;
+    let from = pages.first().map(|page| exactly(page.from));
+    let modified = pages.last().map(|page| page.from);
+    let mut bytes = Vec::with_capacity(512 + pages.len() * 220);
+    write_head(
+        &mut bytes,
+        &Head {
+            root: Root::SitemapIndex,
+            capability: Some(Capability::ChangeList),
+            from,
+            links: vec![link("up", &set.urls.capability_list())],
+            ..Head::default()
+        },
+    );
+    for page in pages {
+        let entry = Entry {
+            loc: set.urls.change_list_page(page.number),
+            lastmod: page.until.map(exactly),
+            from: Some(exactly(page.from)),
+            until: page.until.map(exactly),
+            ..Entry::default()
+        };
+        write_entry(&mut bytes, Root::SitemapIndex, &entry);
+    }
+    write_end(&mut bytes, Root::SitemapIndex);
+    Ok(Rendered { bytes, modified, content_type: XML })
+}
+
+/// One page, closed or open.
+pub(super) fn page(log: &dyn ChangeLog, set: &PublishedSet, number: u64) -> Result<Rendered, PublishError> {
+    let page = log
+        .pages(set.id, number, 1)?
+        .into_iter()
+        .next()
+        .filter(|page| page.number == number)
+        .ok_or(PublishError::NotFound)?;
+    render(log, set, &page)
+}
+
+fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page) -> Result<Rendered, PublishError> {
+    let mut links = vec![link("up", &set.urls.capability_list())];
+    if page.number > 1 || page.until.is_some() {
+        links.push(link("index", &set.urls.change_list()));
+    }
+    let mut bytes = Vec::with_capacity(64 * 1_024);
+    write_head(
+        &mut bytes,
+        &Head {
+            root: Root::UrlSet,
+            capability: Some(Capability::ChangeList),
+            from: Some(exactly(page.from)),
+            until: page.until.map(exactly),
+            links,
+            ..Head::default()
+        },
+    );
+    let resources = set.urls.resources();
+    let mut modified = page.from;
+    let mut entry = Entry::default();
+    log.read(set.id, page.after, &mut |record| {
+        if page.last.is_some_and(|last| record.position > last) {
+            return ControlFlow::Break(());
+        }
+        write_uri(&resources, &record.key, &mut entry.loc);
+        // 1.0 clients take `lastmod` for the time of the change, and would lose renamed files with their old
+        // Last-Modified, and deletions, if it were anything else [rs-core-1.0 §12.1]. 1.1 clients read `datetime`.
+        entry.datetime = Some(exactly(record.time));
+        entry.lastmod = entry.datetime;
+        entry.change = Some(match record.kind {
+            Kind::Create | Kind::Add => Change::Created,
+            Kind::Remove | Kind::Delete => Change::Deleted,
+            _ => Change::Updated,
+        });
+        match &record.state {
+            Some(state) => {
+                entry.digests.clone_from(&state.digests);
+                entry.length = state.length;
+                entry.media_type.clone_from(&state.media_type);
+                entry.encoding.clone_from(&state.encoding);
+            }
+            None => {
+                entry.digests.clear();
+                (entry.length, entry.media_type, entry.encoding) = (None, None, None);
+            }
+        }
+        write_entry(&mut bytes, Root::UrlSet, &entry);
+        modified = record.time;
+        ControlFlow::Continue(())
+    })?;
+    write_end(&mut bytes, Root::UrlSet);
+    Ok(Rendered { bytes, modified: Some(modified), content_type: XML })
+}

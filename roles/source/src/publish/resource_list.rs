@@ -1,0 +1,90 @@
+//! Resource Lists: everything in a set, and their index [rs-core §10].
+//!
+//! A list is made of one shard, and its bytes depend on that shard's rows only. `at` of a list is the time of the
+//! last change in its range: every change up to then is in it, and no later one of its range exists. `at` of the
+//! index is the time of the last change of the set: each list read after the index includes all changes up to
+//! then, so replaying the Change List from that `at` gives exactly the Source.
+
+use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
+use abreast_core::{ChangeLog, Shard, ShardId};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
+use abreast_webtypes::Precision;
+use std::ops::ControlFlow;
+
+/// A shard that grew beyond this stopped answering: a Sitemap holds no more [rs-core §7].
+const MAX_ENTRIES: u64 = 50_000;
+
+/// The Resource List itself while one is enough, else the index.
+pub(super) fn entry_point(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Rendered, PublishError> {
+    // The head is read before the shards: they include at least what it saw.
+    let head = log.head(set.id)?;
+    let shards = log.shards(set.id)?;
+    if let [only] = shards.as_slice() {
+        return list(log, set, only, false);
+    }
+    let mut bytes = Vec::with_capacity(256 + shards.len() * 160);
+    write_head(
+        &mut bytes,
+        &Head {
+            root: Root::SitemapIndex,
+            capability: Some(Capability::ResourceList),
+            at: Some(exactly(head.time)),
+            links: vec![link("up", &set.urls.capability_list())],
+            ..Head::default()
+        },
+    );
+    for shard in &shards {
+        let entry = Entry {
+            loc: set.urls.resource_list_shard(shard.id),
+            lastmod: Some(exactly(shard.time)),
+            at: Some(exactly(shard.time)),
+            ..Entry::default()
+        };
+        write_entry(&mut bytes, Root::SitemapIndex, &entry);
+    }
+    write_end(&mut bytes, Root::SitemapIndex);
+    Ok(Rendered { bytes, modified: Some(head.time), content_type: XML })
+}
+
+/// One list of the index, live or retired.
+pub(super) fn shard(log: &dyn ChangeLog, set: &PublishedSet, id: ShardId) -> Result<Rendered, PublishError> {
+    let shard = log.shard(set.id, id)?.ok_or(PublishError::NotFound)?;
+    if shard.resources > MAX_ENTRIES {
+        return Err(PublishError::Gone);
+    }
+    list(log, set, &shard, true)
+}
+
+fn list(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard, indexed: bool) -> Result<Rendered, PublishError> {
+    let mut links = vec![link("up", &set.urls.capability_list())];
+    if indexed {
+        links.push(link("index", &set.urls.resource_list()));
+    }
+    links.push(link(super::capability_list::URI_SPACE, &set.urls.resources()));
+    let mut bytes = Vec::with_capacity(1_024 + shard.resources as usize * 240);
+    write_head(
+        &mut bytes,
+        &Head {
+            root: Root::UrlSet,
+            capability: Some(Capability::ResourceList),
+            at: Some(exactly(shard.time)),
+            links,
+            ..Head::default()
+        },
+    );
+    let resources = set.urls.resources();
+    let mut entry = Entry::default();
+    log.scan(set.id, &shard.range, &mut |resource| {
+        write_uri(&resources, &resource.key, &mut entry.loc);
+        let state = &resource.state;
+        entry.lastmod = Some(abreast_webtypes::W3cDatetime { instant: state.modified, precision: Precision::Second });
+        entry.digests.clone_from(&state.digests);
+        entry.length = state.length;
+        entry.media_type.clone_from(&state.media_type);
+        entry.encoding.clone_from(&state.encoding);
+        write_entry(&mut bytes, Root::UrlSet, &entry);
+        ControlFlow::Continue(())
+    })?;
+    write_end(&mut bytes, Root::UrlSet);
+    Ok(Rendered { bytes, modified: Some(shard.time), content_type: XML })
+}

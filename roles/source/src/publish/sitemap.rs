@@ -1,0 +1,51 @@
+//! Plain Sitemaps for crawlers, which punish unknown elements, and robots.txt that names them.
+
+use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, exactly, urls::write_uri};
+use abreast_core::{ChangeLog, ShardId};
+use abreast_resourcesync::v1_1::{Entry, Root, write_end, write_plain_entry, write_plain_head};
+use abreast_webtypes::{Precision, W3cDatetime};
+use std::ops::ControlFlow;
+
+/// `/robots.txt`: all may read; the Sitemap is where discovery begins [rs-core §6.3].
+pub(super) fn robots(urls: &SourceUrls) -> Rendered {
+    let bytes = format!("User-agent: *\nAllow: /\nSitemap: {}\n", urls.sitemap()).into_bytes();
+    Rendered { bytes, modified: None, content_type: "text/plain; charset=utf-8" }
+}
+
+/// `/sitemap.xml`: an index of the plain Sitemaps of all sets.
+pub(super) fn index(log: &dyn ChangeLog, sets: &[PublishedSet]) -> Result<Rendered, PublishError> {
+    let mut bytes = Vec::new();
+    write_plain_head(&mut bytes, Root::SitemapIndex);
+    for set in sets {
+        if log.head(set.id)?.importing {
+            continue;
+        }
+        for shard in log.shards(set.id)? {
+            let entry = Entry {
+                loc: set.urls.sitemap_shard(shard.id),
+                lastmod: Some(exactly(shard.time)),
+                ..Entry::default()
+            };
+            write_plain_entry(&mut bytes, Root::SitemapIndex, &entry);
+        }
+    }
+    write_end(&mut bytes, Root::SitemapIndex);
+    Ok(Rendered { bytes, modified: None, content_type: XML })
+}
+
+/// One plain Sitemap: URIs and Last-Modified only.
+pub(super) fn shard(log: &dyn ChangeLog, set: &PublishedSet, id: ShardId) -> Result<Rendered, PublishError> {
+    let shard = log.shard(set.id, id)?.ok_or(PublishError::NotFound)?;
+    let resources = set.urls.resources();
+    let mut bytes = Vec::with_capacity(512 + shard.resources as usize * 100);
+    write_plain_head(&mut bytes, Root::UrlSet);
+    let mut entry = Entry::default();
+    log.scan(set.id, &shard.range, &mut |resource| {
+        write_uri(&resources, &resource.key, &mut entry.loc);
+        entry.lastmod = Some(W3cDatetime { instant: resource.state.modified, precision: Precision::Second });
+        write_plain_entry(&mut bytes, Root::UrlSet, &entry);
+        ControlFlow::Continue(())
+    })?;
+    write_end(&mut bytes, Root::UrlSet);
+    Ok(Rendered { bytes, modified: Some(shard.time), content_type: XML })
+}

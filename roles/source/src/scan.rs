@@ -1,0 +1,340 @@
+//! What differs between a folder and what the log knows of it? One ordered walk, merged with the resource table.
+//!
+//! Both run in byte order of the keys, so memory holds one folder's names and one page of the table, and a file
+//! whose size, times and inode are as before is not read.
+
+use crate::hash::witness_of;
+use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest};
+use crate::names::{is_published_name, key_of};
+use abreast_core::{ChangeLog, KeyRange, LogError, SetId};
+use abreast_folder::{Dir, ErrorKind, Folder, Kind};
+use std::collections::{HashSet, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use thiserror::Error;
+
+/// Rows of the resource table in memory at a time.
+const PAGE: usize = 4_096;
+/// Deeper folders are reopened by path when the walk comes back to them.
+const OPEN_FOLDERS: usize = 64;
+/// Longest relative path that is published; a URI of it stays below 8 KiB in most cases.
+const MAX_PATH: usize = 3_500;
+/// Longest key the log takes.
+const MAX_KEY: usize = 8_000;
+
+/// How a folder is scanned.
+#[derive(Clone, Debug, Default)]
+pub struct ScanOptions {
+    /// How files are taken in.
+    pub ingest: IngestOptions,
+    /// Read every file, also those that look unchanged.
+    pub read_all: bool,
+    /// Relative paths that somebody is writing: what is known of them stays as it is.
+    pub held: HashSet<Vec<u8>>,
+}
+
+/// What a scan found.
+#[derive(Debug, Default)]
+pub struct ScanReport {
+    /// Published files seen.
+    pub files: u64,
+    /// Resources whose file is gone.
+    pub gone: u64,
+    /// What came of the files that were read.
+    pub ingest: IngestReport,
+}
+
+/// Why a scan did not end.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// The folder itself cannot be read, or is suddenly empty. Nothing was deleted from the log.
+    #[error("{0}")]
+    Vanished(String),
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Told to stop.
+    #[error("stopped before the scan was complete")]
+    Stopped,
+}
+
+/// Scans a folder, or one folder beneath it (`subtree`, a relative path; empty for all), and records what changed.
+///
+/// # Errors
+/// See [`ScanError`]. What was recorded before stays; a later scan goes on from there.
+pub fn scan(
+    folder: &Folder,
+    subtree: &[u8],
+    log: &dyn ChangeLog,
+    set: SetId,
+    options: &ScanOptions,
+    stop: &AtomicBool,
+) -> Result<ScanReport, ScanError> {
+    let walked = ingest(log, set, &options.ingest, |sink| {
+        let mut walk = Walk {
+            folder,
+            known: KnownResources::new(log, set, subtree),
+            sink,
+            stop,
+            options,
+            report: ScanReport::default(),
+        };
+        walk.run(subtree).map(|()| walk.report)
+    });
+    let (walked, ingested) = walked?;
+    let mut report = walked?;
+    let problems = std::mem::replace(&mut report.ingest, ingested);
+    report.ingest.problem_count += problems.problem_count;
+    report.ingest.problems.extend(problems.problems);
+    Ok(report)
+}
+
+struct Walk<'a> {
+    folder: &'a Folder,
+    known: KnownResources<'a>,
+    sink: &'a mut Sink,
+    stop: &'a AtomicBool,
+    options: &'a ScanOptions,
+    report: ScanReport,
+}
+
+/// A folder on the way from the root to where the walk is.
+struct Frame {
+    path: Vec<u8>,
+    dir: Option<Dir>,
+    /// What is still to visit, last first: (order, name, kind).
+    names: Vec<(String, Vec<u8>, Kind)>,
+}
+
+impl From<Closed> for ScanError {
+    fn from(_: Closed) -> Self {
+        // The recording failed; its own error takes the place of this one.
+        Self::Stopped
+    }
+}
+
+impl Walk<'_> {
+    fn run(&mut self, subtree: &[u8]) -> Result<(), ScanError> {
+        let at_root = subtree.is_empty();
+        let root = match self.open(subtree) {
+            Ok(Some(frame)) => frame,
+            Ok(None) if !at_root => return self.rest_is_gone(),
+            Ok(None) => return Err(self.vanished("it is not there")),
+            Err(error) if at_root => return Err(self.vanished(&error)),
+            Err(error) => {
+                self.report.ingest.problem(subtree, &error);
+                return Ok(());
+            }
+        };
+        if at_root && root.names.is_empty() && self.known.peek()?.is_some() {
+            return Err(self.vanished("it is empty, though resources were published from it"));
+        }
+        let mut stack = vec![root];
+        while let Some(frame) = stack.last_mut() {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(ScanError::Stopped);
+            }
+            let Some((_, name, kind)) = frame.names.pop() else {
+                stack.pop();
+                continue;
+            };
+            let mut path = frame.path.clone();
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(&name);
+            if path.len() > MAX_PATH {
+                self.report.ingest.problem(&path, &format!("its path is longer than {MAX_PATH} bytes"));
+                self.skip(&path, kind)?;
+                continue;
+            }
+            if kind == Kind::Folder {
+                match self.open(&path) {
+                    Ok(Some(inner)) => {
+                        self.sink.next_folder()?;
+                        if stack.len() >= OPEN_FOLDERS
+                            && let Some(outer) = stack.last_mut()
+                        {
+                            outer.dir = None;
+                        }
+                        stack.push(inner);
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        self.report.ingest.problem(&path, &error);
+                        self.skip(&path, kind)?;
+                    }
+                }
+            } else {
+                let dir = match &frame.dir {
+                    Some(dir) => dir.clone(),
+                    None => match self.folder.dir(components(&frame.path)) {
+                        Ok(dir) => frame.dir.insert(dir).clone(),
+                        Err(error) => {
+                            let path = frame.path.clone();
+                            self.report.ingest.problem(&path, &error);
+                            frame.names.clear();
+                            self.skip(&path, Kind::Folder)?;
+                            continue;
+                        }
+                    },
+                };
+                self.file(path, &name, dir)?;
+            }
+        }
+        self.rest_is_gone()
+    }
+
+    /// Lists a folder; `None` when it is not there (any more).
+    fn open(&self, path: &[u8]) -> Result<Option<Frame>, String> {
+        let dir = match self.folder.dir(components(path)) {
+            Ok(dir) => dir,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        let mut names = Vec::new();
+        for entry in dir.entries().map_err(|error| error.to_string())? {
+            let entry = entry.map_err(|error| error.to_string())?;
+            if !is_published_name(&entry.name) || !matches!(entry.kind, Kind::File | Kind::Folder) {
+                continue;
+            }
+            let mut order = key_of(&entry.name);
+            if entry.kind == Kind::Folder {
+                order.push('/');
+            }
+            names.push((order, entry.name, entry.kind));
+        }
+        names.sort_unstable_by(|one, two| two.0.cmp(&one.0));
+        Ok(Some(Frame { path: path.to_vec(), dir: Some(dir), names }))
+    }
+
+    fn file(&mut self, path: Vec<u8>, name: &[u8], dir: Dir) -> Result<(), ScanError> {
+        let key = key_of(&path);
+        if key.len() > MAX_KEY {
+            self.report.ingest.problem(&path, &format!("its URI is longer than {MAX_KEY} bytes"));
+            return Ok(());
+        }
+        let stat = match dir.stat(name) {
+            Ok(stat) if stat.kind == Kind::File => stat,
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                self.report.ingest.problem(&path, &error);
+                return self.skip(&path, Kind::File);
+            }
+        };
+        self.report.files += 1;
+        self.gone_before(&key)?;
+        let unchanged = match self.known.peek()? {
+            Some(known) if known.key == key => {
+                let same = known.witness == witness_of(&stat);
+                self.known.advance();
+                same
+            }
+            _ => false,
+        };
+        if (!unchanged || self.options.read_all) && !self.options.held.contains(&path) {
+            self.sink.push(Work::Check { path, dir, stat })?;
+        }
+        Ok(())
+    }
+
+    /// Leaves what is known of a file or folder as it is, since it cannot be read now.
+    fn skip(&mut self, path: &[u8], kind: Kind) -> Result<(), ScanError> {
+        let mut key = key_of(path);
+        if kind == Kind::Folder {
+            key.push('/');
+        }
+        self.gone_before(&key)?;
+        while let Some(known) = self.known.peek()? {
+            let concerned = if kind == Kind::Folder { known.key.starts_with(&key) } else { known.key == key };
+            if !concerned {
+                break;
+            }
+            self.known.advance();
+        }
+        Ok(())
+    }
+
+    fn gone_before(&mut self, key: &str) -> Result<(), ScanError> {
+        while let Some(known) = self.known.peek()? {
+            if known.key.as_str() >= key {
+                break;
+            }
+            let key = known.key.clone();
+            self.known.advance();
+            self.report.gone += 1;
+            self.sink.push(Work::Gone { key })?;
+        }
+        Ok(())
+    }
+
+    fn rest_is_gone(&mut self) -> Result<(), ScanError> {
+        while let Some(known) = self.known.peek()? {
+            let key = known.key.clone();
+            self.known.advance();
+            self.report.gone += 1;
+            self.sink.push(Work::Gone { key })?;
+        }
+        Ok(())
+    }
+
+    fn vanished(&self, reason: &str) -> ScanError {
+        ScanError::Vanished(format!("cannot scan `{}`: {reason}", self.folder.path().display()))
+    }
+}
+
+fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
+}
+
+struct Known {
+    key: String,
+    witness: Vec<u8>,
+}
+
+/// The resource table in key order, a page at a time.
+struct KnownResources<'a> {
+    log: &'a dyn ChangeLog,
+    set: SetId,
+    range: KeyRange,
+    page: VecDeque<Known>,
+    ended: bool,
+}
+
+impl<'a> KnownResources<'a> {
+    fn new(log: &'a dyn ChangeLog, set: SetId, subtree: &[u8]) -> Self {
+        let range = if subtree.is_empty() {
+            KeyRange::default()
+        } else {
+            let key = key_of(subtree);
+            // `0` is the byte after `/`.
+            KeyRange { start: format!("{key}/"), end: Some(format!("{key}0")) }
+        };
+        Self { log, set, range, page: VecDeque::new(), ended: false }
+    }
+
+    fn peek(&mut self) -> Result<Option<&Known>, LogError> {
+        while self.page.is_empty() && !self.ended {
+            let page = &mut self.page;
+            // Keys with a colon are URIs of resources that live elsewhere, not files.
+            self.log.scan(self.set, &self.range, &mut |resource| {
+                page.push_back(Known { key: resource.key.clone(), witness: resource.witness.clone() });
+                if page.len() >= PAGE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            self.ended = page.len() < PAGE;
+            if let Some(last) = page.back() {
+                self.range.start = format!("{}\0", last.key);
+            }
+            page.retain(|known| !known.key.contains(':'));
+        }
+        Ok(self.page.front())
+    }
+
+    fn advance(&mut self) {
+        self.page.pop_front();
+    }
+}

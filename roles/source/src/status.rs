@@ -1,0 +1,62 @@
+//! How is the watching of one folder going? Read by readiness, metrics and the dashboard.
+
+use abreast_webtypes::Timestamp;
+use std::sync::Mutex;
+
+/// What a watch is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum WatchState {
+    /// Not begun.
+    #[default]
+    Starting,
+    /// Reading the whole folder.
+    Scanning,
+    /// Waiting for changes.
+    Watching,
+    /// The folder cannot be read; what was published stays, nothing is deleted.
+    Vanished(String),
+    /// Ended.
+    Stopped,
+}
+
+/// Shared by the watch and whoever reports on it.
+#[derive(Debug, Default)]
+pub struct WatchStatus(Mutex<Inner>);
+
+#[derive(Clone, Debug, Default)]
+struct Inner {
+    state: WatchState,
+    last_scan: Option<Timestamp>,
+    problems: u64,
+}
+
+impl WatchStatus {
+    /// What the watch is doing.
+    pub fn state(&self) -> WatchState {
+        self.lock().state.clone()
+    }
+
+    /// When the last full scan ended.
+    pub fn last_scan(&self) -> Option<Timestamp> {
+        self.lock().last_scan
+    }
+
+    /// Files and folders that the last full scan could not read.
+    pub fn problems(&self) -> u64 {
+        self.lock().problems
+    }
+
+    pub(crate) fn set(&self, state: WatchState) {
+        self.lock().state = state;
+    }
+
+    pub(crate) fn scanned(&self, at: Timestamp, problems: u64) {
+        let mut inner = self.lock();
+        inner.last_scan = Some(at);
+        inner.problems = problems;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,507 @@
+//! When does a folder change? inotify events are hints; a scan is the truth.
+//!
+//! A path that had an event is looked at when it has been quiet for the debounce time and nobody is known to be
+//! writing it. Whenever events may have been lost, and every hour anyway, the whole folder is scanned.
+
+use crate::ingest::{IngestOptions, IngestReport, Sink, Work, ingest};
+use crate::names::{is_published_path, key_of};
+use crate::scan::{ScanError, ScanOptions, ScanReport, scan};
+use crate::status::{WatchState, WatchStatus};
+use abreast_core::{ChangeLog, Clock as _, KeyRange, LogError, SetId, SystemClock};
+use abreast_folder::{ErrorKind, Folder, Kind};
+use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind};
+use notify::{EventKind, RecursiveMode, Watcher as _};
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Events waiting to be read; more are answered by a scan.
+const EVENT_QUEUE: usize = 65_536;
+/// Paths waiting to settle; more are answered by a scan.
+const MAX_DIRTY: usize = 50_000;
+/// Paths looked at in one go.
+const MAX_READY: usize = 5_000;
+/// A path that never comes to rest is looked at after this long, if nobody is known to be writing it.
+const MAX_DELAY: Duration = Duration::from_secs(5);
+/// How long a written file may stay unclosed and quiet before it is taken as it is.
+const UNCLOSED: Duration = Duration::from_secs(60);
+/// The same for a file that was created and not written yet.
+const UNWRITTEN: Duration = Duration::from_secs(2);
+/// How often a folder that cannot be read is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// How often the thread looks whether it should stop.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How a folder is watched.
+#[derive(Clone, Debug)]
+pub struct WatchOptions {
+    /// The folder.
+    pub folder: PathBuf,
+    /// How files are taken in.
+    pub ingest: IngestOptions,
+    /// A path is looked at when it was quiet for this long.
+    pub debounce: Duration,
+    /// Time between full scans; zero for none but the first.
+    pub rescan: Duration,
+    /// Time between scans that read every file, also those that look unchanged; zero for none.
+    pub reread: Duration,
+    /// Use inotify? Without it only scans find changes (network file systems).
+    pub events: bool,
+}
+
+impl WatchOptions {
+    /// The defaults for a folder: debounce 200 ms, a full scan each hour, events used.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            ingest: IngestOptions::default(),
+            debounce: Duration::from_millis(200),
+            rescan: Duration::from_secs(3_600),
+            reread: Duration::ZERO,
+            events: true,
+        }
+    }
+}
+
+/// A running watch; stops when told, or when dropped.
+pub struct Watch {
+    stop: Arc<AtomicBool>,
+    status: Arc<WatchStatus>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Starts watching. The first scan runs in the background; see [`WatchStatus`].
+    pub fn start(options: WatchOptions, log: Arc<dyn ChangeLog>, set: SetId) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let status = Arc::new(WatchStatus::default());
+        let watching = Watching { options, log, set, stop: Arc::clone(&stop), status: Arc::clone(&status) };
+        let thread = thread::Builder::new().name("watch".into()).spawn(move || watching.run());
+        if let Err(error) = &thread {
+            status.set(WatchState::Vanished(format!("cannot start the watching thread: {error}")));
+        }
+        Self { stop, status, thread: thread.ok() }
+    }
+
+    /// How it is going.
+    pub fn status(&self) -> &Arc<WatchStatus> {
+        &self.status
+    }
+
+    /// Stops after what is being recorded is durable.
+    pub fn stop(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// A path that had an event.
+#[derive(Clone, Copy)]
+struct Dirty {
+    first: Instant,
+    last: Instant,
+    writing: Writing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    /// Nobody, as far as events tell.
+    No,
+    /// Created by somebody who has not closed it.
+    Created,
+    /// Written by somebody who has not closed it.
+    Written,
+}
+
+impl Dirty {
+    fn due(&self, debounce: Duration) -> Instant {
+        match self.writing {
+            Writing::No => (self.last + debounce).min(self.first + MAX_DELAY.max(debounce)),
+            Writing::Created => self.last + UNWRITTEN,
+            Writing::Written => self.last + UNCLOSED,
+        }
+    }
+}
+
+struct Watching {
+    options: WatchOptions,
+    log: Arc<dyn ChangeLog>,
+    set: SetId,
+    stop: Arc<AtomicBool>,
+    status: Arc<WatchStatus>,
+}
+
+/// Why a round of watching ended.
+enum Ended {
+    Stopped,
+    Vanished(String),
+}
+
+impl From<ScanError> for Ended {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Stopped => Self::Stopped,
+            other => Self::Vanished(other.to_string()),
+        }
+    }
+}
+
+impl From<LogError> for Ended {
+    fn from(error: LogError) -> Self {
+        Self::Vanished(format!("the store failed: {error}"))
+    }
+}
+
+impl Watching {
+    fn run(self) {
+        while !self.stopping() {
+            match self.watch_once() {
+                Ended::Stopped => break,
+                Ended::Vanished(reason) => {
+                    tracing::error!(folder = %self.options.folder.display(), "{reason}; nothing is deleted, trying again");
+                    self.status.set(WatchState::Vanished(reason));
+                    let until = Instant::now() + RETRY;
+                    while Instant::now() < until && !self.stopping() {
+                        thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
+                    }
+                }
+            }
+        }
+        self.status.set(WatchState::Stopped);
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Watches until told to stop or the folder vanishes.
+    fn watch_once(&self) -> Ended {
+        match self.try_watch() {
+            Ok(never) => match never {},
+            Err(ended) => ended,
+        }
+    }
+
+    fn try_watch(&self) -> Result<std::convert::Infallible, Ended> {
+        let root = std::fs::canonicalize(&self.options.folder)
+            .map_err(|error| Ended::Vanished(format!("cannot open `{}`: {error}", self.options.folder.display())))?;
+        let folder = Folder::open(&root).map_err(|error| Ended::Vanished(error.to_string()))?;
+        let mut events = Events::start(&root, self.options.events);
+        let mut dirty = HashMap::new();
+        self.first_scan(&folder, &mut dirty)?;
+        let mut next_scan = after(self.options.rescan);
+        let mut next_reread = after(self.options.reread);
+        loop {
+            self.status.set(WatchState::Watching);
+            let due = dirty.values().map(|path: &Dirty| path.due(self.options.debounce)).min();
+            let wait = due.map_or(TICK, |due| due.saturating_duration_since(Instant::now()).min(TICK));
+            events.read_into(&mut dirty, wait);
+            if self.stopping() {
+                return Err(Ended::Stopped);
+            }
+            let now = Instant::now();
+            let read_all = next_reread.is_some_and(|at| now >= at);
+            let overflow = events.lost() || dirty.len() > MAX_DIRTY;
+            if overflow || read_all || next_scan.is_some_and(|at| now >= at) {
+                if overflow {
+                    tracing::warn!(folder = %root.display(), "too many changes at once to follow one by one; scanning");
+                }
+                // Paths still being written keep their state, so that the scan does not publish them half-written.
+                dirty.retain(|_, path| path.writing != Writing::No);
+                self.check_root(&root, &folder)?;
+                let held = dirty.keys().cloned().collect();
+                let report = self.full_scan(&folder, read_all, held)?;
+                defer(&mut dirty, report.ingest.deferred);
+                next_scan = after(self.options.rescan);
+                if read_all {
+                    next_reread = after(self.options.reread);
+                }
+                continue;
+            }
+            let mut ready: Vec<Vec<u8>> = dirty
+                .iter()
+                .filter(|(_, path)| path.due(self.options.debounce) <= now)
+                .map(|(path, _)| path.clone())
+                .take(MAX_READY)
+                .collect();
+            if ready.is_empty() {
+                continue;
+            }
+            for path in &ready {
+                dirty.remove(path);
+            }
+            ready.sort_unstable();
+            self.check_root(&root, &folder)?;
+            self.look_at(&folder, &ready, &mut dirty)?;
+        }
+    }
+
+    /// The scan at the start; for a new set it builds the base.
+    fn first_scan(&self, folder: &Folder, dirty: &mut HashMap<Vec<u8>, Dirty>) -> Result<(), Ended> {
+        let importing = self.log.head(self.set)?.importing;
+        let mut report = self.full_scan(folder, false, HashSet::new())?;
+        if importing {
+            // Files written just now belong to the base as well, once they have come to rest.
+            let until = Instant::now() + Duration::from_secs(3);
+            while !report.ingest.deferred.is_empty() && Instant::now() < until && !self.stopping() {
+                thread::sleep(self.options.ingest.settle.min(TICK));
+                let deferred = std::mem::take(&mut report.ingest.deferred);
+                report.ingest.deferred = self.ingest_paths(folder, &deferred, self.options.ingest.settle)?.deferred;
+            }
+            self.log.complete_import(self.set)?;
+            if report.gone > 0 {
+                // An earlier import was interrupted, and files of it are gone since.
+                report = self.full_scan(folder, false, HashSet::new())?;
+            }
+        }
+        defer(dirty, report.ingest.deferred);
+        Ok(())
+    }
+
+    fn full_scan(&self, folder: &Folder, read_all: bool, held: HashSet<Vec<u8>>) -> Result<ScanReport, Ended> {
+        self.status.set(WatchState::Scanning);
+        let options = ScanOptions { ingest: self.options.ingest, read_all, held };
+        let begun = Instant::now();
+        let report = scan(folder, b"", &*self.log, self.set, &options, &self.stop)?;
+        self.status.scanned(SystemClock.now(), report.ingest.problem_count);
+        tell_problems(&report.ingest);
+        tracing::info!(
+            folder = %folder.path().display(),
+            files = report.files,
+            recorded = report.ingest.recorded,
+            gone = report.gone,
+            seconds = begun.elapsed().as_secs_f64(),
+            "scanned"
+        );
+        metrics::counter!("abreast_source_scans_total").increment(1);
+        Ok(report)
+    }
+
+    /// Is the folder still the one that was opened? Deletions are believed only then.
+    fn check_root(&self, root: &Path, folder: &Folder) -> Result<(), Ended> {
+        use std::os::unix::fs::MetadataExt as _;
+        let path = &self.options.folder;
+        let gone = |reason: &dyn std::fmt::Display| Ended::Vanished(format!("`{}` vanished: {reason}", path.display()));
+        let now = std::fs::metadata(root).map_err(|error| gone(&error))?;
+        let opened = folder.root().own_stat().map_err(|error| gone(&error))?;
+        if (now.dev(), now.ino()) != (opened.device, opened.inode) {
+            return Err(gone(&"another folder has taken its place"));
+        }
+        Ok(())
+    }
+
+    /// Looks at paths that had events: files are read, folders scanned, what is gone is recorded as deleted.
+    fn look_at(&self, folder: &Folder, ready: &[Vec<u8>], dirty: &mut HashMap<Vec<u8>, Dirty>) -> Result<(), Ended> {
+        let report = self.ingest_paths(folder, ready, self.options.debounce)?;
+        tell_problems(&report);
+        defer(dirty, report.deferred);
+        let mut scanned: Option<&[u8]> = None;
+        for path in ready {
+            // Sorted: what lies beneath a folder just scanned follows it directly.
+            let beneath = scanned.is_some_and(|outer| {
+                path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/'
+            });
+            if beneath || !is_published_path(path) || !matches!(kind_of(folder, path), Found::Folder) {
+                continue;
+            }
+            scanned = Some(path);
+            let options = ScanOptions { ingest: self.options.ingest, ..ScanOptions::default() };
+            let report = scan(folder, path, &*self.log, self.set, &options, &self.stop)?;
+            tell_problems(&report.ingest);
+            defer(dirty, report.ingest.deferred);
+        }
+        Ok(())
+    }
+
+    fn ingest_paths(&self, folder: &Folder, paths: &[Vec<u8>], settle: Duration) -> Result<IngestReport, Ended> {
+        let options = IngestOptions { settle, ..self.options.ingest };
+        let ((), report) = ingest(&*self.log, self.set, &options, |sink| {
+            for path in paths.iter().filter(|path| is_published_path(path)) {
+                if self.stopping() || self.push_path(folder, path, sink).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(report)
+    }
+
+    fn push_path(&self, folder: &Folder, path: &[u8], sink: &mut Sink) -> Result<(), crate::ingest::Closed> {
+        let found = kind_of(folder, path);
+        let key = key_of(path);
+        match found {
+            Found::Folder => return sink.push(Work::Gone { key }),
+            Found::File(dir, stat) => sink.push(Work::Check { path: path.to_vec(), dir, stat })?,
+            Found::Nothing => sink.push(Work::Gone { key: key.clone() })?,
+            Found::Unreadable => return Ok(()),
+        }
+        // It is no folder (any more): whatever was known beneath it is gone.
+        let mut beneath = Vec::new();
+        let range = KeyRange { start: format!("{key}/"), end: Some(format!("{key}0")) };
+        let _ = self.log.scan(self.set, &range, &mut |resource| {
+            beneath.push(resource.key.clone());
+            if beneath.len() < MAX_DIRTY { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        beneath.into_iter().try_for_each(|key| sink.push(Work::Gone { key }))
+    }
+}
+
+enum Found {
+    File(abreast_folder::Dir, abreast_folder::Stat),
+    Folder,
+    Nothing,
+    Unreadable,
+}
+
+fn kind_of(folder: &Folder, path: &[u8]) -> Found {
+    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&b""[..], path),
+    };
+    let absent = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink);
+    let dir = match folder.dir(parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty())) {
+        Ok(dir) => dir,
+        Err(error) if absent(error.kind()) => return Found::Nothing,
+        Err(_) => return Found::Unreadable,
+    };
+    match dir.stat(name) {
+        Ok(stat) if stat.kind == Kind::File => Found::File(dir, stat),
+        Ok(stat) if stat.kind == Kind::Folder => Found::Folder,
+        Ok(_) => Found::Nothing,
+        Err(error) if absent(error.kind()) => Found::Nothing,
+        Err(_) => Found::Unreadable,
+    }
+}
+
+fn after(interval: Duration) -> Option<Instant> {
+    (!interval.is_zero()).then(|| Instant::now() + interval)
+}
+
+fn defer(dirty: &mut HashMap<Vec<u8>, Dirty>, paths: Vec<Vec<u8>>) {
+    let now = Instant::now();
+    for path in paths {
+        dirty.entry(path).or_insert(Dirty { first: now, last: now, writing: Writing::No });
+    }
+}
+
+fn tell_problems(report: &IngestReport) {
+    for problem in &report.problems {
+        tracing::warn!("{problem}");
+    }
+    let more = report.problem_count - report.problems.len() as u64;
+    if more > 0 {
+        tracing::warn!("{more} more files could not be read");
+    }
+}
+
+/// inotify, as a bounded queue of hints.
+struct Events {
+    receiver: Receiver<notify::Event>,
+    lost: Arc<AtomicBool>,
+    root: PathBuf,
+    /// Kept: dropping it ends the events.
+    _watcher: Option<notify::RecommendedWatcher>,
+    /// Kept, so that the queue stays open without a watcher.
+    _sender: SyncSender<notify::Event>,
+}
+
+impl Events {
+    fn start(root: &Path, wanted: bool) -> Self {
+        let (sender, receiver) = sync_channel(EVENT_QUEUE);
+        let lost = Arc::new(AtomicBool::new(false));
+        let (queue, overflow) = (sender.clone(), Arc::clone(&lost));
+        let handler = move |event: notify::Result<notify::Event>| match event {
+            Ok(event) if event.need_rescan() => overflow.store(true, Ordering::Relaxed),
+            Ok(event) if matters(&event.kind) => {
+                if queue.try_send(event).is_err() {
+                    overflow.store(true, Ordering::Relaxed);
+                }
+            }
+            Ok(_) => {}
+            Err(_) => overflow.store(true, Ordering::Relaxed),
+        };
+        let watcher = wanted.then(|| {
+            let mut watcher = notify::RecommendedWatcher::new(handler, notify::Config::default().with_follow_symlinks(false))?;
+            watcher.watch(root, RecursiveMode::Recursive)?;
+            Ok::<_, notify::Error>(watcher)
+        });
+        let watcher = match watcher {
+            Some(Ok(watcher)) => Some(watcher),
+            Some(Err(error)) => {
+                tracing::warn!(
+                    folder = %root.display(),
+                    "cannot watch for changes: {error}; only scans find them \
+                     (help: raise fs.inotify.max_user_watches, or shorten the rescan interval)"
+                );
+                None
+            }
+            None => None,
+        };
+        Self { receiver, lost, root: root.to_owned(), _watcher: watcher, _sender: sender }
+    }
+
+    /// Were events lost since this was last asked?
+    fn lost(&self) -> bool {
+        self.lost.swap(false, Ordering::Relaxed)
+    }
+
+    /// Waits for an event, and takes all that are there.
+    fn read_into(&mut self, dirty: &mut HashMap<Vec<u8>, Dirty>, wait: Duration) {
+        match self.receiver.recv_timeout(wait) {
+            Ok(event) => self.note(&event, dirty),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+        }
+        for _ in 0..EVENT_QUEUE {
+            match self.receiver.try_recv() {
+                Ok(event) => self.note(&event, dirty),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn note(&self, event: &notify::Event, dirty: &mut HashMap<Vec<u8>, Dirty>) {
+        let now = Instant::now();
+        for path in &event.paths {
+            let Ok(relative) = path.strip_prefix(&self.root) else { continue };
+            let relative = relative.as_os_str().as_bytes();
+            if relative.is_empty() || !is_published_path(relative) {
+                continue;
+            }
+            let path = dirty.entry(relative.to_vec()).or_insert(Dirty { first: now, last: now, writing: Writing::No });
+            path.last = now;
+            match event.kind {
+                EventKind::Modify(ModifyKind::Data(_)) => path.writing = Writing::Written,
+                EventKind::Create(CreateKind::File) => path.writing = Writing::Created,
+                EventKind::Access(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) => {
+                    path.writing = Writing::No;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn matters(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        _ => true,
+    }
+}
