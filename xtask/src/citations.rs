@@ -10,7 +10,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
-use crate::process::root;
+use crate::process::{is_set, root};
 use crate::tree;
 
 /// The specifications and their sections.
@@ -23,7 +23,11 @@ const SPECS: &str = "docs/specs.toml";
 pub(crate) fn run() -> Result<()> {
     let path = root().join(SPECS);
     if !path.exists() {
-        bail!("{SPECS} does not exist\n  help: it lists each specification with its sections");
+        if is_set("CI") {
+            bail!("{SPECS} does not exist\n  help: it lists each specification with its sections");
+        }
+        println!("not checked: {SPECS} does not exist");
+        return Ok(());
     }
     let specifications = read_specifications(&fs::read_to_string(&path)?)?;
     let (mut count, mut faults) = (0, Vec::new());

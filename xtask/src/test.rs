@@ -1,7 +1,7 @@
 //! Do all tests pass? Runs them with everything they use, and ends with one line that sums them up.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -52,7 +52,7 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
     }
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start `cargo test`")?;
     let output = child.stdout.take().context("`cargo test` has no output")?;
-    *sum = stream(output)?;
+    *sum = stream(output, &mut io::stdout())?;
     let status = child.wait().context("while waiting for `cargo test`")?;
     if !status.success() && sum.failed == 0 {
         println!("\n`cargo test` ended with {status} and no test failed: a build or a test process broke off");
@@ -68,12 +68,12 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
 }
 
 /// Passes lines through and adds up the results of the test binaries.
-fn stream(output: impl Read) -> Result<Sum> {
+fn stream(output: impl Read, terminal: &mut impl Write) -> Result<Sum> {
     let mut sum = Sum::default();
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("while reading what `cargo test` prints")?;
         let line = String::from_utf8_lossy(&line);
-        println!("{line}");
+        writeln!(terminal, "{line}").context("while passing on what `cargo test` prints")?;
         sum.add_line(&line);
     }
     Ok(sum)
@@ -157,7 +157,7 @@ mod tests {
             test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s\n\
             \n\
             test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; finished in 1.00s\n";
-        let sum = stream(output.as_bytes()).unwrap();
+        let sum = stream(output.as_bytes(), &mut io::sink()).unwrap();
         assert_eq!(sum, Sum { passed: 7, failed: 2, skipped: 1 });
         assert_eq!(sum.line(), "7 passed, 2 failed, 1 skipped");
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn output_that_is_not_utf8_is_passed_on() {
-        let sum = stream(&b"\xff\xfe\ntest result: ok. 1 passed; 0 failed; 0 ignored\n"[..]).unwrap();
+        let sum = stream(&b"\xff\xfe\ntest result: ok. 1 passed; 0 failed; 0 ignored\n"[..], &mut io::sink()).unwrap();
         assert_eq!(sum.passed, 1);
     }
 }
