@@ -38,6 +38,8 @@ pub struct Head {
     pub position: Position,
     /// Its time; the set's creation time while there is none.
     pub time: Timestamp,
+    /// When the set's log began: the end of its import. The first Change List speaks from here.
+    pub created: Timestamp,
     /// Resources now in the set.
     pub resources: u64,
     /// Number of the open page (1 in a new set); all before it are closed.

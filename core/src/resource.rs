@@ -31,8 +31,6 @@ pub struct ResourceSet {
     pub id: SetId,
     /// Its name in URLs.
     pub slug: String,
-    /// When it was created; the first Change List speaks from here.
-    pub created: Timestamp,
 }
 
 /// What is known of a resource's representation.
