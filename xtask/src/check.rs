@@ -79,13 +79,18 @@ fn oldest_rust() -> Result<()> {
         .as_str()
         .context("Cargo.toml states no workspace.package.rust-version")?
         .to_owned();
-    let installed = find_program("rustup").map(|rustup| run_quietly(Command::new(rustup).args(["toolchain", "list"])));
-    if !installed.is_some_and(|list| list.is_ok_and(|text| text.lines().any(|line| line.starts_with(&version)))) {
+    let list = match find_program("rustup") {
+        Some(rustup) => run_quietly(Command::new(rustup).args(["toolchain", "list"]))?,
+        None => String::new(),
+    };
+    // `1.89` and `1.89.0` are two toolchains to rustup; either will do.
+    let mut names = list.lines().filter_map(|line| line.split_whitespace().next());
+    let Some(toolchain) = names.find(|name| name.starts_with(&version)) else {
         println!("not run: Rust {version} is not installed\n  help: rustup toolchain install {version}");
         return Ok(());
-    }
+    };
     let mut command = Command::new("rustup");
-    command.args(["run", &version, "cargo", "check", "--workspace", "--all-targets", "--target-dir", "target/oldest"]);
+    command.args(["run", toolchain, "cargo", "check", "--workspace", "--all-targets", "--target-dir", "target/oldest"]);
     process::run(command.current_dir(root()))
 }
 
