@@ -1,4 +1,19 @@
 //! Stores: the change log and the Destination's state on SQLite, and in memory.
 
+mod apply;
+mod book;
 mod connection;
+mod limits;
+mod links;
+mod load;
 mod migration;
+pub mod mirror;
+mod queue;
+mod readers;
+mod rows;
+mod shards;
+mod sqlite_log;
+mod tables;
+mod writer;
+
+pub use sqlite_log::{SqliteLog, SqliteOptions};

@@ -7,14 +7,14 @@ use std::path::Path;
 
 /// Brings a database to the newest schema: `steps` in order, each applied once, all in one transaction.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), LogError> {
-    let newest = steps.len();
-    let apply = || -> rusqlite::Result<usize> {
+    let newest = steps.len() as i64;
+    let mut apply = || -> rusqlite::Result<i64> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT")?;
-        let found: usize =
+        let found: i64 =
             transaction.query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0))?;
         if found < newest {
-            for step in &steps[found..] {
+            for step in &steps[found as usize..] {
                 transaction.execute_batch(step)?;
             }
             transaction.execute("DELETE FROM schema_version", [])?;
@@ -23,7 +23,6 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
         transaction.commit()?;
         Ok(found)
     };
-    let mut apply = apply;
     let found = apply()
         .map_err(|cause| sqlite_error(&format!("cannot bring the store {} up to date", path.display()), cause))?;
     if found > newest {

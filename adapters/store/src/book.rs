@@ -1,0 +1,88 @@
+//! What is known of a set between two batches, and how do pages follow its log?
+
+use crate::shards::LiveShards;
+use abreast_core::{Head, Page, PageRule, Position};
+use abreast_webtypes::Timestamp;
+
+/// The page that still grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenPage {
+    pub(crate) number: u64,
+    pub(crate) after: Position,
+    pub(crate) from: Timestamp,
+    /// Time of its first change.
+    pub(crate) first: Option<Timestamp>,
+}
+
+impl OpenPage {
+    pub(crate) const fn page(&self) -> Page {
+        Page { number: self.number, after: self.after, last: None, from: self.from, until: None }
+    }
+}
+
+/// Everything about a set that one writer needs to know to record the next change.
+#[derive(Clone, Debug)]
+pub(crate) struct Book {
+    pub(crate) created: Timestamp,
+    pub(crate) importing: bool,
+    pub(crate) rule: PageRule,
+    pub(crate) position: Position,
+    /// Time of the last change; the set's creation while there is none.
+    pub(crate) time: Timestamp,
+    pub(crate) page: OpenPage,
+    pub(crate) resources: u64,
+    pub(crate) shards: LiveShards,
+}
+
+impl Book {
+    /// A new set, created now, whose base is still to come.
+    pub(crate) fn new(created: Timestamp, rule: PageRule, shards: LiveShards) -> Self {
+        let page = OpenPage { number: 1, after: Position(0), from: created, first: None };
+        let position = Position(0);
+        Self { created, importing: true, rule, position, time: created, page, resources: 0, shards }
+    }
+
+    pub(crate) const fn head(&self) -> Head {
+        Head {
+            position: self.position,
+            time: self.time,
+            created: self.created,
+            resources: self.resources,
+            open_page: self.page.number,
+            importing: self.importing,
+        }
+    }
+
+    /// Ends the import: the log begins now.
+    pub(crate) fn complete_import(&mut self, now: Timestamp) {
+        self.importing = false;
+        self.created = now.max(self.created);
+        self.time = self.created;
+        self.page.from = self.created;
+    }
+
+    /// The page to close before a change at `time` is recorded, if it is old or, under a new rule, full.
+    pub(crate) fn close_before(&mut self, time: Timestamp) -> Option<Page> {
+        let first = self.page.first?;
+        let age = time.as_micros().saturating_sub(first.as_micros());
+        let old = i64::try_from(self.rule.age.as_micros()).is_ok_and(|limit| age > limit);
+        if old || self.is_full() { Some(self.close()) } else { None }
+    }
+
+    /// Takes note of a change; returns the page that it closed.
+    pub(crate) fn recorded(&mut self, position: Position, time: Timestamp) -> Option<Page> {
+        (self.position, self.time) = (position, time);
+        self.page.first.get_or_insert(time);
+        if self.is_full() { Some(self.close()) } else { None }
+    }
+
+    fn is_full(&self) -> bool {
+        self.position.0 - self.page.after.0 >= u64::from(self.rule.changes)
+    }
+
+    fn close(&mut self) -> Page {
+        let closed = Page { last: Some(self.position), until: Some(self.time), ..self.page.page() };
+        self.page = OpenPage { number: closed.number + 1, after: self.position, from: self.time, first: None };
+        closed
+    }
+}

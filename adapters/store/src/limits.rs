@@ -1,0 +1,136 @@
+//! What is refused before it reaches the store, so that one batch cannot harm another?
+
+use abreast_core::{Action, Change, ErrorKind, LogError, NewSet, State};
+
+/// Longest key in bytes.
+pub(crate) const KEY_BYTES_MAX: usize = 8 * 1024;
+/// Most changes in one batch.
+pub(crate) const BATCH_MAX: usize = 10_000;
+/// Longest media type and content encoding, in bytes.
+const NAME_BYTES_MAX: usize = 1024;
+/// Most bytes in the links of one resource.
+const LINK_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes in a witness.
+const WITNESS_BYTES_MAX: usize = 1024;
+/// Longest idempotency key in bytes.
+const IDEMPOTENCY_KEY_BYTES_MAX: usize = 1024;
+/// Longest name of a set.
+const SLUG_BYTES_MAX: usize = 64;
+/// Most changes in one page: a Sitemap's limit [rs-core §7].
+const PAGE_CHANGES_MAX: u32 = 50_000;
+
+/// May this batch be recorded?
+pub(crate) fn check_batch(changes: &[Change]) -> Result<(), LogError> {
+    if changes.len() > BATCH_MAX {
+        return Err(refused(format!(
+            "a batch of {} changes is too large\n  help: send at most {BATCH_MAX} at once",
+            changes.len()
+        )));
+    }
+    for change in changes {
+        check_key(&change.key)?;
+        if let Action::Put { state, witness } = &change.action {
+            check_state(&change.key, state, witness)?;
+        }
+        if let Some(name) = &change.idempotency_key {
+            within("idempotency key", &change.key, name.len(), IDEMPOTENCY_KEY_BYTES_MAX)?;
+        }
+    }
+    Ok(())
+}
+
+/// May this state be stored?
+pub(crate) fn check_state(key: &str, state: &State, witness: &[u8]) -> Result<(), LogError> {
+    within("media type", key, state.media_type.as_ref().map_or(0, String::len), NAME_BYTES_MAX)?;
+    within("content encoding", key, state.encoding.as_ref().map_or(0, String::len), NAME_BYTES_MAX)?;
+    within("witness", key, witness.len(), WITNESS_BYTES_MAX)?;
+    if !state.links.is_empty() {
+        within("list of links", key, crate::links::byte_count(&state.links), LINK_BYTES_MAX)?;
+    }
+    if state.length.is_some_and(|length| i64::try_from(length).is_err()) {
+        return Err(refused(format!("the length of `{}` is beyond 2^63 bytes", shown(key))));
+    }
+    Ok(())
+}
+
+/// May this be a key?
+pub(crate) fn check_key(key: &str) -> Result<(), LogError> {
+    within("key", key, key.len(), KEY_BYTES_MAX)
+}
+
+/// May there be such a set?
+pub(crate) fn check_set(set: &NewSet) -> Result<(), LogError> {
+    let slug = set.slug.as_bytes();
+    let fits = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+    let starts = slug.first().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    if !starts || slug.len() > SLUG_BYTES_MAX || !slug.iter().all(fits) {
+        return Err(refused(format!(
+            "`{}` cannot name a set\n  help: use 1 to {SLUG_BYTES_MAX} of a-z, 0-9, `.`, `_` and `-`, a letter or \
+             digit first",
+            shown(&set.slug)
+        )));
+    }
+    if !(1..=PAGE_CHANGES_MAX).contains(&set.page_rule.changes) {
+        return Err(refused(format!(
+            "a page of {} changes is not possible in set `{}`\n  help: use 1 to {PAGE_CHANGES_MAX} [rs-core §7]",
+            set.page_rule.changes, set.slug
+        )));
+    }
+    Ok(())
+}
+
+fn within(what: &str, key: &str, bytes: usize, limit: usize) -> Result<(), LogError> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(refused(format!("the {what} of `{}` has {bytes} bytes\n  help: at most {limit} can be stored", shown(key))))
+}
+
+fn refused(message: String) -> LogError {
+    LogError::new(ErrorKind::Refused, message)
+}
+
+/// A key short enough for a message.
+fn shown(key: &str) -> String {
+    let mut shown: String = key.chars().take(80).collect();
+    if shown.len() < key.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_core::PageRule;
+
+    fn set(slug: &str) -> NewSet {
+        NewSet { slug: slug.into(), page_rule: PageRule::default() }
+    }
+
+    #[test]
+    fn names_of_sets_are_safe_in_urls() {
+        for good in ["a", "0", "books.2026-a_b"] {
+            check_set(&set(good)).unwrap();
+        }
+        for bad in ["", ".", "..", "-a", "A", "a/b", "a b", "ä", &"a".repeat(65)] {
+            assert_eq!(check_set(&set(bad)).unwrap_err().kind(), ErrorKind::Refused, "{bad}");
+        }
+    }
+
+    #[test]
+    fn pages_hold_what_a_sitemap_holds() {
+        for (changes, good) in [(0, false), (1, true), (50_000, true), (50_001, false)] {
+            let rule = PageRule { changes, ..PageRule::default() };
+            assert_eq!(check_set(&NewSet { page_rule: rule, ..set("a") }).is_ok(), good, "{changes}");
+        }
+    }
+
+    #[test]
+    fn long_keys_are_named_but_not_whole() {
+        let refused = check_batch(&[Change::delete("é".repeat(5_000))]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused);
+        assert!(refused.to_string().contains("has 10000 bytes"), "{refused}");
+        assert!(refused.to_string().len() < 300, "{refused}");
+    }
+}

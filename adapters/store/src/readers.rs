@@ -1,0 +1,86 @@
+//! Who reads while the writer writes? A few read-only connections, each used by one caller at a time.
+
+use crate::connection::{open_reader, sqlite_error};
+use abreast_core::{ErrorKind, LogError};
+use rusqlite::Connection;
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Most connections that read at the same time; further callers wait.
+const READERS_MAX: usize = 8;
+/// How long a caller waits for one.
+const WAIT: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+struct Pool {
+    idle: Vec<Connection>,
+    in_use: usize,
+}
+
+/// The reading connections of one store, opened when first needed.
+pub(crate) struct Readers {
+    path: PathBuf,
+    pool: Mutex<Pool>,
+    returned: Condvar,
+}
+
+impl Readers {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, pool: Mutex::default(), returned: Condvar::new() }
+    }
+
+    /// Reads with one of the connections.
+    pub(crate) fn with<T>(
+        &self,
+        task: &str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, LogError> {
+        let lent = self.lend()?;
+        match &lent.connection {
+            Some(connection) => read(connection).map_err(|cause| sqlite_error(task, cause)),
+            None => unreachable!("a connection is lent until the guard is dropped"),
+        }
+    }
+
+    fn lend(&self) -> Result<Lent<'_>, LogError> {
+        let (mut pool, timeout) = self
+            .returned
+            .wait_timeout_while(self.lock(), WAIT, |pool| pool.in_use >= READERS_MAX)
+            .unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() && pool.in_use >= READERS_MAX {
+            return Err(LogError::new(
+                ErrorKind::Busy,
+                format!("{READERS_MAX} others are reading the store {}\n  help: try again later", self.path.display()),
+            ));
+        }
+        pool.in_use += 1;
+        let idle = pool.idle.pop();
+        drop(pool);
+        let mut lent = Lent { readers: self, connection: idle };
+        if lent.connection.is_none() {
+            lent.connection = Some(open_reader(&self.path)?);
+        }
+        Ok(lent)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives the connection back, also when the reading panics.
+struct Lent<'r> {
+    readers: &'r Readers,
+    connection: Option<Connection>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut pool = self.readers.lock();
+        pool.in_use -= 1;
+        pool.idle.extend(self.connection.take());
+        drop(pool);
+        self.readers.returned.notify_one();
+    }
+}

@@ -1,0 +1,289 @@
+//! Which shard holds a key, and when does one become two?
+
+use abreast_core::{Position, Shard, ShardId};
+use abreast_webtypes::Timestamp;
+
+/// When is a shard full?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShardTarget {
+    /// At this many resources.
+    pub(crate) resources: u64,
+    /// At about this many bytes of document.
+    pub(crate) bytes: u64,
+}
+
+impl Default for ShardTarget {
+    fn default() -> Self {
+        Self { resources: Shard::TARGET, bytes: Shard::TARGET_BYTES }
+    }
+}
+
+/// A shard that is in use. It ends where the next one starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LiveShard {
+    pub(crate) id: ShardId,
+    pub(crate) start: String,
+    pub(crate) resources: u64,
+    pub(crate) bytes: u64,
+    pub(crate) version: Position,
+    pub(crate) time: Timestamp,
+    /// Differs from what is stored?
+    pub(crate) dirty: bool,
+}
+
+/// Where to cut a shard in two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// First key of the second half.
+    pub(crate) key: String,
+    /// Resources before it.
+    pub(crate) resources: u64,
+    /// About how many bytes of document they make.
+    pub(crate) bytes: u64,
+}
+
+impl Cut {
+    /// Does a cut belong before the next resource, after so much of a shard?
+    pub(crate) fn is_due(shard: &LiveShard, resources: u64, bytes: u64) -> bool {
+        resources > 0 && (resources * 2 >= shard.resources || bytes * 2 >= shard.bytes)
+    }
+}
+
+/// What happened to a resource in a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Touch {
+    /// Where in the log; 0 for the base of a new set.
+    pub(crate) position: Position,
+    /// When.
+    pub(crate) time: Timestamp,
+}
+
+/// What has to be done after a touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    /// The shard at this place in the list is to be cut.
+    Cut(usize),
+}
+
+/// The live shards of a set, which cover all keys without overlap.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveShards {
+    list: Vec<LiveShard>,
+    next_id: u64,
+    /// No key of the last shard is beyond this one; `None` while it holds none.
+    highest: Option<String>,
+    target: ShardTarget,
+    /// Where the last key was found: the next one is often there too.
+    recent: usize,
+}
+
+impl LiveShards {
+    /// `list` in key order, the first starting at the empty key.
+    pub(crate) fn new(list: Vec<LiveShard>, next_id: u64, highest: Option<String>, target: ShardTarget) -> Self {
+        debug_assert!(list.first().is_some_and(|first| first.start.is_empty()));
+        Self { list, next_id, highest, target, recent: 0 }
+    }
+
+    /// The one shard of a new set.
+    pub(crate) fn first(target: ShardTarget) -> Self {
+        let shard = LiveShard {
+            id: ShardId(1),
+            start: String::new(),
+            resources: 0,
+            bytes: 0,
+            version: Position(0),
+            time: Timestamp::default(),
+            dirty: true,
+        };
+        Self::new(vec![shard], 2, None, target)
+    }
+
+    pub(crate) fn list(&self) -> &[LiveShard] {
+        &self.list
+    }
+
+    /// Resources in all of them.
+    pub(crate) fn resources(&self) -> u64 {
+        self.list.iter().map(|shard| shard.resources).sum()
+    }
+
+    /// Where the shard at a place ends.
+    pub(crate) fn end_of(&self, place: usize) -> Option<&str> {
+        self.list.get(place + 1).map(|next| next.start.as_str())
+    }
+
+    /// Takes note that everything is stored.
+    pub(crate) fn stored(&mut self) {
+        for shard in &mut self.list {
+            shard.dirty = false;
+        }
+    }
+
+    fn place_of(&mut self, key: &str) -> usize {
+        let here = self.recent;
+        if self.list[here].start.as_str() > key || self.end_of(here).is_some_and(|end| end <= key) {
+            self.recent = self.list.partition_point(|shard| shard.start.as_str() <= key) - 1;
+        }
+        self.recent
+    }
+
+    /// A resource came.
+    pub(crate) fn inserted(&mut self, key: &str, bytes: u64, touch: Touch) -> Due {
+        let place = self.place_of(key);
+        let last = place + 1 == self.list.len();
+        let beyond = last && self.highest.as_deref().is_none_or(|highest| highest < key);
+        if beyond {
+            match &mut self.highest {
+                Some(highest) => {
+                    highest.clear();
+                    highest.push_str(key);
+                }
+                none => *none = Some(key.to_owned()),
+            }
+        }
+        if beyond && self.is_full(place) {
+            self.close_last_at(key, bytes, touch);
+            return Due::Nothing;
+        }
+        let shard = &mut self.list[place];
+        shard.resources += 1;
+        shard.bytes += bytes;
+        shard.touch(touch);
+        // One that is filled in key order is closed by the key after its last, so that it stays as it is.
+        if self.is_full(place) && !beyond { Due::Cut(place) } else { Due::Nothing }
+    }
+
+    /// A resource got another state.
+    pub(crate) fn updated(&mut self, key: &str, old_bytes: u64, bytes: u64, touch: Touch) -> Due {
+        let place = self.place_of(key);
+        let shard = &mut self.list[place];
+        shard.bytes = (shard.bytes + bytes).saturating_sub(old_bytes);
+        shard.touch(touch);
+        let grown = bytes > old_bytes && shard.bytes >= self.target.bytes && shard.resources > 1;
+        if grown { Due::Cut(place) } else { Due::Nothing }
+    }
+
+    /// A resource went.
+    pub(crate) fn deleted(&mut self, key: &str, bytes: u64, touch: Touch) {
+        let place = self.place_of(key);
+        let shard = &mut self.list[place];
+        shard.resources = shard.resources.saturating_sub(1);
+        shard.bytes = shard.bytes.saturating_sub(bytes);
+        shard.touch(touch);
+    }
+
+    /// Replaces a shard by its two halves and returns it as it was.
+    pub(crate) fn cut(&mut self, place: usize, cut: Cut) -> LiveShard {
+        let second = LiveShard {
+            id: ShardId(self.next_id + 1),
+            start: cut.key,
+            resources: self.list[place].resources.saturating_sub(cut.resources),
+            bytes: self.list[place].bytes.saturating_sub(cut.bytes),
+            dirty: true,
+            ..self.list[place].clone()
+        };
+        let first = LiveShard {
+            id: ShardId(self.next_id),
+            resources: cut.resources,
+            bytes: cut.bytes,
+            dirty: true,
+            ..self.list[place].clone()
+        };
+        self.next_id += 2;
+        let retired = std::mem::replace(&mut self.list[place], first);
+        self.list.insert(place + 1, second);
+        retired
+    }
+
+    fn is_full(&self, place: usize) -> bool {
+        let shard = &self.list[place];
+        shard.resources >= self.target.resources || (shard.bytes >= self.target.bytes && shard.resources > 1)
+    }
+
+    fn close_last_at(&mut self, key: &str, bytes: u64, touch: Touch) {
+        if let Some(last) = self.list.last_mut() {
+            last.dirty = true; // its end moved
+        }
+        self.list.push(LiveShard {
+            id: ShardId(self.next_id),
+            start: key.to_owned(),
+            resources: 1,
+            bytes,
+            version: touch.position,
+            time: touch.time,
+            dirty: true,
+        });
+        self.next_id += 1;
+        self.recent = self.list.len() - 1;
+    }
+}
+
+impl LiveShard {
+    fn touch(&mut self, touch: Touch) {
+        self.version = touch.position;
+        self.time = touch.time;
+        self.dirty = true;
+    }
+}
+
+/// About how many bytes one resource takes in a document: its markup, its URI, its digests and links.
+pub(crate) fn entry_bytes(key: &str, media_type: usize, encoding: usize, digests: usize, links: usize) -> u64 {
+    /// Elements, attributes, two instants and the base URI.
+    const MARKUP: usize = 320;
+    /// An escaped character is up to five bytes longer.
+    const ESCAPE: usize = 5;
+    let escaped = key.bytes().filter(|byte| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'')).count();
+    (MARKUP + key.len() + escaped * ESCAPE + media_type + encoding + digests * 3 + links * 2) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOUCH: Touch = Touch { position: Position(1), time: Timestamp::MIN };
+    const TARGET: ShardTarget = ShardTarget { resources: 3, bytes: 1_000 };
+
+    fn starts(shards: &LiveShards) -> Vec<&str> {
+        shards.list().iter().map(|shard| shard.start.as_str()).collect()
+    }
+
+    #[test]
+    fn keys_in_order_fill_one_shard_after_another() {
+        let mut shards = LiveShards::first(TARGET);
+        for key in ["a", "b", "c", "d", "e", "f", "g"] {
+            assert_eq!(shards.inserted(key, 1, TOUCH), Due::Nothing, "{key}");
+        }
+        assert_eq!(starts(&shards), ["", "d", "g"]);
+        assert_eq!(shards.list().iter().map(|shard| shard.resources).collect::<Vec<_>>(), [3, 3, 1]);
+    }
+
+    #[test]
+    fn a_key_inside_a_full_shard_cuts_it() {
+        let mut shards = LiveShards::first(TARGET);
+        for key in ["a", "b", "d"] {
+            shards.inserted(key, 1, TOUCH);
+        }
+        assert_eq!(shards.inserted("c", 1, TOUCH), Due::Cut(0));
+        let retired = shards.cut(0, Cut { key: "c".into(), resources: 2, bytes: 2 });
+        assert_eq!((retired.id, retired.resources), (ShardId(1), 4));
+        assert_eq!(starts(&shards), ["", "c"]);
+        assert_eq!(
+            shards.list().iter().map(|shard| (shard.id.0, shard.resources)).collect::<Vec<_>>(),
+            [(2, 2), (3, 2)]
+        );
+        assert_eq!(shards.inserted("b1", 1, TOUCH), Due::Cut(0));
+    }
+
+    #[test]
+    fn large_entries_fill_a_shard_too() {
+        let mut shards = LiveShards::first(TARGET);
+        assert_eq!(shards.inserted("b", 900, TOUCH), Due::Nothing);
+        assert_eq!(shards.inserted("a", 200, TOUCH), Due::Cut(0));
+        let mut shards = LiveShards::first(TARGET);
+        assert_eq!(shards.inserted("a", 5_000, TOUCH), Due::Nothing, "one resource cannot be cut");
+        assert_eq!(shards.updated("a", 5_000, 6_000, TOUCH), Due::Nothing);
+        assert_eq!(shards.inserted("b", 10, TOUCH), Due::Nothing);
+        assert_eq!(shards.updated("b", 10, 20, TOUCH), Due::Cut(0));
+    }
+}

@@ -1,0 +1,347 @@
+//! What does the change log on SQLite promise, and how is it asked?
+
+use crate::connection::{Durability, lock, open_connection};
+use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state};
+use crate::migration::migrate;
+use crate::queue::{Job, Outcome, Queue, Reply, Work};
+use crate::readers::Readers;
+use crate::rows::{change_columns, empty_change, read_change, read_resource, resource_columns};
+use crate::shards::ShardTarget;
+use crate::writer::{Heads, Writer, no_set};
+use abreast_core::{
+    AppendDone, Change, ChangeLog, ChangeRecord, Clock, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page,
+    Position, Resource, ResourceSet, SetId, Shard, ShardId,
+};
+use abreast_webtypes::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::fmt;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+const MIGRATIONS: &[&str] = &[include_str!("migrations/log_0001.sql")];
+/// Changes read in one transaction of [`ChangeLog::read`].
+const READ_MAX: i64 = 5_000;
+
+/// How a [`SqliteLog`] is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SqliteOptions {
+    target: ShardTarget,
+}
+
+impl SqliteOptions {
+    /// Splits shards at other sizes than [`Shard::TARGET`] and [`Shard::TARGET_BYTES`], so that tests need few resources.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_shard_target(mut self, resources: u64, bytes: u64) -> Self {
+        self.target = ShardTarget { resources, bytes };
+        self
+    }
+
+    /// See [`SqliteLog::open`].
+    ///
+    /// # Errors
+    /// See [`SqliteLog::open`].
+    pub fn open(self, path: &Path, clock: Arc<dyn Clock>) -> Result<SqliteLog, LogError> {
+        let lock = lock(path)?;
+        let mut connection = open_connection(path, Durability::PowerLoss)?;
+        migrate(&mut connection, path, MIGRATIONS)?;
+        let heads = Arc::new(Heads::default());
+        let writer = Writer::new(connection, path.to_owned(), clock, self.target, Arc::clone(&heads))?;
+        let queue = Arc::new(Queue::default());
+        let for_writer = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("store".into()).spawn(move || writer.run(&for_writer)).map_err(
+            |cause| LogError::new(ErrorKind::Io, "cannot start the store's writing thread").with_cause(cause),
+        )?;
+        Ok(SqliteLog {
+            queue,
+            heads,
+            readers: Readers::new(path.to_owned()),
+            running: Mutex::new(Some(Running { thread, _lock: lock })),
+        })
+    }
+}
+
+/// The writer, and the lock that keeps other processes out while it runs.
+struct Running {
+    thread: JoinHandle<()>,
+    _lock: File,
+}
+
+/// A change log in one SQLite file.
+///
+/// One thread writes: whatever waits for it is committed as one transaction, and each caller is told after the
+/// commit reached the disk (write-ahead log, `synchronous=FULL`). Reads use connections of their own and see
+/// committed changes only. A second process is refused.
+///
+/// [`ChangeLog::scan`] is one read transaction for as long as it runs: scan a shard at a time, since the
+/// write-ahead log cannot start anew meanwhile. [`ChangeLog::read`] reads a part at a time and ends at what was
+/// the head when it began.
+///
+/// After a failure of the disk nothing more is accepted until the store is opened again: what the disk holds
+/// then is what counts. A full disk refuses the changes and goes on.
+pub struct SqliteLog {
+    queue: Arc<Queue>,
+    heads: Arc<Heads>,
+    readers: Readers,
+    running: Mutex<Option<Running>>,
+}
+
+impl fmt::Debug for SqliteLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteLog").finish_non_exhaustive()
+    }
+}
+
+impl SqliteLog {
+    /// Opens a store, creating the file if it is not there.
+    ///
+    /// # Errors
+    /// When another process has it open, the disk fails, or it was written by a newer version.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+        SqliteOptions::default().open(path, clock)
+    }
+
+    /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
+    pub fn close(&self) {
+        self.queue.close();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(running) = running {
+            if running.thread.join().is_err() {
+                tracing::error!("the store's writing thread panicked");
+            }
+        }
+    }
+
+    fn call(&self, work: Work) -> Result<Outcome, LogError> {
+        let (sender, receiver) = sync_channel(1);
+        self.queue.push(Job { work, reply: Reply::Call(sender) });
+        receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
+    }
+
+    fn read_page(
+        &self,
+        set: SetId,
+        after: Position,
+        until: Position,
+        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<(), Position>, LogError> {
+        const SQL: &str = concat!(
+            "SELECT ",
+            change_columns!(),
+            " FROM changes WHERE set_id = ?1 AND position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4"
+        );
+        self.readers.with("cannot read the log", |connection| {
+            let mut statement = connection.prepare_cached(SQL)?;
+            let mut rows = statement.query(params![set.0, after.0 as i64, until.0 as i64, READ_MAX])?;
+            let mut change = empty_change();
+            while let Some(row) = rows.next()? {
+                read_change(row, &mut change)?;
+                if visit(&change).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            // No row at all would mean a gap, which is then not waited for.
+            let seen = if change.position == Position(0) { until } else { change.position };
+            Ok(ControlFlow::Continue(seen))
+        })
+    }
+}
+
+impl Drop for SqliteLog {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl ChangeLog for SqliteLog {
+    fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
+        check_set(set)?;
+        match self.call(Work::OpenSet(set.clone()))? {
+            Outcome::Set(set) => Ok(set),
+            Outcome::Appended(_) | Outcome::Done => unreachable!("opening a set answers with the set"),
+        }
+    }
+
+    fn head(&self, set: SetId) -> Result<Head, LogError> {
+        let heads = self.heads.read().unwrap_or_else(PoisonError::into_inner);
+        heads.get(&set).copied().ok_or_else(|| no_set(set))
+    }
+
+    /// More than 10,000 resources become several transactions.
+    fn import(&self, set: SetId, mut resources: Vec<Imported>) -> Result<(), LogError> {
+        for resource in &resources {
+            check_key(&resource.key)?;
+            check_state(&resource.key, &resource.state, &resource.witness)?;
+        }
+        while resources.len() > BATCH_MAX {
+            let rest = resources.split_off(BATCH_MAX);
+            self.call(Work::Import(set, resources))?;
+            resources = rest;
+        }
+        self.call(Work::Import(set, resources)).map(drop)
+    }
+
+    fn complete_import(&self, set: SetId) -> Result<(), LogError> {
+        self.call(Work::CompleteImport(set)).map(drop)
+    }
+
+    fn append_then(&self, set: SetId, changes: Vec<Change>, done: AppendDone) {
+        let work = match check_batch(&changes) {
+            Ok(()) => Work::Append(set, changes),
+            Err(refused) => Work::Refuse(refused),
+        };
+        self.queue.push(Job { work, reply: Reply::Append(done) });
+    }
+
+    fn refresh_witnesses(&self, set: SetId, mut witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError> {
+        while witnesses.len() > BATCH_MAX {
+            let rest = witnesses.split_off(BATCH_MAX);
+            self.call(Work::RefreshWitnesses(set, witnesses))?;
+            witnesses = rest;
+        }
+        self.call(Work::RefreshWitnesses(set, witnesses)).map(drop)
+    }
+
+    fn read(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let until = self.head(set)?.position;
+        let mut after = after;
+        while after < until {
+            match self.read_page(set, after, until, visit)? {
+                ControlFlow::Break(()) => return Ok(()),
+                ControlFlow::Continue(seen) => after = seen,
+            }
+        }
+        Ok(())
+    }
+
+    fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
+        const SQL: &str = concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1 AND key = ?2");
+        self.head(set)?;
+        self.readers.with("cannot read a resource", |connection| {
+            let mut statement = connection.prepare_cached(SQL)?;
+            statement
+                .query_row(params![set.0, key], |row| {
+                    let mut resource = Resource::default();
+                    read_resource(row, &mut resource).map(|()| resource)
+                })
+                .optional()
+        })
+    }
+
+    fn scan(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: &mut dyn FnMut(&Resource) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        const FROM: &str =
+            concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1 AND key >= ?2 ORDER BY key");
+        const BETWEEN: &str = concat!(
+            "SELECT ",
+            resource_columns!(),
+            " FROM resources WHERE set_id = ?1 AND key >= ?2 AND key < ?3 ORDER BY key"
+        );
+        self.head(set)?;
+        self.readers.with("cannot read the resources", |connection| {
+            let mut statement = connection.prepare_cached(if range.end.is_some() { BETWEEN } else { FROM })?;
+            let mut rows = match &range.end {
+                Some(end) => statement.query(params![set.0, range.start, end])?,
+                None => statement.query(params![set.0, range.start])?,
+            };
+            let mut resource = Resource::default();
+            while let Some(row) = rows.next()? {
+                read_resource(row, &mut resource)?;
+                if visit(&resource).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
+        let created = self.head(set)?.created;
+        self.readers.with("cannot read the shards", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, start_key, end_key, resources, version, time, retired FROM shards \
+                 WHERE set_id = ?1 AND retired = 0 ORDER BY start_key",
+            )?;
+            statement.query_map([set.0], |row| shard(row, created))?.collect()
+        })
+    }
+
+    fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError> {
+        let created = self.head(set)?.created;
+        let Ok(number) = i64::try_from(id.0) else { return Ok(None) };
+        self.readers.with("cannot read a shard", |connection| {
+            let transaction = connection.unchecked_transaction()?;
+            let found = transaction
+                .prepare_cached(
+                    "SELECT id, start_key, end_key, resources, version, time, retired FROM shards \
+                     WHERE set_id = ?1 AND id = ?2",
+                )?
+                .query_row([set.0, number], |row| shard(row, created))
+                .optional()?;
+            match found {
+                Some(retired) if retired.retired => Ok(Some(sum_of_live(&transaction, set, retired, created)?)),
+                other => Ok(other),
+            }
+        })
+    }
+
+    fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {
+        self.head(set)?;
+        let (first, limit) = (i64::try_from(first).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
+        self.readers.with("cannot read the pages", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT number, after, last, from_time, until_time FROM pages \
+                 WHERE set_id = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
+            )?;
+            let pages = statement.query_map(params![set.0, first, limit], |row| {
+                Ok(Page {
+                    number: row.get::<_, i64>(0)? as u64,
+                    after: Position(row.get::<_, i64>(1)? as u64),
+                    last: row.get::<_, Option<i64>>(2)?.map(|last| Position(last as u64)),
+                    from: Timestamp::from_micros(row.get(3)?),
+                    until: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
+                })
+            })?;
+            pages.collect()
+        })
+    }
+}
+
+fn shard(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Shard> {
+    let version = Position(row.get::<_, i64>(4)? as u64);
+    Ok(Shard {
+        id: ShardId(row.get::<_, i64>(0)? as u64),
+        range: KeyRange { start: row.get(1)?, end: row.get(2)? },
+        resources: row.get::<_, i64>(3)? as u64,
+        version,
+        time: if version == Position(0) { created } else { Timestamp::from_micros(row.get(5)?) },
+        retired: row.get(6)?,
+    })
+}
+
+/// What a retired shard answers now: its range is exactly that of the live shards that start in it.
+fn sum_of_live(connection: &Connection, set: SetId, retired: Shard, created: Timestamp) -> rusqlite::Result<Shard> {
+    let (resources, version, time) = connection
+        .prepare_cached(
+            "SELECT sum(resources), max(version), max(time) FROM shards WHERE set_id = ?1 AND retired = 0 \
+             AND start_key >= ?2 AND (?3 IS NULL OR start_key < ?3)",
+        )?
+        .query_row(params![set.0, retired.range.start, retired.range.end], |row| {
+            Ok((row.get::<_, i64>(0)? as u64, Position(row.get::<_, i64>(1)? as u64), row.get(2)?))
+        })?;
+    let time = if version == Position(0) { created } else { Timestamp::from_micros(time) };
+    Ok(Shard { resources, version, time, ..retired })
+}
