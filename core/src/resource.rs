@@ -13,6 +13,7 @@ pub struct Position(pub u64);
 
 impl Position {
     /// The position after this one.
+    #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -92,6 +93,7 @@ impl Kind {
 
 /// What a writer asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every action is a Put")]
 pub enum Action {
     /// The resource now has this state: a creation or an update, as the log decides.
     /// A state equal to the current one records nothing.

@@ -1,2 +1,25 @@
-//! Publish what changed in a collection; stay in sync with one.
-fn main() {}
+//! The `abreast` program: wiring only; it builds things and passes them in.
+#![doc = include_str!("../README.md")]
+
+mod args;
+mod config;
+mod logging;
+mod serve;
+mod terminal;
+
+use args::{Cli, Command};
+use clap::Parser as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logging::start(cli.verbose, matches!(cli.command, Command::Serve(_)));
+    let result = match &cli.command {
+        Command::Serve(args) => serve::run(args).map(|()| ExitCode::SUCCESS),
+        _ => Ok(ExitCode::SUCCESS),
+    };
+    result.unwrap_or_else(|error| {
+        logging::failure(&error);
+        ExitCode::from(1)
+    })
+}

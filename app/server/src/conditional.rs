@@ -29,7 +29,8 @@ pub(crate) fn judge(headers: &HeaderMap, tag: &str, modified: Option<i64>) -> Pr
     }
     if let Some(known) = text(IF_NONE_MATCH) {
         let strong = tag.strip_prefix("W/").unwrap_or(tag);
-        let matches = known.trim() == "*" || tags(known).any(|known| known.strip_prefix("W/").unwrap_or(known) == strong);
+        let matches =
+            known.trim() == "*" || tags(known).any(|known| known.strip_prefix("W/").unwrap_or(known) == strong);
         return if matches { Precondition::NotModified } else { Precondition::Send };
     }
     match (text(IF_MODIFIED_SINCE).and_then(seconds), modified) {

@@ -126,7 +126,7 @@ impl Representation {
             }
             Wanted::Ranges(ranges) => {
                 *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
-                return multipart(answer, self.content, self.length, &self.content_type, &ranges);
+                return multipart(answer, &self.content, self.length, &self.content_type, &ranges);
             }
         }
         Ok(answer)
@@ -143,7 +143,7 @@ fn part(content: Content, start: u64, length: u64) -> ResponseBody {
 /// `multipart/byteranges`: at most 16 parts that do not overlap.
 fn multipart(
     mut answer: Answer,
-    content: Content,
+    content: &Content,
     length: u64,
     content_type: &HeaderValue,
     ranges: &[(u64, u64)],
@@ -158,7 +158,7 @@ fn multipart(
         );
         total += head.len() as u64 + last - first + 1;
         frames.push(ResponseBody::from(head));
-        let content = match &content {
+        let content = match content {
             Content::Memory(bytes) => Content::Memory(bytes.clone()),
             Content::File(file) => Content::File(file.try_clone()?),
         };

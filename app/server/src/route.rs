@@ -56,7 +56,8 @@ pub(crate) fn route<'a>(path: &str, mut slugs: impl Iterator<Item = &'a str>) ->
 
 /// A number in its one spelling: no sign, no leading zero.
 fn number(text: &str) -> Option<u64> {
-    let canonical = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let canonical =
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     canonical.then(|| text.parse().ok()).flatten()
 }
 
@@ -74,7 +75,9 @@ mod tests {
         assert_eq!(of("/b/resourcelist/12.xml"), Route::Document(DocumentPath::ResourceListShard(1, ShardId(12))));
         assert_eq!(of("/a/changelist/3.xml"), Route::Document(DocumentPath::ChangeListPage(0, 3)));
         assert_eq!(of("/a/r/x/y%20z"), Route::Resource(0, "x/y%20z".into()));
-        for path in ["", "a", "//", "/c/r/x", "/a", "/a/", "/a/changelist/03.xml", "/a/changelist/+3.xml", "/a/changelist/.xml"] {
+        for path in
+            ["", "a", "//", "/c/r/x", "/a", "/a/", "/a/changelist/03.xml", "/a/changelist/+3.xml", "/a/changelist/.xml"]
+        {
             assert_eq!(of(path), Route::NotFound, "{path}");
         }
     }

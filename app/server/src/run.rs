@@ -81,7 +81,7 @@ impl Server {
         loop {
             let accepted = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => break,
+                () = told(&mut stop) => break,
                 accepted = accept(&self.listener, &places) => accepted,
             };
             // Finished connections are forgotten as new ones come.
@@ -111,6 +111,11 @@ impl Server {
             connections.shutdown().await;
         }
     }
+}
+
+/// Waits until the server is told to stop, or nobody is left to tell it.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 async fn accept(
@@ -154,7 +159,7 @@ async fn serve(stream: TcpStream, shared: &Arc<Shared>, mut stop: watch::Receive
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        _ = stop.wait_for(|stop| *stop) => {
+        () = told(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

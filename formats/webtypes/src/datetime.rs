@@ -42,11 +42,13 @@ impl Timestamp {
     }
 
     /// The next instant this type can tell apart.
+    #[must_use]
     pub const fn next(self) -> Self {
         Self::from_micros(self.0 + 1)
     }
 
     /// Later by that many microseconds (earlier when negative).
+    #[must_use]
     pub const fn plus_micros(self, micros: i64) -> Self {
         Self::from_micros(self.0.saturating_add(micros))
     }

@@ -261,7 +261,7 @@ fn from_hex(text: &[u8], out: &mut [u8]) -> bool {
         bad |= high | low;
         *byte = high << 4 | (low & 15);
     }
-    bad & 240 == 0
+    bad & 0xf0 == 0
 }
 
 fn shown(value: &[u8]) -> String {

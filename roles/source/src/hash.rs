@@ -1,7 +1,7 @@
 //! What are the bytes of a file, surely? Hash kept only if the file stayed the same meanwhile.
 
 use abreast_core::State;
-use abreast_folder::{Dir, Stat};
+use abreast_folder::{Dir, ErrorKind, Stat};
 use abreast_webtypes::{Algorithm, Digests, Timestamp};
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
@@ -20,6 +20,7 @@ pub enum DigestPolicy {
 }
 
 /// How looking at a file ended.
+#[expect(clippy::large_enum_variant, reason = "nearly every file is stable")]
 pub(crate) enum Hashed {
     /// Read whole, and unchanged while it was read.
     Stable(State, Stat),
@@ -49,7 +50,7 @@ impl Hasher {
     pub(crate) fn hash(&mut self, dir: &Dir, name: &[u8]) -> io::Result<Hashed> {
         let (mut file, before) = match dir.open_read(name) {
             Ok(opened) => opened,
-            Err(error) if error.is_gone() => return Ok(Hashed::Gone),
+            Err(error) if is_gone(error.kind()) => return Ok(Hashed::Gone),
             Err(error) => return Err(error.into()),
         };
         let mut md5 = matches!(self.policy, DigestPolicy::Md5 | DigestPolicy::Both).then(Md5::new);
@@ -98,6 +99,11 @@ impl Hasher {
         };
         Ok(Hashed::Stable(state, after))
     }
+}
+
+/// Nothing to publish stands there: no file, or none that is published.
+pub(crate) const fn is_gone(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::NotFile | ErrorKind::Symlink)
 }
 
 /// Last-Modified, in whole seconds as HTTP tells it.

@@ -255,7 +255,12 @@ fn changes_of(puts: Vec<Imported>, gone: Vec<String>) -> Vec<Change> {
 }
 
 /// Queues one append; false when an earlier one has failed.
-fn append(log: &dyn ChangeLog, set: SetId, changes: Vec<Change>, outstanding: &Arc<(Mutex<Outstanding>, Condvar)>) -> bool {
+fn append(
+    log: &dyn ChangeLog,
+    set: SetId,
+    changes: Vec<Change>,
+    outstanding: &Arc<(Mutex<Outstanding>, Condvar)>,
+) -> bool {
     {
         let (state, changed) = &**outstanding;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ mod status;
 pub mod watch;
 
 pub use hash::{DigestPolicy, media_type_of};
-pub use names::is_published_name;
 pub use ingest::{IngestOptions, IngestReport};
+pub use names::is_published_name;
 pub use scan::{ScanError, ScanOptions, ScanReport, scan};
 pub use status::{WatchState, WatchStatus};

@@ -316,9 +316,8 @@ impl Watching {
         let mut scanned: Option<&[u8]> = None;
         for path in ready {
             // Sorted: what lies beneath a folder just scanned follows it directly.
-            let beneath = scanned.is_some_and(|outer| {
-                path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/'
-            });
+            let beneath = scanned
+                .is_some_and(|outer| path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/');
             if beneath || !is_published_path(path) || !matches!(kind_of(folder, path), Found::Folder) {
                 continue;
             }
@@ -429,7 +428,7 @@ impl Events {
         let (queue, overflow) = (sender.clone(), Arc::clone(&lost));
         let handler = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => overflow.store(true, Ordering::Relaxed),
-            Ok(event) if matters(&event.kind) => {
+            Ok(event) if matters(event.kind) => {
                 if queue.try_send(event).is_err() {
                     overflow.store(true, Ordering::Relaxed);
                 }
@@ -438,7 +437,8 @@ impl Events {
             Err(_) => overflow.store(true, Ordering::Relaxed),
         };
         let watcher = wanted.then(|| {
-            let mut watcher = notify::RecommendedWatcher::new(handler, notify::Config::default().with_follow_symlinks(false))?;
+            let mut watcher =
+                notify::RecommendedWatcher::new(handler, notify::Config::default().with_follow_symlinks(false))?;
             watcher.watch(root, RecursiveMode::Recursive)?;
             Ok::<_, notify::Error>(watcher)
         });
@@ -498,7 +498,7 @@ impl Events {
     }
 }
 
-fn matters(kind: &EventKind) -> bool {
+fn matters(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
         EventKind::Access(_) => false,

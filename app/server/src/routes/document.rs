@@ -35,7 +35,13 @@ pub(crate) async fn answer(site: &Arc<Site>, path: DocumentPath, headers: &Heade
     represent(site, &document, path, body, compressed)?.answer(headers)
 }
 
-fn represent(site: &Site, document: &Document, path: DocumentPath, body: Body, gzip: bool) -> io::Result<Representation> {
+fn represent(
+    site: &Site,
+    document: &Document,
+    path: DocumentPath,
+    body: Body,
+    gzip: bool,
+) -> io::Result<Representation> {
     let mut more = vec![
         (VARY, HeaderValue::from_static("Accept-Encoding")),
         (
@@ -95,11 +101,14 @@ fn refusal(error: &PublishError) -> Answer {
 
 /// Is gzip named, and not refused with `q=0`?
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(
-        |coding| {
+    headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|coding| {
             let mut parts = coding.split(';').map(str::trim);
             let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
             named && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
-        },
-    )
+        })
 }

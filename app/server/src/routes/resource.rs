@@ -76,7 +76,9 @@ mod tests {
     #[test]
     fn paths_stay_inside_and_published() {
         assert_eq!(relative_path("a/b%20c/%FF"), Some(b"a/b c/\xff".to_vec()));
-        for path in ["", "a//b", "../x", "%2e%2e/x", "..%2fx", "a/%2e%2e%2fx", ".git/config", "a/.abreast/x", "a%00b", "a/b~"] {
+        for path in
+            ["", "a//b", "../x", "%2e%2e/x", "..%2fx", "a/%2e%2e%2fx", ".git/config", "a/.abreast/x", "a%00b", "a/b~"]
+        {
             assert_eq!(relative_path(path), None, "{path}");
         }
     }

@@ -16,15 +16,10 @@ pub(super) fn render(urls: &SourceUrls, set: &PublishedSet) -> Rendered {
         ..Head::default()
     };
     write_head(&mut bytes, &head);
-    for (loc, capability) in [
-        (set.urls.resource_list(), Capability::ResourceList),
-        (set.urls.change_list(), Capability::ChangeList),
-    ] {
-        write_entry(
-            &mut bytes,
-            Root::UrlSet,
-            &Entry { loc, capability: Some(capability), ..Entry::default() },
-        );
+    for (loc, capability) in
+        [(set.urls.resource_list(), Capability::ResourceList), (set.urls.change_list(), Capability::ChangeList)]
+    {
+        write_entry(&mut bytes, Root::UrlSet, &Entry { loc, capability: Some(capability), ..Entry::default() });
     }
     write_end(&mut bytes, Root::UrlSet);
     Rendered { bytes, modified: None, content_type: XML }

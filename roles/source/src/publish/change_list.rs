@@ -91,17 +91,14 @@ fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page) -> Result<Render
             Kind::Remove | Kind::Delete => Change::Deleted,
             _ => Change::Updated,
         });
-        match &record.state {
-            Some(state) => {
-                entry.digests.clone_from(&state.digests);
-                entry.length = state.length;
-                entry.media_type.clone_from(&state.media_type);
-                entry.encoding.clone_from(&state.encoding);
-            }
-            None => {
-                entry.digests.clear();
-                (entry.length, entry.media_type, entry.encoding) = (None, None, None);
-            }
+        if let Some(state) = &record.state {
+            entry.digests.clone_from(&state.digests);
+            entry.length = state.length;
+            entry.media_type.clone_from(&state.media_type);
+            entry.encoding.clone_from(&state.encoding);
+        } else {
+            entry.digests.clear();
+            (entry.length, entry.media_type, entry.encoding) = (None, None, None);
         }
         write_entry(&mut bytes, Root::UrlSet, &entry);
         modified = record.time;

@@ -21,11 +21,8 @@ pub(super) fn index(log: &dyn ChangeLog, sets: &[PublishedSet]) -> Result<Render
             continue;
         }
         for shard in log.shards(set.id)? {
-            let entry = Entry {
-                loc: set.urls.sitemap_shard(shard.id),
-                lastmod: Some(exactly(shard.time)),
-                ..Entry::default()
-            };
+            let entry =
+                Entry { loc: set.urls.sitemap_shard(shard.id), lastmod: Some(exactly(shard.time)), ..Entry::default() };
             write_plain_entry(&mut bytes, Root::SitemapIndex, &entry);
         }
     }

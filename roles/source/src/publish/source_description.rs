@@ -8,11 +8,8 @@ pub(super) fn render(sets: &[PublishedSet]) -> Rendered {
     let head = Head { root: Root::UrlSet, capability: Some(Capability::Description), ..Head::default() };
     write_head(&mut bytes, &head);
     for set in sets {
-        let entry = Entry {
-            loc: set.urls.capability_list(),
-            capability: Some(Capability::CapabilityList),
-            ..Entry::default()
-        };
+        let entry =
+            Entry { loc: set.urls.capability_list(), capability: Some(Capability::CapabilityList), ..Entry::default() };
         write_entry(&mut bytes, Root::UrlSet, &entry);
     }
     write_end(&mut bytes, Root::UrlSet);

@@ -1,0 +1,92 @@
+//! The command line: one word, one job.
+
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Publish what changed in a collection; stay in sync with one.
+#[derive(Debug, Parser)]
+#[command(name = "abreast", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Start here: `abreast demo` shows a folder published, mirrored and kept in sync.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Tell more on standard error; twice for every request. ABREAST_LOG sets filters such as `abreast=debug`.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Publish a folder: every change becomes visible to all who mirror it
+    Serve(Box<ServeArgs>),
+    /// Copy a published collection into a folder, or bring the copy up to date
+    Sync(Box<SyncArgs>),
+    /// Compare a folder with what is published, changing nothing
+    Audit(Box<AuditArgs>),
+    /// Show it all on a small collection made on the spot
+    Demo(DemoArgs),
+}
+
+const SERVE_HELP: &str = "\
+Examples:
+  abreast serve ./papers
+  abreast serve /srv/papers --listen 0.0.0.0:8080 --base-url https://papers.example.org/
+  abreast serve --config /etc/abreast.toml
+
+Hidden files (.x) and editors' leftovers (x~, #x#) are not published; symbolic links are not followed.
+Stops on SIGTERM or Ctrl-C after finishing requests in flight.";
+
+/// Options of `serve`.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_HELP)]
+pub(crate) struct ServeArgs {
+    /// Folder to publish
+    #[arg(required_unless_present = "config")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Configuration file, for several sets and all settings
+    #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Address to listen on; port 0 chooses a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Public base URL, from which every published URL is built [default: http:// and the listen address]
+    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL")]
+    pub(crate) base_url: Option<String>,
+    /// Folder of the store [default: .abreast in the published folder]
+    #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Name of the set in URLs [default: made from the folder's name]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Title of the set for people [default: its name]
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Digests to compute: md5, sha-256 or both [default: md5]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) digests: Option<String>,
+    /// How long a file must be quiet before it is looked at [default: 200ms]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) debounce: Option<String>,
+    /// Time between full scans, 0s for none but the first [default: 1h]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) rescan: Option<String>,
+    /// Do not use the system's change events, only scans (network file systems)
+    #[arg(long)]
+    pub(crate) no_events: bool,
+    /// Changes in one Change List, 1 to 50000 [default: 5000]
+    #[arg(long, value_name = "N")]
+    pub(crate) changes_per_list: Option<u32>,
+}
+
+/// Options of `sync`.
+#[derive(Debug, Args)]
+pub(crate) struct SyncArgs {}
+
+/// Options of `audit`.
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {}

@@ -1,0 +1,304 @@
+//! What is to be served? Configuration file, then environment, then flags; unknown keys are refused.
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The configuration file of `abreast serve`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    /// Address to listen on, `host:port`. Default `127.0.0.1:8080`.
+    pub(crate) listen: Option<SocketAddr>,
+    /// Public base URL of everything published; every URL in documents starts with it.
+    /// Default: `http://` and the listen address.
+    pub(crate) base_url: Option<String>,
+    /// Folder of the store. Default: `.abreast` in the published folder, if there is only one.
+    pub(crate) data: Option<PathBuf>,
+    /// The sets to publish.
+    #[serde(default)]
+    pub(crate) set: Vec<SetFile>,
+}
+
+/// One `[[set]]` of the configuration file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetFile {
+    /// Name in URLs: small letters, digits, `.`, `_`, `-`. Default: made from the folder's name.
+    pub(crate) name: Option<String>,
+    /// Title for people. Default: the name.
+    pub(crate) title: Option<String>,
+    /// The folder to publish.
+    pub(crate) folder: PathBuf,
+    /// Digests to compute: `md5` (default), `sha-256` or `both`.
+    pub(crate) digests: Option<String>,
+    /// How long a file must be quiet before it is looked at, such as `200ms` (default).
+    pub(crate) debounce: Option<String>,
+    /// Time between full scans, such as `1h` (default); `0s` for none but the first.
+    pub(crate) rescan: Option<String>,
+    /// Time between scans that read every file, also those that look unchanged; `0s` (default) for none.
+    pub(crate) reread: Option<String>,
+    /// Use the system's change events? Default true; false on network file systems.
+    pub(crate) events: Option<bool>,
+    /// Changes in one Change List, 1 to 50000; default 5000.
+    pub(crate) changes_per_list: Option<u32>,
+}
+
+/// Every key, for the nearest one to a misspelt one.
+const FILE_KEYS: &[&str] = &["listen", "base_url", "data", "set"];
+const SET_KEYS: &[&str] =
+    &["name", "title", "folder", "digests", "debounce", "rescan", "reread", "events", "changes_per_list"];
+
+/// Names of sets that would hide other addresses.
+const RESERVED: &[&str] = &["api", "hub", "livez", "readyz", "metrics", "sdshare", "timegate", "timemap", "r", "m"];
+
+impl File {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// All unknown keys at once, each with its line and the nearest known one; or the first value of a wrong type.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        Self::parse(&text).with_context(|| format!("cannot use the configuration `{}`", path.display()))
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let table: toml::Table =
+            toml::from_str(text).map_err(|error| anyhow::anyhow!("{}", error.to_string().trim_end()))?;
+        let mut unknown = String::new();
+        let mut check = |key: &str, known: &[&str], place: &str| {
+            if known.contains(&key) {
+                return;
+            }
+            let line = text
+                .lines()
+                .position(|line| {
+                    line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))
+                })
+                .map_or(String::new(), |line| format!("line {}: ", line + 1));
+            let nearest = known.iter().max_by(|one, two| strsim::jaro(one, key).total_cmp(&strsim::jaro(two, key)));
+            let nearest = nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
+            let _ = writeln!(unknown, "{line}unknown key `{key}`{place}{nearest}");
+        };
+        for (key, value) in &table {
+            check(key, FILE_KEYS, "");
+            if key == "set" {
+                let sets = value.as_array().into_iter().flatten().filter_map(toml::Value::as_table);
+                sets.flat_map(toml::Table::keys).for_each(|key| check(key, SET_KEYS, " in `[[set]]`"));
+            }
+        }
+        if !unknown.is_empty() {
+            bail!("{}", unknown.trim_end());
+        }
+        toml::from_str(text).map_err(|error| anyhow::anyhow!("{}", error.to_string().trim_end()))
+    }
+}
+
+/// A set, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct SetConfig {
+    pub(crate) slug: String,
+    pub(crate) title: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) digests: abreast_source::DigestPolicy,
+    pub(crate) debounce: Duration,
+    pub(crate) rescan: Duration,
+    pub(crate) reread: Duration,
+    pub(crate) events: bool,
+    pub(crate) changes_per_list: u32,
+}
+
+/// What to serve, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct ServeConfig {
+    pub(crate) listen: SocketAddr,
+    /// `None`: made from the address listened on.
+    pub(crate) base_url: Option<String>,
+    pub(crate) data: PathBuf,
+    pub(crate) sets: Vec<SetConfig>,
+}
+
+impl ServeConfig {
+    /// Checks everything, and tells all problems at once.
+    ///
+    /// # Errors
+    /// Each problem with its key.
+    pub(crate) fn check(file: File) -> Result<Self> {
+        let mut problems = Vec::new();
+        let listen = file.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
+        if file.base_url.is_none() && listen.ip().is_unspecified() {
+            problems.push(format!(
+                "`base_url`: listening on every address ({listen}) needs the public URL (help: for example --base-url https://example.org/)"
+            ));
+        }
+        if let Some(base) = &file.base_url {
+            match url::Url::parse(base) {
+                Ok(url)
+                    if matches!(url.scheme(), "http" | "https")
+                        && url.query().is_none()
+                        && url.fragment().is_none() => {}
+                _ => problems.push(format!("`base_url`: `{base}` is no http or https URL without query")),
+            }
+        }
+        if file.set.is_empty() {
+            problems.push("nothing to publish (help: name a folder, or add a `[[set]]` with `folder`)".to_owned());
+        }
+        let data = match (&file.data, file.set.as_slice()) {
+            (Some(data), _) => data.clone(),
+            (None, [only]) => only.folder.join(".abreast"),
+            (None, _) => {
+                problems.push("`data`: several sets need a folder for the store (help: --data DIR)".to_owned());
+                PathBuf::new()
+            }
+        };
+        let mut slugs = HashSet::new();
+        let sets: Vec<_> = file.set.into_iter().map(|set| check_set(set, &mut slugs, &mut problems)).collect();
+        for (number, set) in sets.iter().enumerate() {
+            for other in &sets[..number] {
+                if set.folder.starts_with(&other.folder) || other.folder.starts_with(&set.folder) {
+                    let (one, two) = (other.folder.display(), set.folder.display());
+                    problems.push(format!(
+                        "`folder`: `{one}` and `{two}` overlap; their resources would be published twice"
+                    ));
+                }
+            }
+        }
+        if !problems.is_empty() {
+            bail!("{}", problems.join("\n"));
+        }
+        Ok(Self { listen, base_url: file.base_url, data, sets })
+    }
+}
+
+fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
+    let shown = set.folder.display().to_string();
+    let folder = match std::fs::canonicalize(&set.folder) {
+        Ok(folder) if folder.is_dir() => folder,
+        Ok(_) => {
+            problems.push(format!("`folder`: `{shown}` is no folder"));
+            set.folder
+        }
+        Err(error) => {
+            problems.push(format!("`folder`: cannot open `{shown}`: {error}"));
+            set.folder
+        }
+    };
+    let slug = set.name.unwrap_or_else(|| slug_of(&folder));
+    let well_formed = !slug.is_empty()
+        && slug.len() <= 64
+        && slug.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'));
+    if !well_formed {
+        problems.push(format!(
+            "`name`: `{slug}` is not 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit"
+        ));
+    }
+    if RESERVED.contains(&slug.as_str()) {
+        problems
+            .push(format!("`name`: `{slug}` is an address of the server itself (help: choose another with --name)"));
+    }
+    if !slugs.insert(slug.clone()) {
+        problems.push(format!("`name`: two sets are called `{slug}`"));
+    }
+    let mut duration = |key: &str, value: Option<String>, default: Duration| match value {
+        None => default,
+        Some(text) => humantime::parse_duration(&text).unwrap_or_else(|error| {
+            problems.push(format!("`{key}`: `{text}` is no time such as `200ms` or `1h`: {error}"));
+            default
+        }),
+    };
+    let defaults = abreast_source::watch::WatchOptions::new(&folder);
+    let debounce = duration("debounce", set.debounce, defaults.debounce);
+    let rescan = duration("rescan", set.rescan, defaults.rescan);
+    let reread = duration("reread", set.reread, defaults.reread);
+    let digests = match set.digests.as_deref() {
+        None | Some("md5") => abreast_source::DigestPolicy::Md5,
+        Some("sha-256") => abreast_source::DigestPolicy::Sha256,
+        Some("both") => abreast_source::DigestPolicy::Both,
+        Some(other) => {
+            problems.push(format!("`digests`: `{other}` is none of md5, sha-256, both"));
+            abreast_source::DigestPolicy::Md5
+        }
+    };
+    let changes_per_list = set.changes_per_list.unwrap_or(abreast_core::PageRule::default().changes);
+    if !(1..=50_000).contains(&changes_per_list) {
+        problems.push(format!("`changes_per_list`: {changes_per_list} is not between 1 and 50000"));
+    }
+    SetConfig {
+        title: set.title.unwrap_or_else(|| slug.clone()),
+        slug,
+        folder,
+        digests,
+        debounce,
+        rescan,
+        reread,
+        events: set.events.unwrap_or(true),
+        changes_per_list,
+    }
+}
+
+/// A set's name made from a folder's name.
+fn slug_of(folder: &Path) -> String {
+    let name = folder.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let slug: String = name
+        .chars()
+        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-') { c } else { '-' })
+        .collect();
+    let slug = slug.trim_matches(['-', '.', '_']);
+    let slug: String = slug.chars().take(64).collect();
+    if slug.is_empty() || RESERVED.contains(&slug.as_str()) { "set".to_owned() } else { slug }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_keys_are_refused_with_line_and_nearest_name() {
+        let error = File::parse("listen = \"127.0.0.1:1\"\nbase_ulr = \"x\"\n[[set]]\nfoldr = \"a\"\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 2: unknown key `base_ulr`; did you mean `base_url`?\nline 4: unknown key `foldr` in `[[set]]`; did you mean `folder`?"
+        );
+    }
+
+    #[test]
+    fn the_example_configuration_shows_every_key() {
+        let example = include_str!("../../../abreast.example.toml");
+        let uncommented: String = example
+            .lines()
+            .map(|line| {
+                line.strip_prefix("#").filter(|rest| rest.contains(" = ") && !rest.starts_with(' ')).unwrap_or(line)
+            })
+            .fold(String::new(), |text, line| text + line + "\n");
+        let file = File::parse(&uncommented).unwrap();
+        assert!(file.listen.is_some() && file.base_url.is_some() && file.data.is_some());
+        for key in FILE_KEYS.iter().chain(SET_KEYS) {
+            assert!(uncommented.contains(key), "{key}");
+        }
+        assert_eq!(file.set.len(), 2);
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let file = File::parse(
+            "listen = \"0.0.0.0:80\"\n[[set]]\nname = \"API\"\nfolder = \"/nowhere/at/all\"\nrescan = \"often\"\n",
+        )
+        .unwrap();
+        let error = ServeConfig::check(file).unwrap_err().to_string();
+        for part in ["`base_url`", "`folder`: cannot open `/nowhere/at/all`", "`name`: `API`", "`rescan`: `often`"] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+
+    #[test]
+    fn names_of_sets_are_made_from_folders() {
+        assert_eq!(slug_of(Path::new("/x/My Papers (2026)")), "my-papers--2026");
+        assert_eq!(slug_of(Path::new("/")), "set");
+        assert_eq!(slug_of(Path::new("/x/api")), "set");
+    }
+}
