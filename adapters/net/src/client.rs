@@ -17,6 +17,7 @@ use crate::origin::{Origin, Target, without_userinfo};
 use crate::redirect::{is_redirect, next_url};
 use crate::request::Request;
 use crate::response::{Response, failed};
+use crate::retry::Retries;
 use crate::secret::Authorization;
 use crate::shared::{HostState, Shared};
 
@@ -112,13 +113,20 @@ impl Client {
     /// # Errors
     /// Every code of [`Error::code`].
     pub async fn fetch_to(&self, request: &Request<'_>, body: &mut Vec<u8>, limit: u64) -> Result<Response, Error> {
-        crate::with_retries(self, request.url, async |_| {
-            body.clear();
-            let mut response = self.send(request).await?.require_success()?;
-            response.read_to(body, limit).await?;
-            Ok(response)
-        })
-        .await
+        let mut retries = Retries::default();
+        loop {
+            match self.fetch_once(request, body, limit).await {
+                Ok(response) => return Ok(response),
+                Err(error) => retries.wait_after(self, request.url, error).await?,
+            }
+        }
+    }
+
+    async fn fetch_once(&self, request: &Request<'_>, body: &mut Vec<u8>, limit: u64) -> Result<Response, Error> {
+        body.clear();
+        let mut response = self.send(request).await?.require_success()?;
+        response.read_to(body, limit).await?;
+        Ok(response)
     }
 
     /// Nobody sends to the URL's origin for that long.

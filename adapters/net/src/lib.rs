@@ -22,6 +22,6 @@ pub use http::{HeaderMap, StatusCode};
 pub use options::Options;
 pub use request::{Request, UnaskedEncoding};
 pub use response::{ContentRange, Response};
-pub use retry::{retry_after, with_retries};
+pub use retry::{Retries, retry_after, with_retries};
 pub use secret::Authorization;
 pub use shared::{Counters, Shared};

@@ -181,8 +181,8 @@ impl Response {
             && self.header(header::ETAG.as_str()) == Some(etag)
             && self.headers.get_all(header::CONTENT_RANGE).iter().count() == 1
             && range.first == offset
-            && range.total == Some(range.last + 1)
-            && self.content_length().is_none_or(|length| length == range.last - range.first + 1)
+            && range.total == range.last.checked_add(1)
+            && self.content_length().is_none_or(|length| length.checked_sub(1) == Some(range.last - range.first))
     }
 
     /// Turns every status but 2xx and 304 into an error; 429, 502, 503 and 504 are transient.

@@ -24,15 +24,34 @@ pub async fn with_retries<T>(
     url: &str,
     mut attempt: impl AsyncFnMut(u32) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let shared = client.shared();
-    let mut made = 0;
+    let mut retries = Retries::default();
     loop {
-        let error = match attempt(made).await {
+        match attempt(retries.made()).await {
             Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        if !error.is_transient() || made >= shared.options.retries {
-            return Err(error.with_attempts(made + 1));
+            Err(error) => retries.wait_after(client, url, error).await?,
+        }
+    }
+}
+
+/// Counts the attempts at one request and waits between them: [`with_retries`] for callers that write the loop
+/// themselves, which they must where the future has to be `Send`.
+#[derive(Debug, Default)]
+pub struct Retries(u32);
+
+impl Retries {
+    /// How many attempts have failed.
+    pub fn made(&self) -> u32 {
+        self.0
+    }
+
+    /// Waits until the next attempt is due.
+    ///
+    /// # Errors
+    /// The given error, if it is lasting or there were enough attempts.
+    pub async fn wait_after(&mut self, client: &Client, url: &str, error: Error) -> Result<(), Error> {
+        let shared = client.shared();
+        if !error.is_transient() || self.0 >= shared.options.retries {
+            return Err(error.with_attempts(self.0 + 1));
         }
         let wait = match error.retry_after() {
             Some(pause) => {
@@ -40,12 +59,13 @@ pub async fn with_retries<T>(
                 client.pause(if error.url().is_empty() { url } else { error.url() }, pause);
                 pause + jitter(Duration::from_secs(1).min(pause / 4))
             }
-            None => backoff(&shared.options, made),
+            None => backoff(&shared.options, self.0),
         };
         tracing::debug!(code = error.code(), url = error.url(), ?wait, "request will be repeated");
-        made += 1;
+        self.0 += 1;
         shared.count_retry();
         tokio::time::sleep(wait).await;
+        Ok(())
     }
 }
 

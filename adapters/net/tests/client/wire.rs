@@ -1,0 +1,68 @@
+//! What is written to the wire, and where it goes.
+
+use abreast_net::{ErrorKind, Options, Request};
+
+use crate::server::{Server, ok};
+use crate::{client, get, quick};
+
+#[tokio::test]
+async fn path_and_query_are_sent_as_written() {
+    let server = Server::script(&[&ok("x")]);
+    let client = client(quick());
+    for (path, sent) in [
+        ("/a/%2e%2E/../b//c?x=%zz&y=a+b", "/a/%2e%2E/../b//c?x=%zz&y=a+b"),
+        ("/caf\u{e9} au lait#fragment", "/caf%C3%A9%20au%20lait"),
+        ("?only=query", "/?only=query"),
+        ("", "/"),
+    ] {
+        let (response, _) = get(&client, &server.url(path)).await.unwrap();
+        assert_eq!(server.seen().last().unwrap().path(), sent);
+        assert_eq!(response.url(), server.url(path.split('#').next().unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn request_has_the_headers_a_polite_client_sends() {
+    let server = Server::saying(ok("x"));
+    let options = Options { user_agent: "museum-mirror/1.0 (+http://example.org/)\r\n".into(), ..quick() };
+    get(&client(options), &server.url("/")).await.unwrap();
+    let seen = &server.seen()[0];
+    assert_eq!(seen.header("host"), Some(&*server.address().to_string()));
+    assert_eq!(seen.header("user-agent"), Some("museum-mirror/1.0 (+http://example.org/)"));
+    assert_eq!(seen.header("accept-encoding"), Some("identity"));
+    assert_eq!(seen.head.lines().count(), 5, "{}", seen.head);
+}
+
+#[tokio::test]
+async fn name_can_be_connected_to_a_given_address() {
+    let server = Server::saying(ok("x"));
+    let options = Options { connect_to: vec![("museum.example:80".into(), server.address())], ..quick() };
+    let (response, _) = get(&client(options), "http://Museum.example/a").await.unwrap();
+    assert_eq!(response.url(), "http://Museum.example/a");
+    assert_eq!(server.seen()[0].header("host"), Some("museum.example"));
+}
+
+#[tokio::test]
+async fn second_address_is_tried_when_the_first_refuses() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = Server::saying(ok("x"));
+    let name = || "museum.example:80".to_owned();
+    let options = Options { connect_to: vec![(name(), closed), (name(), server.address())], ..quick() };
+    assert_eq!(get(&client(options), "http://museum.example/").await.unwrap().1, b"x");
+}
+
+#[tokio::test]
+async fn condition_that_cannot_be_a_header_is_refused_before_sending() {
+    let server = Server::saying(ok("x"));
+    let url = server.url("/");
+    let request = Request { if_none_match: Some("\"a\r\nX: y\""), ..Request::new(&url) };
+    assert_eq!(client(quick()).send(&request).await.unwrap_err().kind(), ErrorKind::Header);
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn urls_of_other_schemes_are_refused() {
+    for url in ["file:///etc/passwd", "data:,x", "ftp://example.org/", "//example.org/", "relative"] {
+        assert_eq!(get(&client(quick()), url).await.unwrap_err().code(), "uri.authority", "{url}");
+    }
+}
