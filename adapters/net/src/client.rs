@@ -11,7 +11,7 @@ use http::{Method, Uri};
 use http_body_util::Empty;
 
 use crate::connect::connect;
-use crate::connection::{Connection, Failure};
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::origin::{Origin, Target, without_userinfo};
 use crate::redirect::{is_redirect, next_url};
@@ -184,9 +184,7 @@ impl Client {
                 }
                 Err(failure) => {
                     shared.count_bytes(connection.received());
-                    let died = matches!(failure, Failure::Http(_) | Failure::Closed);
-                    if reused && died && connection.received() == 0 {
-                        // The server closed it while it was idle: no answer to this request was begun.
+                    if reused && failure.was_before_any_answer(connection.received()) {
                         shared.count_retry();
                         continue;
                     }
@@ -255,8 +253,8 @@ impl Host {
     /// A kept connection that still works, the youngest first.
     fn take_idle(&self) -> Option<Box<Connection>> {
         let mut idle = lock(&self.idle);
-        while let Some(mut connection) = idle.pop() {
-            if connection.idle_since.elapsed() < self.shared.options.keep_alive && connection.is_reusable() {
+        while let Some(connection) = idle.pop() {
+            if connection.idle_since.elapsed() < self.shared.options.keep_alive && connection.is_open() {
                 return Some(connection);
             }
         }
@@ -266,7 +264,7 @@ impl Host {
     /// Keeps a connection for the next request if it can serve one.
     pub(crate) fn give_back(&self, mut connection: Box<Connection>) {
         self.shared.count_bytes(connection.received());
-        if !connection.is_reusable() {
+        if !connection.settle() {
             return;
         }
         connection.idle_since = Instant::now();

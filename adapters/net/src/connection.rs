@@ -18,6 +18,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::coop::unconstrained;
 use tokio_rustls::client::TlsStream;
 
 use crate::options::Options;
@@ -55,6 +56,18 @@ pub(crate) enum Failure {
     Interim,
     Http(hyper::Error),
     Closed,
+}
+
+impl Failure {
+    /// Whether a kept connection was dead before: the request was never sent, or the server closed without a byte of
+    /// an answer.
+    pub(crate) fn was_before_any_answer(&self, received: u64) -> bool {
+        match self {
+            Self::Http(e) => e.is_canceled() || (received == 0 && !e.is_timeout()),
+            Self::Closed => received == 0,
+            Self::Slow(_) | Self::Interim => false,
+        }
+    }
 }
 
 pub(crate) struct Connection {
@@ -95,8 +108,13 @@ impl Connection {
         self.meter.bytes.load(Relaxed) - self.base
     }
 
-    /// Whether another request can be sent: the last answer was read to its end and the server did not close.
-    pub(crate) fn is_reusable(&mut self) -> bool {
+    /// Whether it can still be used as far as is known; sending finds out.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.closed && self.sender.is_ready()
+    }
+
+    /// Lets it take in the end of an answer; then tells whether another request can be sent.
+    pub(crate) fn settle(&mut self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         self.drive(&mut cx).is_none() && self.sender.is_ready()
     }
@@ -114,28 +132,37 @@ impl Connection {
         hyper::ext::on_informational(&mut request, move |_| {
             meter.interim.fetch_add(1, Relaxed);
         });
-        let mut answer = pin!(self.sender.send_request(request));
-        // Split the borrow: `answer` does not borrow the sender, but `self` is used in the closure.
-        poll_fn(|cx| self.poll_with(cx, options, |cx| answer.as_mut().poll(cx))).await.and_then(|r| {
-            r.map_err(
-                |e| if self.meter.interim.load(Relaxed) > MAX_INTERIM { Failure::Interim } else { Failure::Http(e) },
-            )
+        // Unconstrained, because a task out of budget would be woken through the waker that wakes nobody.
+        let mut answer = pin!(unconstrained(self.sender.send_request(request)));
+        // The request is still in the queue, so there is nothing to look for before the first drive.
+        let mut queued = true;
+        let answered = poll_fn(|cx| {
+            self.poll_with(cx, options, |cx| {
+                if std::mem::take(&mut queued) { Poll::Pending } else { answer.as_mut().poll(cx) }
+            })
+        });
+        answered.await?.map_err(|e| {
+            if self.meter.interim.load(Relaxed) > MAX_INTERIM { Failure::Interim } else { Failure::Http(e) }
         })
     }
 
     /// Polls `wanted`, moving the connection forward until it is ready, broken or too slow.
+    ///
+    /// What is wanted comes only from driving the connection, which happens right here. So `wanted` gets a waker that
+    /// wakes nobody; the real one would wake this task for what it is about to see anyway.
     pub(crate) fn poll_with<T>(
         &mut self,
         cx: &mut Context<'_>,
         options: &Options,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<Result<T, Failure>> {
-        if let Poll::Ready(value) = wanted(cx) {
+        let mut silent = Context::from_waker(Waker::noop());
+        if let Poll::Ready(value) = wanted(&mut silent) {
             self.watchdog.end_wait();
             return Poll::Ready(Ok(value));
         }
         let broken = self.drive(cx);
-        if let Poll::Ready(value) = wanted(cx) {
+        if let Poll::Ready(value) = wanted(&mut silent) {
             self.watchdog.end_wait();
             return Poll::Ready(Ok(value));
         }

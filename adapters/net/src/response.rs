@@ -100,9 +100,31 @@ impl Response {
             206 if request.usable_range().is_none() => {
                 wrong("answered with a part though the whole was asked for".into())
             }
-            200..=599 => self.check_encoding(request),
+            200..=599 => {
+                self.check_framing()?;
+                self.check_encoding(request)
+            }
             _ => wrong(format!("answered with status {status}")),
         }
+    }
+
+    /// We send no `TE`, so nothing but `chunked` can be meant for us, and a length beside it is contradictory
+    /// (RFC 9112, section 6.3): two readers of such an answer would disagree about where it ends.
+    fn check_framing(&self) -> Result<(), Error> {
+        let mut codings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
+        let Some(first) = codings.next() else { return Ok(()) };
+        if codings.next().is_some() || !first.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") {
+            return Err(Error::new(
+                ErrorKind::Encoding,
+                &self.url,
+                format!("the body has Transfer-Encoding {first:?}"),
+            ));
+        }
+        if self.headers.contains_key(header::CONTENT_LENGTH) {
+            let message = "the answer has both a Content-Length and a Transfer-Encoding";
+            return Err(Error::new(ErrorKind::Protocol, &self.url, message));
+        }
+        Ok(())
     }
 
     fn check_encoding(&self, request: &Request<'_>) -> Result<(), Error> {

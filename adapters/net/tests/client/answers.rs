@@ -59,6 +59,20 @@ async fn bytes_that_are_not_http_are_refused() {
 }
 
 #[tokio::test]
+async fn framing_that_can_be_read_in_two_ways_is_refused() {
+    let body = "5\r\nhello\r\n0\r\n\r\n";
+    for (headers, code) in [
+        ("Transfer-Encoding: gzip, chunked", "http.encoding"),
+        ("Transfer-Encoding: identity", "http.encoding"),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "http.encoding"),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5", "http.protocol"),
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked", "http.protocol"),
+    ] {
+        assert_eq!(code_for(format!("HTTP/1.1 200 OK\r\n{headers}\r\n\r\n{body}")).await, code, "{headers}");
+    }
+}
+
+#[tokio::test]
 async fn not_modified_without_a_condition_is_an_error() {
     let not_modified = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n";
     assert_eq!(code_for(not_modified).await, "http.status");
