@@ -94,7 +94,7 @@ impl Client {
                     .with_help("use the URL the redirects lead to"));
             }
             // Gives back the connection and the host's place before the next request needs them.
-            drop(response);
+            response.discard().await;
             let target = Target::split(&next)?;
             let next_host = self.host(target.origin)?;
             same_origin = same_origin && next_host.origin.key == host.origin.key;
@@ -117,7 +117,7 @@ impl Client {
         loop {
             match self.fetch_once(request, body, limit).await {
                 Ok(response) => return Ok(response),
-                Err(error) => retries.wait_after(self, request.url, error).await?,
+                Err(error) => retries.wait_after(self, error).await?,
             }
         }
     }
@@ -188,7 +188,7 @@ impl Client {
                         shared.count_retry();
                         continue;
                     }
-                    return Err(failed(failure, url));
+                    return Err(failed(failure, connection.received(), url));
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
@@ -22,6 +22,8 @@ use crate::watchdog::TooSlow;
 
 /// Most bytes of an unread body that are read to keep its connection.
 const DRAIN_BYTES: usize = 64 << 10;
+/// Longest time waited for such a body.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// Most bytes reserved in advance on the word of a `Content-Length`.
 const RESERVE_BYTES: u64 = 1 << 20;
 
@@ -276,6 +278,15 @@ impl Response {
         Ok(())
     }
 
+    /// Gives up the body but reads what is left if that is little and comes at once, to keep the connection.
+    pub async fn discard(mut self) {
+        let short = self.body.size_hint().upper().is_some_and(|left| left <= DRAIN_BYTES as u64);
+        if short && self.wire.is_some() {
+            let rest = async { while let Ok(Some(_)) = poll_fn(|cx| self.poll_wire(cx)).await {} };
+            let _ = tokio::time::timeout(DRAIN_TIME, rest).await;
+        }
+    }
+
     fn too_large(&self) -> Error {
         Error::new(ErrorKind::Size, &self.url, format!("the body is larger than {} bytes", self.limit))
     }
@@ -345,7 +356,7 @@ impl Response {
                 self.release();
                 Ok(None)
             }
-            Err(failure) => Err(failed(failure, &self.url)),
+            Err(failure) => Err(failed(failure, 0, &self.url)),
         })
     }
 
@@ -385,8 +396,8 @@ impl std::fmt::Debug for Response {
     }
 }
 
-/// Says in our terms what went wrong on the wire.
-pub(crate) fn failed(failure: Failure, url: &str) -> Error {
+/// Says in our terms what went wrong on the wire, when that many bytes of the answer's head had come.
+pub(crate) fn failed(failure: Failure, received: u64, url: &str) -> Error {
     let e = match failure {
         Failure::Slow(TooSlow::Idle) => {
             return Error::new(ErrorKind::Timeout, url, "nothing came from the server for too long");
@@ -401,6 +412,10 @@ pub(crate) fn failed(failure: Failure, url: &str) -> Error {
     }
     if e.is_parse_status() {
         return Error::new(ErrorKind::Status, url, "the answer has no valid status").with_cause(e);
+    }
+    if e.is_canceled() && received > 0 {
+        let message = "the server spoke before it was asked, so it is no HTTP server";
+        return Error::new(ErrorKind::Protocol, url, message).with_cause(e);
     }
     if e.is_parse() {
         return Error::new(ErrorKind::Protocol, url, "the answer is not valid HTTP/1.1").with_cause(e);

@@ -15,7 +15,8 @@ const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 /// What is repeated are transient errors: connection and transfer failures, and the statuses 429, 502, 503 and 504
 /// when the attempt turned them into errors by [`Response::require_success`](crate::Response::require_success). The
 /// wait doubles each time and is spread at random. A usable `Retry-After` replaces it and pauses the whole host for
-/// all clients of the same [`Shared`](crate::Shared). `attempt` gets the number of attempts made before.
+/// all clients of the same [`Shared`](crate::Shared). `attempt` gets the number of attempts made before; `url` is named in
+/// errors that name none.
 ///
 /// # Errors
 /// The last attempt's error; [`Error::attempts`] says how many there were.
@@ -28,7 +29,7 @@ pub async fn with_retries<T>(
     loop {
         match attempt(retries.made()).await {
             Ok(value) => return Ok(value),
-            Err(error) => retries.wait_after(client, url, error).await?,
+            Err(error) => retries.wait_after(client, error.with_url(url)).await?,
         }
     }
 }
@@ -48,17 +49,18 @@ impl Retries {
     ///
     /// # Errors
     /// The given error, if it is lasting or there were enough attempts.
-    pub async fn wait_after(&mut self, client: &Client, url: &str, error: Error) -> Result<(), Error> {
+    pub async fn wait_after(&mut self, client: &Client, error: Error) -> Result<(), Error> {
         let shared = client.shared();
+        let pause = error.retry_after().map(|pause| pause.min(shared.options.max_retry_after));
+        if let Some(pause) = pause {
+            // Also when this request is given up: the wish is the host's, and others will ask it.
+            client.pause(error.url(), pause);
+        }
         if !error.is_transient() || self.0 >= shared.options.retries {
             return Err(error.with_attempts(self.0 + 1));
         }
-        let wait = match error.retry_after() {
-            Some(pause) => {
-                let pause = pause.min(shared.options.max_retry_after);
-                client.pause(if error.url().is_empty() { url } else { error.url() }, pause);
-                pause + jitter(Duration::from_secs(1).min(pause / 4))
-            }
+        let wait = match pause {
+            Some(pause) => pause + jitter(Duration::from_secs(1).min(pause / 4)),
             None => backoff(&shared.options, self.0),
         };
         tracing::debug!(code = error.code(), url = error.url(), ?wait, "request will be repeated");

@@ -59,6 +59,16 @@ async fn bytes_that_are_not_http_are_refused() {
 }
 
 #[tokio::test]
+async fn server_that_speaks_first_is_refused() {
+    let server = Server::raw(|mut stream| {
+        let _ = stream.write_all(b"220 files.example ready\r\n");
+        crate::server::hold(&mut stream);
+    });
+    let url = format!("http://{}/", server.address());
+    assert_eq!(get(&client(quick()), &url).await.unwrap_err().code(), "http.protocol");
+}
+
+#[tokio::test]
 async fn framing_that_can_be_read_in_two_ways_is_refused() {
     let body = "5\r\nhello\r\n0\r\n\r\n";
     for (headers, code) in [

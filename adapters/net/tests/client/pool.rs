@@ -114,6 +114,27 @@ async fn small_unread_body_keeps_the_connection_and_a_large_one_does_not() {
 }
 
 #[tokio::test]
+async fn discarding_waits_for_a_small_body_but_not_for_a_large_or_late_one() {
+    let server = Server::new(|seen, stream| {
+        let length = if seen.path() == "/large" { 1 << 20 } else { 4 };
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").as_bytes()).unwrap();
+        if seen.path() != "/small" {
+            hold(stream);
+            return false;
+        }
+        std::thread::yield_now();
+        stream.write_all(b"late").is_ok()
+    });
+    let client = client(quick());
+    for (path, connections) in
+        [("/small", 1), ("/small", 1), ("/large", 1), ("/small", 2), ("/never", 2), ("/small", 3)]
+    {
+        client.send(&Request::new(&server.url(path))).await.unwrap().discard().await;
+        assert_eq!(server.connections(), connections, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn dropping_a_request_closes_its_connection_and_frees_its_place() {
     let server = Server::new(|seen, stream| {
         if seen.path() == "/hang" {

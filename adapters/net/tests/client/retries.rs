@@ -94,6 +94,18 @@ async fn retry_after_pauses_the_host_for_all_clients_up_to_the_cap() {
 }
 
 #[tokio::test]
+async fn host_is_paused_even_when_the_request_is_given_up() {
+    let pause = Duration::from_millis(100);
+    let server = Server::script(&[&answer("429 Too Many Requests", "Retry-After: 60\r\n", ""), &ok("x")]);
+    let client = client(Options { retries: 0, max_retry_after: pause, ..quick() });
+    let url = server.url("/");
+    let error = client.fetch_to(&Request::new(&url), &mut Vec::new(), 100).await.unwrap_err();
+    assert_eq!((error.status(), error.retry_after()), (Some(429), Some(Duration::from_secs(60))));
+    get(&client, &url).await.unwrap();
+    assert!(server.seen()[1].at - server.seen()[0].at >= pause);
+}
+
+#[tokio::test]
 async fn callers_own_attempts_are_counted() {
     let client = client(quick());
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
