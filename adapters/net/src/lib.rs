@@ -4,6 +4,7 @@ mod client;
 mod connect;
 mod connection;
 mod error;
+mod failure;
 mod gunzip;
 mod options;
 mod origin;

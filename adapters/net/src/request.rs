@@ -31,7 +31,8 @@ pub struct Request<'a> {
     /// Send `If-Modified-Since` with this HTTP date.
     pub if_modified_since: Option<&'a str>,
     /// Ask for the bytes from this offset on if the entity tag still matches. A weak or empty tag cannot guarantee
-    /// the same bytes, so then the whole is asked for; check [`Response::is_partial_from`](crate::Response::is_partial_from).
+    /// the same bytes, so then the whole is asked for. Check
+    /// [`Response::is_partial_from`](crate::Response::is_partial_from).
     pub range_from: Option<(u64, &'a str)>,
     /// Let the server pack the body with gzip; it is unpacked while it is read. Not together with `range_from`.
     pub accept_gzip: bool,

@@ -1,7 +1,6 @@
 //! What came back, and is it what was asked for?
 
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -15,10 +14,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::client::Host;
 use crate::connection::{Connection, Failure};
 use crate::error::{Error, ErrorKind};
+use crate::failure::failed;
 use crate::gunzip::{Gunzip, GunzipError, Piece};
 use crate::request::{Request, UnaskedEncoding};
 use crate::retry::retry_after;
-use crate::watchdog::TooSlow;
 
 /// Most bytes of an unread body that are read to keep its connection.
 const DRAIN_BYTES: usize = 64 << 10;
@@ -393,48 +392,5 @@ impl Drop for Response {
 impl std::fmt::Debug for Response {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Response").field("status", &self.status).field("url", &self.url).finish_non_exhaustive()
-    }
-}
-
-/// Says in our terms what went wrong on the wire, when that many bytes of the answer's head had come.
-pub(crate) fn failed(failure: Failure, received: u64, url: &str) -> Error {
-    let e = match failure {
-        Failure::Slow(TooSlow::Idle) => {
-            return Error::new(ErrorKind::Timeout, url, "nothing came from the server for too long");
-        }
-        Failure::Slow(TooSlow::Speed) => return Error::new(ErrorKind::Slow, url, "the answer came too slowly"),
-        Failure::Interim => return Error::new(ErrorKind::Protocol, url, "more than 16 interim responses"),
-        Failure::Closed => return Error::new(ErrorKind::Truncated, url, "the server closed the connection too early"),
-        Failure::Http(e) => e,
-    };
-    if e.is_parse_too_large() {
-        return Error::new(ErrorKind::Header, url, "the answer's headers are too large").with_cause(e);
-    }
-    if e.is_parse_status() {
-        return Error::new(ErrorKind::Status, url, "the answer has no valid status").with_cause(e);
-    }
-    if e.is_canceled() && received > 0 {
-        let message = "the server spoke before it was asked, so it is no HTTP server";
-        return Error::new(ErrorKind::Protocol, url, message).with_cause(e);
-    }
-    if e.is_parse() {
-        return Error::new(ErrorKind::Protocol, url, "the answer is not valid HTTP/1.1").with_cause(e);
-    }
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&e);
-    let mut io_kind = None;
-    while let Some(inner) = cause {
-        if let Some(inner) = inner.downcast_ref::<io::Error>() {
-            io_kind = Some(inner.kind());
-            if inner.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
-                return Error::new(ErrorKind::Tls, url, "TLS failed during the answer").with_cause(e);
-            }
-        }
-        cause = inner.source();
-    }
-    match io_kind {
-        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
-            Error::new(ErrorKind::Protocol, url, "the answer's body is not valid HTTP/1.1").with_cause(e)
-        }
-        _ => Error::new(ErrorKind::Truncated, url, "the answer ended before its announced end").with_cause(e),
     }
 }
