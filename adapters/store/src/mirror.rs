@@ -1,0 +1,235 @@
+//! What does a Destination know about its folder? One small database beside the data.
+//!
+//! It can be made again from the Source and the folder, so commits need to survive the end of the process only.
+//! Nothing here is decided: rows are kept, plans are kept, in the order of their URIs.
+
+mod expected;
+mod plan;
+mod rows;
+
+pub use expected::{Expected, ExpectedRow};
+pub use plan::{Pending, PendingAction, PendingCounts, PendingState, Task};
+pub use rows::{Document, Row};
+
+use crate::connection::{Durability, open_connection, sqlite_error};
+use crate::migration::migrate;
+use abreast_core::LogError;
+use rusqlite::{Connection, OptionalExtension as _};
+use std::path::Path;
+
+const STEPS: [&str; 1] = [include_str!("migrations/mirror_0001.sql")];
+/// Tables of one run; SQLite keeps what does not fit its cache in a file.
+const SCRATCH: &str = "
+    CREATE TEMP TABLE unseen (uri TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+    CREATE TEMP TABLE coming (
+        uri TEXT PRIMARY KEY, gone INTEGER NOT NULL, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
+        unknown INTEGER NOT NULL, time INTEGER NOT NULL, exact INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;";
+
+/// The state of one destination folder. One process at a time: the caller holds a lock.
+#[derive(Debug)]
+pub struct Mirror {
+    connection: Connection,
+}
+
+impl Mirror {
+    /// Opens the state, made when it is not there.
+    ///
+    /// # Errors
+    /// The file cannot be opened, is damaged, or was written by a newer program.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        let mut connection = open_connection(path, Durability::ProcessEnd)?;
+        migrate(&mut connection, path, &STEPS)?;
+        connection.execute_batch(SCRATCH).map_err(failed("cannot prepare the state"))?;
+        Ok(Self { connection })
+    }
+
+    /// Begins a transaction; until [`Mirror::commit`] nothing is kept.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn begin(&self) -> Result<(), LogError> {
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(failed("cannot write the state"))
+    }
+
+    /// Keeps everything since [`Mirror::begin`].
+    ///
+    /// # Errors
+    /// The system's own, for example no space.
+    pub fn commit(&self) -> Result<(), LogError> {
+        self.connection.execute_batch("COMMIT").map_err(failed("cannot write the state"))
+    }
+
+    /// Forgets everything since [`Mirror::begin`]; does nothing outside a transaction.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn rollback(&self) -> Result<(), LogError> {
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.connection.execute_batch("ROLLBACK").map_err(failed("cannot write the state"))
+    }
+
+    /// A setting or fact about the whole mirror.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn meta(&self, key: &str) -> Result<Option<String>, LogError> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT value FROM meta WHERE key = ?1").map_err(failed(READ))?;
+        statement.query_row([key], |row| row.get(0)).optional().map_err(failed(READ))
+    }
+
+    /// Sets a fact, or forgets it.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_meta(&self, key: &str, value: Option<&str>) -> Result<(), LogError> {
+        let done = match value {
+            Some(value) => self
+                .connection
+                .prepare_cached("INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2")
+                .and_then(|mut statement| statement.execute([key, value])),
+            None => self
+                .connection
+                .prepare_cached("DELETE FROM meta WHERE key = ?1")
+                .and_then(|mut statement| statement.execute([key])),
+        };
+        done.map(|_| ()).map_err(failed(WRITE))
+    }
+}
+
+const READ: &str = "cannot read the state";
+const WRITE: &str = "cannot write the state";
+
+fn failed(task: &str) -> impl FnOnce(rusqlite::Error) -> LogError {
+    move |cause| sqlite_error(task, cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mirror() -> (tempfile::TempDir, Mirror) {
+        let folder = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
+        (folder, mirror)
+    }
+
+    fn row(uri: &str) -> Row {
+        Row { uri: uri.to_owned(), length: 5, digests: vec![1, 2], file_mtime: 7, ..Row::default() }
+    }
+
+    fn fetch(uri: &str) -> Pending {
+        Pending { uri: uri.to_owned(), ..Pending::default() }
+    }
+
+    #[test]
+    fn facts_rows_and_documents_are_kept() {
+        let (folder, mirror) = mirror();
+        mirror.set_meta("cursor", Some("1")).unwrap();
+        mirror.set_meta("cursor", Some("2")).unwrap();
+        mirror.put_row(&row("http://h/a")).unwrap();
+        let document = Document { etag: Some("\"x\"".to_owned()), last_modified: None, fingerprint: -3 };
+        mirror.set_document("http://h/list", &document).unwrap();
+        drop(mirror);
+        let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
+        assert_eq!(mirror.meta("cursor").unwrap().as_deref(), Some("2"));
+        assert_eq!(mirror.row("http://h/a").unwrap(), Some(row("http://h/a")));
+        assert_eq!(mirror.document("http://h/list").unwrap(), Some(document));
+        mirror.set_meta("cursor", None).unwrap();
+        assert_eq!(mirror.meta("cursor").unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_not_committed_is_not_kept() {
+        let (folder, mirror) = mirror();
+        mirror.begin().unwrap();
+        mirror.put_row(&row("http://h/a")).unwrap();
+        mirror.put_pending(&fetch("http://h/b")).unwrap();
+        drop(mirror);
+        let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
+        assert_eq!(mirror.row("http://h/a").unwrap(), None);
+        assert_eq!(mirror.pending_counts().unwrap(), PendingCounts::default());
+    }
+
+    #[test]
+    fn rows_come_in_the_order_of_their_bytes() {
+        let (_folder, mirror) = mirror();
+        for uri in ["http://h/a/b", "http://h/a", "http://h/A", "http://h/a!", "http://h/é"] {
+            mirror.put_row(&row(uri)).unwrap();
+        }
+        let mut rows = Vec::new();
+        mirror.rows_after("", 3, &mut rows).unwrap();
+        let last = rows.last().unwrap().uri.clone();
+        mirror.rows_after(&last, 3, &mut rows).unwrap();
+        let uris: Vec<_> = rows.iter().map(|row| row.uri.as_str()).collect();
+        assert_eq!(uris, ["http://h/A", "http://h/a", "http://h/a!", "http://h/a/b", "http://h/é"]);
+    }
+
+    #[test]
+    fn a_plan_keeps_failures_and_forgets_what_is_done() {
+        let (_folder, mirror) = mirror();
+        for uri in ["http://h/a", "http://h/b", "http://h/c"] {
+            mirror.put_pending(&fetch(uri)).unwrap();
+        }
+        mirror.put_pending(&Pending { action: PendingAction::Delete, ..fetch("http://h/d") }).unwrap();
+        let mut tasks = Vec::new();
+        mirror.fetches_after("", 10, &mut tasks).unwrap();
+        assert_eq!(tasks.len(), 3);
+        mirror.set_pending_state("http://h/b", PendingState::Failed, true).unwrap();
+        mirror.forget_fetches_between("http://h/a", "http://h/c").unwrap();
+        let counts = mirror.pending_counts().unwrap();
+        assert_eq!((counts.fetches, counts.deletes, counts.held), (0, 1, 1));
+        mirror.renew_pending().unwrap();
+        tasks.clear();
+        mirror.fetches_after("", 10, &mut tasks).unwrap();
+        assert_eq!((tasks.len(), tasks[0].pending.attempts), (1, 1));
+        // The same expectation keeps the count of attempts, another starts anew.
+        mirror.put_pending(&fetch("http://h/b")).unwrap();
+        tasks.clear();
+        mirror.fetches_after("", 10, &mut tasks).unwrap();
+        assert_eq!(tasks[0].pending.attempts, 1);
+        mirror.put_pending(&Pending { length: Some(3), ..fetch("http://h/b") }).unwrap();
+        tasks.clear();
+        mirror.fetches_after("", 10, &mut tasks).unwrap();
+        assert_eq!(tasks[0].pending.attempts, 0);
+    }
+
+    #[test]
+    fn unseen_rows_become_deletions_once() {
+        let (_folder, mirror) = mirror();
+        for uri in ["http://h/a", "http://h/b", "http://h/c"] {
+            mirror.put_row(&row(uri)).unwrap();
+        }
+        mirror.add_unseen("http://h/a").unwrap();
+        mirror.add_unseen("http://h/b").unwrap();
+        assert!(mirror.take_unseen("http://h/b").unwrap());
+        assert!(!mirror.take_unseen("http://h/b").unwrap());
+        assert_eq!(mirror.plan_unseen().unwrap(), 1);
+        let mut tasks = Vec::new();
+        mirror.deletes_after("", 10, &mut tasks).unwrap();
+        assert_eq!(tasks.len(), 1);
+        assert_eq!((tasks[0].pending.uri.as_str(), tasks[0].row.as_ref().unwrap().length), ("http://h/a", 5));
+    }
+
+    #[test]
+    fn of_several_changes_the_newest_stays_and_of_equals_the_last() {
+        let (_folder, mirror) = mirror();
+        let change = |uri: &str, time, length| (Pending { length: Some(length), ..fetch(uri) }, time);
+        for (pending, time) in
+            [change("http://h/a", 2, 20), change("http://h/a", 1, 10), change("http://h/b", 1, 1), change("http://h/b", 1, 2)]
+        {
+            mirror.put_coming(&pending, time, true).unwrap();
+        }
+        let mut tasks = Vec::new();
+        mirror.coming_after("", 10, &mut tasks).unwrap();
+        let got: Vec<_> = tasks.iter().map(|task| (task.pending.length, task.pending.changed)).collect();
+        assert_eq!(got, [(Some(20), Some(2)), (Some(2), Some(1))]);
+        mirror.clear_scratch().unwrap();
+        tasks.clear();
+        mirror.coming_after("", 10, &mut tasks).unwrap();
+        assert!(tasks.is_empty());
+    }
+}

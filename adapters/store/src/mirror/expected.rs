@@ -1,0 +1,121 @@
+//! What should a folder hold, according to its Source? Kept in a temporary file, for audits of any size.
+
+use super::{READ, WRITE, failed};
+use abreast_core::LogError;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+/// One resource as the Source lists it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExpectedRow {
+    /// Its URI without fragment.
+    pub uri: String,
+    /// Last modification, microseconds.
+    pub modified: Option<i64>,
+    /// Length in bytes.
+    pub length: Option<u64>,
+    /// Digests in the compact form.
+    pub digests: Vec<u8>,
+}
+
+/// The expected resources; gone when dropped.
+#[derive(Debug)]
+pub struct Expected {
+    connection: Connection,
+}
+
+impl Expected {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// No temporary file can be made.
+    pub fn new() -> Result<Self, LogError> {
+        let prepare = || -> rusqlite::Result<Connection> {
+            // An empty name is SQLite's private temporary database.
+            let connection = Connection::open("")?;
+            connection.execute_batch(
+                "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;
+                 CREATE TABLE expected (uri TEXT PRIMARY KEY, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
+                    time INTEGER NOT NULL, gone INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                 BEGIN",
+            )?;
+            Ok(connection)
+        };
+        Ok(Self { connection: prepare().map_err(failed("cannot make a temporary database"))? })
+    }
+
+    /// Notes a resource as it is since `time`, or that it is gone since then; of several states the newest stays,
+    /// of equally new ones the last noted.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put(&self, row: &ExpectedRow, time: i64, gone: bool) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT DO UPDATE SET modified = ?2, length = ?3, digests = ?4, time = ?5, gone = ?6 WHERE ?5 >= time",
+            )
+            .and_then(|mut statement| {
+                let length = row.length.map(|length| length as i64);
+                statement.execute(params![row.uri, row.modified, length, row.digests, time, gone])
+            })
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Is this resource expected?
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn contains(&self, uri: &str) -> Result<bool, LogError> {
+        self.connection
+            .prepare_cached("SELECT 1 FROM expected WHERE uri = ?1 AND NOT gone")
+            .and_then(|mut statement| statement.query_row([uri], |_| Ok(())).optional())
+            .map(|found| found.is_some())
+            .map_err(failed(READ))
+    }
+
+    /// Appends the next expected resources after a URI, in order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn after(&self, uri: &str, limit: usize, out: &mut Vec<ExpectedRow>) -> Result<(), LogError> {
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT uri, modified, length, digests FROM expected WHERE uri > ?1 AND NOT gone ORDER BY uri LIMIT ?2",
+            )?;
+            let mut rows = statement.query(params![uri, limit as i64])?;
+            while let Some(row) = rows.next()? {
+                let length: Option<i64> = row.get(2)?;
+                out.push(ExpectedRow {
+                    uri: row.get(0)?,
+                    modified: row.get(1)?,
+                    length: length.map(|length| length as u64),
+                    digests: row.get(3)?,
+                });
+            }
+            Ok(())
+        };
+        read().map_err(failed(READ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_state_of_each_resource_is_expected() {
+        let expected = Expected::new().unwrap();
+        let row = |uri: &str, length| ExpectedRow { uri: uri.to_owned(), length: Some(length), ..ExpectedRow::default() };
+        expected.put(&row("http://h/a", 1), 10, false).unwrap();
+        expected.put(&row("http://h/a", 2), 12, false).unwrap();
+        expected.put(&row("http://h/a", 3), 11, false).unwrap();
+        expected.put(&row("http://h/b", 1), 10, false).unwrap();
+        expected.put(&row("http://h/b", 1), 11, true).unwrap();
+        let mut rows = Vec::new();
+        expected.after("", 10, &mut rows).unwrap();
+        assert_eq!(rows, [row("http://h/a", 2)]);
+        assert!(expected.contains("http://h/a").unwrap());
+        assert!(!expected.contains("http://h/b").unwrap());
+    }
+}

@@ -1,0 +1,377 @@
+//! What is to be done, what could not be, and the tables a plan is made with?
+
+use super::rows::{COLUMNS, Row, read_row};
+use super::{Mirror, READ, WRITE, failed};
+use abreast_core::LogError;
+use rusqlite::params;
+
+/// What to do with one resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PendingAction {
+    /// Have these bytes.
+    #[default]
+    Fetch,
+    /// Have the listed time; the bytes are right.
+    Touch,
+    /// Have it no longer.
+    Delete,
+}
+
+/// How far one item of a plan has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PendingState {
+    /// To do in this run.
+    #[default]
+    Due,
+    /// Failed, refused or held back; tried again in the next run.
+    Failed,
+    /// Of an earlier plan, while a new one is made.
+    Stale,
+    /// Waits until what stands in the place of its parent folder has moved.
+    Conflict,
+}
+
+/// One item of a plan: what is expected of a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Its URI without fragment.
+    pub uri: String,
+    /// What to do.
+    pub action: PendingAction,
+    /// Last modification as listed, microseconds.
+    pub modified: Option<i64>,
+    /// Length as listed.
+    pub length: Option<u64>,
+    /// Digests as listed, in the compact form.
+    pub digests: Vec<u8>,
+    /// Whether digests of unknown algorithms were listed.
+    pub unknown: bool,
+    /// Time of the change, microseconds.
+    pub changed: Option<i64>,
+    /// In how many runs it has failed.
+    pub attempts: u32,
+}
+
+/// One item with what is kept so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// What is expected.
+    pub pending: Pending,
+    /// What is kept.
+    pub row: Option<Row>,
+}
+
+/// How much there is to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PendingCounts {
+    /// Resources to fetch or touch.
+    pub fetches: u64,
+    /// Their listed bytes.
+    pub bytes: u64,
+    /// Resources to delete.
+    pub deletes: u64,
+    /// Failed or held back.
+    pub held: u64,
+    /// Waiting for a parent folder.
+    pub conflicts: u64,
+}
+
+const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts";
+
+impl Mirror {
+    /// Plans one item, replacing an earlier one for the same URI. The count of failed attempts is kept when what is
+    /// expected has not changed.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_pending(&self, item: &Pending) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO pending (uri, action, modified, length, digests, unknown, changed, state, attempts)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)
+                 ON CONFLICT DO UPDATE SET
+                    attempts = iif(action IS ?2 AND modified IS ?3 AND length IS ?4 AND digests IS ?5, attempts, 0),
+                    action = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6, changed = ?7, state = 0",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![
+                    item.uri,
+                    item.action as i64,
+                    item.modified,
+                    item.length.map(|length| length as i64),
+                    item.digests,
+                    item.unknown,
+                    item.changed
+                ])
+            })
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Drops one item.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_pending(&self, uri: &str) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("DELETE FROM pending WHERE uri = ?1")
+            .and_then(|mut statement| statement.execute([uri]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Drops the fetches that are due from one URI to another, both included: they are done.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_fetches_between(&self, first: &str, last: &str) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("DELETE FROM pending WHERE uri >= ?1 AND uri <= ?2 AND action < 2 AND state = 0")
+            .and_then(|mut statement| statement.execute([first, last]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Notes how far an item has come, and whether this was one more failed attempt.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_pending_state(&self, uri: &str, state: PendingState, failed_again: bool) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("UPDATE pending SET state = ?2, attempts = attempts + ?3 WHERE uri = ?1")
+            .and_then(|mut statement| statement.execute(params![uri, state as i64, failed_again]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Makes everything due again that failed, was held or waited in an earlier run.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn renew_pending(&self) -> Result<(), LogError> {
+        self.connection.execute("UPDATE pending SET state = 0 WHERE state <> 0", []).map(|_| ()).map_err(failed(WRITE))
+    }
+
+    /// Makes what waited for a parent folder due again; says how many.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn renew_conflicts(&self) -> Result<u64, LogError> {
+        self.connection
+            .execute("UPDATE pending SET state = 0 WHERE state = 3", [])
+            .map(|count| count as u64)
+            .map_err(failed(WRITE))
+    }
+
+    /// Holds every deletion back until another run.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn hold_deletes(&self) -> Result<u64, LogError> {
+        self.connection
+            .execute("UPDATE pending SET state = 1 WHERE state = 0 AND action = 2", [])
+            .map(|count| count as u64)
+            .map_err(failed(WRITE))
+    }
+
+    /// Marks all items as of an earlier plan, before a new one is made; says how many there are.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn mark_stale(&self) -> Result<u64, LogError> {
+        self.connection
+            .execute("UPDATE pending SET state = 2", [])
+            .map(|count| count as u64)
+            .map_err(failed(WRITE))
+    }
+
+    /// Drops the items of an earlier plan that the new one does not name.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_stale(&self) -> Result<(), LogError> {
+        self.connection.execute("DELETE FROM pending WHERE state = 2", []).map(|_| ()).map_err(failed(WRITE))
+    }
+
+    /// Appends fetches and touches that are due, after a URI, in order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn fetches_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+        self.tasks("p.action < 2 AND p.state = 0", uri, limit, out)
+    }
+
+    /// Appends deletions that are due, after a URI, in order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn deletes_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+        self.tasks("p.action = 2 AND p.state = 0", uri, limit, out)
+    }
+
+    /// Appends items that wait for a parent folder, after a URI, in order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn conflicts_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+        self.tasks("p.state = 3", uri, limit, out)
+    }
+
+    /// Appends every item, due or not, after a URI, in order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn pending_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+        self.tasks("true", uri, limit, out)
+    }
+
+    fn tasks(&self, which: &str, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+        let sql = format!(
+            "SELECT {ITEM}, {COLUMNS} FROM pending p LEFT JOIN resource r ON r.uri = p.uri
+             WHERE {which} AND p.uri > ?1 ORDER BY p.uri LIMIT ?2"
+        );
+        self.collect(&sql, uri, limit, out)
+    }
+
+    fn collect(&self, sql: &str, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query(params![uri, limit as i64])?;
+            while let Some(row) = rows.next()? {
+                let kept = if row.get_ref(8)? != rusqlite::types::ValueRef::Null { Some(read_row(row, 8)?) } else { None };
+                out.push(Task { pending: read_pending(row)?, row: kept });
+            }
+            Ok(())
+        };
+        read().map_err(failed(READ))
+    }
+
+    /// How much there is to do. Reads the plan, not the resources.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn pending_counts(&self) -> Result<PendingCounts, LogError> {
+        self.connection
+            .query_row(
+                "SELECT ifnull(sum(state = 0 AND action < 2), 0),
+                        ifnull(sum(iif(state = 0 AND action = 0, ifnull(length, 0), 0)), 0),
+                        ifnull(sum(state = 0 AND action = 2), 0), ifnull(sum(state = 1), 0), ifnull(sum(state = 3), 0)
+                 FROM pending",
+                [],
+                |row| {
+                    Ok(PendingCounts {
+                        fetches: row.get::<_, i64>(0)? as u64,
+                        bytes: row.get::<_, i64>(1)? as u64,
+                        deletes: row.get::<_, i64>(2)? as u64,
+                        held: row.get::<_, i64>(3)? as u64,
+                        conflicts: row.get::<_, i64>(4)? as u64,
+                    })
+                },
+            )
+            .map_err(failed(READ))
+    }
+
+    /// Notes a kept resource that the lists read so far have not named.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn add_unseen(&self, uri: &str) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("INSERT OR IGNORE INTO temp.unseen VALUES (?1)")
+            .and_then(|mut statement| statement.execute([uri]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// A list names it after all; was it noted?
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn take_unseen(&self, uri: &str) -> Result<bool, LogError> {
+        self.connection
+            .prepare_cached("DELETE FROM temp.unseen WHERE uri = ?1")
+            .and_then(|mut statement| statement.execute([uri]))
+            .map(|count| count > 0)
+            .map_err(failed(WRITE))
+    }
+
+    /// Plans to delete every resource noted as unseen; says how many.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn plan_unseen(&self) -> Result<u64, LogError> {
+        self.connection
+            .execute(
+                "INSERT OR REPLACE INTO pending (uri, action, digests, unknown, state, attempts)
+                 SELECT uri, 2, x'', 0, 0, 0 FROM temp.unseen",
+                [],
+            )
+            .map(|count| count as u64)
+            .map_err(failed(WRITE))
+    }
+
+    /// Notes a change; of several for one URI the newest stays, of equally new ones the last noted.
+    /// `exact` says that `time` was stated as the time of the change.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_coming(&self, item: &Pending, time: i64, exact: bool) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 ON CONFLICT DO UPDATE SET gone = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6,
+                    time = ?7, exact = ?8 WHERE ?7 >= time",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![
+                    item.uri,
+                    item.action == PendingAction::Delete,
+                    item.modified,
+                    item.length.map(|length| length as i64),
+                    item.digests,
+                    item.unknown,
+                    time,
+                    exact
+                ])
+            })
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Appends the changes noted, after a URI, in order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn coming_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+        let sql = format!(
+            "SELECT p.uri, p.gone * 2, p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, {COLUMNS}
+             FROM temp.coming p LEFT JOIN resource r ON r.uri = p.uri WHERE p.uri > ?1 ORDER BY p.uri LIMIT ?2"
+        );
+        self.collect(&sql, uri, limit, out)
+    }
+
+    /// Empties the tables a plan is made with.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn clear_scratch(&self) -> Result<(), LogError> {
+        self.connection.execute_batch("DELETE FROM temp.unseen; DELETE FROM temp.coming").map_err(failed(WRITE))
+    }
+}
+
+fn read_pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
+    Ok(Pending {
+        uri: row.get(0)?,
+        action: match row.get::<_, i64>(1)? {
+            0 => PendingAction::Fetch,
+            1 => PendingAction::Touch,
+            _ => PendingAction::Delete,
+        },
+        modified: row.get(2)?,
+        length: row.get::<_, Option<i64>>(3)?.map(|length| length as u64),
+        digests: row.get(4)?,
+        unknown: row.get(5)?,
+        changed: row.get(6)?,
+        attempts: row.get::<_, i64>(7)? as u32,
+    })
+}

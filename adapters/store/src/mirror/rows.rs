@@ -1,0 +1,181 @@
+//! Which resources are kept, and which documents were read?
+
+use super::{Mirror, READ, WRITE, failed};
+use abreast_core::LogError;
+use rusqlite::{OptionalExtension as _, params};
+
+/// One resource as kept in the folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Its URI without fragment.
+    pub uri: String,
+    /// Whether it has the reserved leaf name.
+    pub leaf: bool,
+    /// Last modification as listed, microseconds.
+    pub modified: Option<i64>,
+    /// Length of the bytes kept.
+    pub length: u64,
+    /// Digests of the bytes kept, in the compact form.
+    pub digests: Vec<u8>,
+    /// Time of the change applied last, microseconds.
+    pub changed: Option<i64>,
+    /// Entity tag it came with.
+    pub etag: Option<String>,
+    /// Modification time of the file as written, nanoseconds.
+    pub file_mtime: i64,
+    /// Whether the bytes had a listed digest.
+    pub verified: bool,
+    /// The run that wrote the file.
+    pub epoch: i64,
+}
+
+/// What is known of a document, for conditional requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    /// `ETag`
+    pub etag: Option<String>,
+    /// `Last-Modified` as sent.
+    pub last_modified: Option<String>,
+    /// A fingerprint of the bytes.
+    pub fingerprint: i64,
+}
+
+/// The columns of a row, in the order [`read_row`] expects.
+pub(super) const COLUMNS: &str =
+    "r.uri, r.form, r.modified, r.length, r.digests, r.changed, r.etag, r.file_mtime, r.verified, r.epoch";
+
+pub(super) fn read_row(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Row> {
+    Ok(Row {
+        uri: row.get(at)?,
+        leaf: row.get(at + 1)?,
+        modified: row.get(at + 2)?,
+        length: row.get::<_, i64>(at + 3)? as u64,
+        digests: row.get(at + 4)?,
+        changed: row.get(at + 5)?,
+        etag: row.get(at + 6)?,
+        file_mtime: row.get(at + 7)?,
+        verified: row.get(at + 8)?,
+        epoch: row.get(at + 9)?,
+    })
+}
+
+impl Mirror {
+    /// What is known of a document.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn document(&self, url: &str) -> Result<Option<Document>, LogError> {
+        self.connection
+            .prepare_cached("SELECT etag, last_modified, fingerprint FROM document WHERE url = ?1")
+            .and_then(|mut statement| {
+                statement
+                    .query_row([url], |row| {
+                        Ok(Document { etag: row.get(0)?, last_modified: row.get(1)?, fingerprint: row.get(2)? })
+                    })
+                    .optional()
+            })
+            .map_err(failed(READ))
+    }
+
+    /// Remembers a document.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_document(&self, url: &str, document: &Document) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO document (url, etag, last_modified, fingerprint) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET etag = ?2, last_modified = ?3, fingerprint = ?4",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![url, document.etag, document.last_modified, document.fingerprint])
+            })
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Forgets every document, so that all are read again.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn forget_documents(&self) -> Result<(), LogError> {
+        self.connection.execute("DELETE FROM document", []).map(|_| ()).map_err(failed(WRITE))
+    }
+
+    /// One resource.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn row(&self, uri: &str) -> Result<Option<Row>, LogError> {
+        self.connection
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM resource r WHERE uri = ?1"))
+            .and_then(|mut statement| statement.query_row([uri], |row| read_row(row, 0)).optional())
+            .map_err(failed(READ))
+    }
+
+    /// Appends the next rows after a URI, in the order of their URIs' bytes.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn rows_after(&self, uri: &str, limit: usize, out: &mut Vec<Row>) -> Result<(), LogError> {
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self
+                .connection
+                .prepare_cached(&format!("SELECT {COLUMNS} FROM resource r WHERE uri > ?1 ORDER BY uri LIMIT ?2"))?;
+            let mut rows = statement.query(params![uri, limit as i64])?;
+            while let Some(row) = rows.next()? {
+                out.push(read_row(row, 0)?);
+            }
+            Ok(())
+        };
+        read().map_err(failed(READ))
+    }
+
+    /// Keeps a resource, replacing what was known of it.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_row(&self, row: &Row) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("INSERT OR REPLACE INTO resource VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")
+            .and_then(|mut statement| {
+                statement.execute(params![
+                    row.uri,
+                    row.leaf,
+                    row.modified,
+                    row.length as i64,
+                    row.digests,
+                    row.changed,
+                    row.etag,
+                    row.file_mtime,
+                    row.verified,
+                    row.epoch
+                ])
+            })
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Forgets a resource.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn delete_row(&self, uri: &str) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("DELETE FROM resource WHERE uri = ?1")
+            .and_then(|mut statement| statement.execute([uri]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// How many resources are kept. Reads them all: not for runs that change nothing.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn count_rows(&self) -> Result<u64, LogError> {
+        self.connection
+            .query_row("SELECT count(*) FROM resource", [], |row| row.get::<_, i64>(0))
+            .map(|count| count as u64)
+            .map_err(failed(READ))
+    }
+}
