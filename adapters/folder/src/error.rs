@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Name,
     /// The whole path is too long for the system, or the file system refuses the name.
     TooLong,
+    /// The two names are on different file systems.
+    OtherFileSystem,
     /// Not allowed.
     Denied,
     /// No space, no inodes or no quota left.
@@ -46,7 +48,8 @@ impl Error {
         let kind = match errno {
             Errno::NOENT => ErrorKind::NotFound,
             Errno::EXIST => ErrorKind::Exists,
-            Errno::LOOP | Errno::XDEV => ErrorKind::Symlink,
+            Errno::LOOP => ErrorKind::Symlink,
+            Errno::XDEV => ErrorKind::OtherFileSystem,
             Errno::NOTDIR => ErrorKind::NotFolder,
             // Opening a socket, or a device nobody serves, says NXIO; a folder opened for writing says ISDIR.
             Errno::ISDIR | Errno::NXIO | Errno::NODEV => ErrorKind::NotFile,

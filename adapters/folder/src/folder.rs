@@ -95,6 +95,8 @@ impl Folder {
         };
         // A link met by O_DIRECTORY is reported as "not a directory"; the walk tells the two apart.
         result.map_err(|errno| match errno {
+            // The kernel's word for a lookup that would have left the root.
+            Errno::XDEV => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
             Errno::NOTDIR if self.has_link(path) => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
             _ => Error::new(task, path, errno),
         })
