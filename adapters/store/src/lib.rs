@@ -6,6 +6,8 @@ mod connection;
 mod limits;
 mod links;
 mod load;
+mod memory_log;
+mod memory_tables;
 mod migration;
 pub mod mirror;
 mod queue;
@@ -16,4 +18,5 @@ mod sqlite_log;
 mod tables;
 mod writer;
 
+pub use memory_log::MemoryLog;
 pub use sqlite_log::{SqliteLog, SqliteOptions};

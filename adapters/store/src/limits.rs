@@ -1,6 +1,6 @@
 //! What is refused before it reaches the store, so that one batch cannot harm another?
 
-use abreast_core::{Action, Change, ErrorKind, LogError, NewSet, State};
+use abreast_core::{Action, Change, ErrorKind, LogError, NewSet, SetId, State};
 
 /// Longest key in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 8 * 1024;
@@ -58,6 +58,11 @@ pub(crate) fn check_key(key: &str) -> Result<(), LogError> {
     within("key", key, key.len(), KEY_BYTES_MAX)
 }
 
+/// May these be noted?
+pub(crate) fn check_witnesses(witnesses: &[(String, Vec<u8>)]) -> Result<(), LogError> {
+    witnesses.iter().try_for_each(|(key, witness)| within("witness", key, witness.len(), WITNESS_BYTES_MAX))
+}
+
 /// May there be such a set?
 pub(crate) fn check_set(set: &NewSet) -> Result<(), LogError> {
     let slug = set.slug.as_bytes();
@@ -77,6 +82,27 @@ pub(crate) fn check_set(set: &NewSet) -> Result<(), LogError> {
         )));
     }
     Ok(())
+}
+
+/// Asked for a set that is not there.
+pub(crate) fn no_set(set: SetId) -> LogError {
+    LogError::new(ErrorKind::NoSet, format!("the store has no set number {}", set.0))
+}
+
+/// Changes come after the base.
+pub(crate) fn still_importing() -> LogError {
+    LogError::new(
+        ErrorKind::Refused,
+        "the set's base is still being imported, changes cannot be recorded yet\n  help: wait for the end of the import",
+    )
+}
+
+/// The base comes before the changes.
+pub(crate) fn import_is_complete() -> LogError {
+    LogError::new(
+        ErrorKind::Refused,
+        "the set's import is complete, its base cannot be added to\n  help: append changes instead",
+    )
 }
 
 fn within(what: &str, key: &str, bytes: usize, limit: usize) -> Result<(), LogError> {

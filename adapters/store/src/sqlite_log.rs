@@ -1,13 +1,13 @@
 //! What does the change log on SQLite promise, and how is it asked?
 
 use crate::connection::{Durability, lock, open_connection};
-use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state};
+use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set};
 use crate::migration::migrate;
 use crate::queue::{Job, Outcome, Queue, Reply, Work};
 use crate::readers::Readers;
 use crate::rows::{change_columns, empty_change, read_change, read_resource, resource_columns};
 use crate::shards::ShardTarget;
-use crate::writer::{Heads, Writer, no_set};
+use crate::writer::{Heads, Writer};
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page,
     Position, Resource, ResourceSet, SetId, Shard, ShardId,
@@ -198,6 +198,7 @@ impl ChangeLog for SqliteLog {
     }
 
     fn refresh_witnesses(&self, set: SetId, mut witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError> {
+        check_witnesses(&witnesses)?;
         while witnesses.len() > BATCH_MAX {
             let rest = witnesses.split_off(BATCH_MAX);
             self.call(Work::RefreshWitnesses(set, witnesses))?;

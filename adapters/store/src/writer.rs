@@ -3,6 +3,7 @@
 use crate::apply::{self, IDEMPOTENCY_AGE};
 use crate::book::Book;
 use crate::connection::{WAL_BYTES_MAX, beside, sqlite_error};
+use crate::limits::{import_is_complete, no_set, still_importing};
 use crate::load::load_books;
 use crate::queue::{Job, Outcome, Queue, Work};
 use crate::shards::{LiveShards, ShardTarget};
@@ -283,22 +284,4 @@ impl Run<'_> {
         }
         Ok(())
     }
-}
-
-pub(crate) fn no_set(set: SetId) -> LogError {
-    LogError::new(ErrorKind::NoSet, format!("the store has no set number {}", set.0))
-}
-
-pub(crate) fn still_importing() -> LogError {
-    LogError::new(
-        ErrorKind::Refused,
-        "the set's base is still being imported, changes cannot be recorded yet\n  help: wait for the end of the import",
-    )
-}
-
-pub(crate) fn import_is_complete() -> LogError {
-    LogError::new(
-        ErrorKind::Refused,
-        "the set's import is complete, its base cannot be added to\n  help: append changes instead",
-    )
 }

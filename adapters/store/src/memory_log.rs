@@ -1,0 +1,274 @@
+//! A change log that is gone when the process ends: for tests, with every other promise of the real ones.
+
+use crate::apply;
+use crate::book::Book;
+use crate::limits::{
+    check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set, still_importing,
+};
+use crate::memory_tables::{MemorySet, MemoryTables};
+use crate::queue::{Job, Outcome, Queue, Reply, Work};
+use crate::shards::{LiveShard, LiveShards, ShardTarget};
+use abreast_core::{
+    AppendDone, Change, ChangeLog, ChangeRecord, Clock, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page,
+    Position, Resource, ResourceSet, SetId, Shard, ShardId,
+};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+type Sets = RwLock<Vec<MemorySet>>;
+
+/// A change log in memory.
+pub struct MemoryLog {
+    queue: Arc<Queue>,
+    sets: Arc<Sets>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for MemoryLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryLog").finish_non_exhaustive()
+    }
+}
+
+impl MemoryLog {
+    /// An empty store.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::with_target(clock, ShardTarget::default())
+    }
+
+    /// One that splits shards at other sizes than [`Shard::TARGET`] and [`Shard::TARGET_BYTES`].
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_shard_target(clock: Arc<dyn Clock>, resources: u64, bytes: u64) -> Self {
+        Self::with_target(clock, ShardTarget { resources, bytes })
+    }
+
+    fn with_target(clock: Arc<dyn Clock>, target: ShardTarget) -> Self {
+        let (queue, sets) = (Arc::new(Queue::default()), Arc::new(Sets::default()));
+        let writer = MemoryWriter { queue: Arc::clone(&queue), sets: Arc::clone(&sets), clock, target };
+        let thread = std::thread::spawn(move || writer.run());
+        Self { queue, sets, thread: Mutex::new(Some(thread)) }
+    }
+
+    fn call(&self, work: Work) -> Result<Outcome, LogError> {
+        let (sender, receiver) = sync_channel(1);
+        self.queue.push(Job { work, reply: Reply::Call(sender) });
+        receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
+    }
+
+    fn with<T>(&self, set: SetId, read: impl FnOnce(&MemorySet) -> T) -> Result<T, LogError> {
+        let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
+        place(set).and_then(|place| sets.get(place)).map(read).ok_or_else(|| no_set(set))
+    }
+}
+
+impl Drop for MemoryLog {
+    fn drop(&mut self) {
+        self.queue.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the store's writing thread panicked");
+        }
+    }
+}
+
+/// The set numbered 1 is the first in the list.
+fn place(set: SetId) -> Option<usize> {
+    usize::try_from(set.0).ok()?.checked_sub(1)
+}
+
+struct MemoryWriter {
+    queue: Arc<Queue>,
+    sets: Arc<Sets>,
+    clock: Arc<dyn Clock>,
+    target: ShardTarget,
+}
+
+impl MemoryWriter {
+    fn run(self) {
+        loop {
+            let group = self.queue.take();
+            if group.is_empty() {
+                return;
+            }
+            for job in group {
+                let result = self.work(job.work);
+                job.reply.send(result);
+            }
+        }
+    }
+
+    fn work(&self, work: Work) -> Result<Outcome, LogError> {
+        match work {
+            Work::Refuse(error) => Err(error),
+            Work::Append(set, changes) => self.with_book(set, |book, tables| {
+                if book.importing {
+                    return Err(still_importing());
+                }
+                let Ok(appended) = apply::append(book, tables, &changes, self.clock.now());
+                Ok(Outcome::Appended(appended))
+            }),
+            Work::OpenSet(set) => Ok(Outcome::Set(self.open_set(set))),
+            Work::Import(set, resources) => self.with_book(set, |book, tables| {
+                if !book.importing {
+                    return Err(import_is_complete());
+                }
+                let Ok(()) = apply::import(book, tables, &resources);
+                Ok(Outcome::Done)
+            }),
+            Work::CompleteImport(set) => self.with_book(set, |book, _| {
+                if book.importing {
+                    book.complete_import(self.clock.now());
+                }
+                Ok(Outcome::Done)
+            }),
+            Work::RefreshWitnesses(set, witnesses) => self.with_book(set, |_, tables| {
+                for (key, witness) in witnesses {
+                    let Ok(()) = apply::Tables::set_witness(tables, &key, &witness);
+                }
+                Ok(Outcome::Done)
+            }),
+        }
+    }
+
+    fn with_book(
+        &self,
+        set: SetId,
+        task: impl FnOnce(&mut Book, &mut MemoryTables) -> Result<Outcome, LogError>,
+    ) -> Result<Outcome, LogError> {
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        let found = place(set).and_then(|place| sets.get_mut(place)).ok_or_else(|| no_set(set))?;
+        task(&mut found.book, &mut found.tables)
+    }
+
+    fn open_set(&self, new: NewSet) -> ResourceSet {
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        let place = sets.iter().position(|set| set.slug == new.slug).unwrap_or(sets.len());
+        if let Some(known) = sets.get_mut(place) {
+            known.book.rule = new.page_rule;
+        } else {
+            let book = Book::new(self.clock.now(), new.page_rule, LiveShards::first(self.target));
+            sets.push(MemorySet { slug: new.slug.clone(), book, tables: MemoryTables::default() });
+        }
+        ResourceSet { id: SetId(place as i64 + 1), slug: new.slug }
+    }
+}
+
+impl ChangeLog for MemoryLog {
+    fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError> {
+        check_set(set)?;
+        match self.call(Work::OpenSet(set.clone()))? {
+            Outcome::Set(set) => Ok(set),
+            Outcome::Appended(_) | Outcome::Done => unreachable!("opening a set answers with the set"),
+        }
+    }
+
+    fn head(&self, set: SetId) -> Result<Head, LogError> {
+        self.with(set, |set| set.book.head())
+    }
+
+    fn import(&self, set: SetId, resources: Vec<Imported>) -> Result<(), LogError> {
+        for resource in &resources {
+            check_key(&resource.key)?;
+            check_state(&resource.key, &resource.state, &resource.witness)?;
+        }
+        self.call(Work::Import(set, resources)).map(drop)
+    }
+
+    fn complete_import(&self, set: SetId) -> Result<(), LogError> {
+        self.call(Work::CompleteImport(set)).map(drop)
+    }
+
+    fn append_then(&self, set: SetId, changes: Vec<Change>, done: AppendDone) {
+        let work = match check_batch(&changes) {
+            Ok(()) => Work::Append(set, changes),
+            Err(refused) => Work::Refuse(refused),
+        };
+        self.queue.push(Job { work, reply: Reply::Append(done) });
+    }
+
+    fn refresh_witnesses(&self, set: SetId, witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError> {
+        check_witnesses(&witnesses)?;
+        self.call(Work::RefreshWitnesses(set, witnesses)).map(drop)
+    }
+
+    fn read(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let start = usize::try_from(after.0).unwrap_or(usize::MAX);
+        let changes = self.with(set, |set| set.tables.changes.get(start..).unwrap_or_default().to_vec())?;
+        let _ = changes.iter().try_for_each(|change| visit(change));
+        Ok(())
+    }
+
+    fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {
+        self.with(set, |set| set.tables.resources.get(key).map(|resource| Resource::clone(resource)))
+    }
+
+    fn scan(
+        &self,
+        set: SetId,
+        range: &KeyRange,
+        visit: &mut dyn FnMut(&Resource) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let resources: Vec<_> = self.with(set, |set| {
+            set.tables.range(&range.start, range.end.as_deref()).map(|(_, resource)| Arc::clone(resource)).collect()
+        })?;
+        let _ = resources.iter().try_for_each(|resource| visit(resource));
+        Ok(())
+    }
+
+    fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
+        self.with(set, |set| {
+            let live = &set.book.shards;
+            live.list().iter().enumerate().map(|(place, one)| shard(&set.book, one, live.end_of(place))).collect()
+        })
+    }
+
+    fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError> {
+        let live = self.shards(set)?.into_iter().find(|shard| shard.id == id);
+        if live.is_some() {
+            return Ok(live);
+        }
+        self.with(set, |set| {
+            let range = set.tables.retired.get(&id)?;
+            let inside = |shard: &&LiveShard| {
+                shard.start >= range.start && range.end.as_ref().is_none_or(|end| shard.start < *end)
+            };
+            let parts = || set.book.shards.list().iter().filter(inside);
+            let newest = parts().max_by_key(|shard| shard.version)?;
+            Some(Shard {
+                id,
+                range: range.clone(),
+                resources: parts().map(|shard| shard.resources).sum(),
+                retired: true,
+                ..shard(&set.book, newest, None)
+            })
+        })
+    }
+
+    fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {
+        self.with(set, |set| {
+            let open = set.book.page.page();
+            let all = set.tables.closed_pages.iter().copied().chain([open]);
+            all.filter(|page| page.number >= first).take(limit).collect()
+        })
+    }
+}
+
+fn shard(book: &Book, live: &LiveShard, end: Option<&str>) -> Shard {
+    Shard {
+        id: live.id,
+        range: KeyRange { start: live.start.clone(), end: end.map(str::to_owned) },
+        resources: live.resources,
+        version: live.version,
+        time: if live.version == Position(0) { book.created } else { live.time },
+        retired: false,
+    }
+}

@@ -1,0 +1,64 @@
+//! Does every store keep the change log's promises?
+
+use abreast_core::testing::{Stores, change_log_contract};
+use abreast_core::{ChangeLog, FixedClock};
+use abreast_store::{MemoryLog, SqliteOptions};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// Files in a temporary folder.
+struct SqliteStores {
+    folder: TempDir,
+    made: usize,
+    options: SqliteOptions,
+    clock: Arc<FixedClock>,
+}
+
+impl SqliteStores {
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(format!("{}.sqlite", self.made))
+    }
+
+    fn open(&self) -> Arc<dyn ChangeLog> {
+        Arc::new(self.options.open(&self.path(), Arc::clone(&self.clock) as _).expect("the store opens"))
+    }
+}
+
+impl Stores for SqliteStores {
+    fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog> {
+        self.made += 1;
+        self.clock = clock;
+        self.options = SqliteOptions::default().with_shard_target(resources, bytes);
+        self.open()
+    }
+
+    fn reopen(&mut self, log: Arc<dyn ChangeLog>) -> Arc<dyn ChangeLog> {
+        drop(log);
+        self.open()
+    }
+}
+
+struct MemoryStores;
+
+impl Stores for MemoryStores {
+    fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog> {
+        Arc::new(MemoryLog::with_shard_target(clock, resources, bytes))
+    }
+
+    fn reopen(&mut self, log: Arc<dyn ChangeLog>) -> Arc<dyn ChangeLog> {
+        log
+    }
+}
+
+#[test]
+fn sqlite_keeps_the_promises_of_a_change_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(FixedClock::default());
+    change_log_contract(&mut SqliteStores { folder, made: 0, options: SqliteOptions::default(), clock });
+}
+
+#[test]
+fn memory_keeps_the_promises_of_a_change_log() {
+    change_log_contract(&mut MemoryStores);
+}
