@@ -1,11 +1,14 @@
 //! What are the bytes of a file, surely? Hash kept only if the file stayed the same meanwhile.
 
+use crate::md5_lanes;
 use abreast_core::State;
 use abreast_folder::{Dir, ErrorKind, Stat};
-use abreast_webtypes::{Algorithm, Digests, Timestamp};
+use abreast_webtypes::{Digests, Timestamp};
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::ops::Range;
 
 /// Which digests a set publishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +22,16 @@ pub enum DigestPolicy {
     Both,
 }
 
+impl DigestPolicy {
+    const fn md5(self) -> bool {
+        matches!(self, Self::Md5 | Self::Both)
+    }
+
+    const fn sha256(self) -> bool {
+        matches!(self, Self::Sha256 | Self::Both)
+    }
+}
+
 /// How looking at a file ended.
 #[expect(clippy::large_enum_variant, reason = "nearly every file is stable")]
 pub(crate) enum Hashed {
@@ -28,36 +41,110 @@ pub(crate) enum Hashed {
     Changing,
     /// It is not there any more, or is no regular file now.
     Gone,
+    /// It could not be opened or read, for another reason than being gone.
+    Failed(io::Error),
+}
+
+/// A file to hash.
+pub(crate) struct Target<'a> {
+    pub(crate) dir: &'a Dir,
+    pub(crate) name: &'a [u8],
 }
 
 const CHUNK: usize = 256 * 1024;
+/// Files up to this size are read whole, and hashed several at once.
+const SMALL: u64 = 64 * 1024;
+/// Bytes of small files in memory before they are hashed.
+const TOGETHER: usize = 512 * 1024;
 
-/// Reads files and hashes them; keeps its buffer.
+/// Reads files and hashes them; keeps its buffers.
 pub(crate) struct Hasher {
     policy: DigestPolicy,
-    buffer: Vec<u8>,
+    chunk: Vec<u8>,
+    small: Vec<u8>,
+}
+
+/// A small file in the buffer, waiting for its digest.
+struct Waiting {
+    place: usize,
+    range: Range<usize>,
+    stat: Stat,
 }
 
 impl Hasher {
     pub(crate) fn new(policy: DigestPolicy) -> Self {
-        Self { policy, buffer: vec![0; CHUNK] }
+        Self { policy, chunk: Vec::new(), small: Vec::with_capacity(TOGETHER + SMALL as usize) }
     }
 
-    /// Hashes one file of a folder.
-    ///
-    /// # Errors
-    /// When it cannot be opened or read for another reason than being gone.
-    pub(crate) fn hash(&mut self, dir: &Dir, name: &[u8]) -> io::Result<Hashed> {
-        let (mut file, before) = match dir.open_read(name) {
-            Ok(opened) => opened,
-            Err(error) if is_gone(error.kind()) => return Ok(Hashed::Gone),
-            Err(error) => return Err(error.into()),
+    /// Hashes files, and tells how each ended, in their order.
+    pub(crate) fn hash(&mut self, targets: &[Target<'_>]) -> Vec<Hashed> {
+        let mut results: Vec<Hashed> = Vec::with_capacity(targets.len());
+        let mut waiting = Vec::new();
+        for (place, target) in targets.iter().enumerate() {
+            // `Changing` stands in for those waiting until their digest is known.
+            let result = match target.dir.open_read(target.name) {
+                Ok((file, stat)) if stat.size <= SMALL => self
+                    .read_small(file, &stat)
+                    .map(|range| match range {
+                        Some(range) => waiting.push(Waiting { place, range, stat }),
+                        None => {}
+                    })
+                    .map_or_else(Hashed::Failed, |()| Hashed::Changing),
+                Ok((file, stat)) => self.hash_large(file, &stat, target.name).unwrap_or_else(Hashed::Failed),
+                Err(error) if is_gone(error.kind()) => Hashed::Gone,
+                Err(error) => Hashed::Failed(error.into()),
+            };
+            results.push(result);
+            if self.small.len() >= TOGETHER {
+                self.digest_small(targets, &mut waiting, &mut results);
+            }
+        }
+        self.digest_small(targets, &mut waiting, &mut results);
+        results
+    }
+
+    /// Reads a small file into the buffer; `None` if it changed meanwhile.
+    fn read_small(&mut self, mut file: File, before: &Stat) -> io::Result<Option<Range<usize>>> {
+        let start = self.small.len();
+        let end = start + before.size as usize;
+        self.small.resize(end, 0);
+        let read = match file.read_exact(&mut self.small[start..end]) {
+            Ok(()) => Stat::of(&file).map_err(io::Error::from).map(|after| witness_of(&after) == witness_of(before)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
         };
-        let mut md5 = matches!(self.policy, DigestPolicy::Md5 | DigestPolicy::Both).then(Md5::new);
-        let mut sha256 = matches!(self.policy, DigestPolicy::Sha256 | DigestPolicy::Both).then(Sha256::new);
+        if !matches!(read, Ok(true)) {
+            self.small.truncate(start);
+        }
+        read.map(|same| same.then_some(start..end))
+    }
+
+    fn digest_small(&mut self, targets: &[Target<'_>], waiting: &mut Vec<Waiting>, results: &mut [Hashed]) {
+        let bytes: Vec<&[u8]> = waiting.iter().map(|file| &self.small[file.range.clone()]).collect();
+        let mut digests = vec![Digests::default(); bytes.len()];
+        if self.policy.md5() {
+            for (digests, md5) in digests.iter_mut().zip(md5_lanes::digests(&bytes)) {
+                digests.md5 = Some(md5);
+            }
+        }
+        if self.policy.sha256() {
+            for (digests, bytes) in digests.iter_mut().zip(&bytes) {
+                digests.sha256 = Some(Sha256::digest(bytes).into());
+            }
+        }
+        for (file, digests) in waiting.drain(..).zip(digests) {
+            results[file.place] = Hashed::Stable(state_of(targets[file.place].name, &file.stat, digests), file.stat);
+        }
+        self.small.clear();
+    }
+
+    fn hash_large(&mut self, mut file: File, before: &Stat, name: &[u8]) -> io::Result<Hashed> {
+        let mut md5 = self.policy.md5().then(Md5::new);
+        let mut sha256 = self.policy.sha256().then(Sha256::new);
         let mut length = 0_u64;
+        self.chunk.resize(CHUNK, 0);
         loop {
-            let read = match file.read(&mut self.buffer) {
+            let read = match file.read(&mut self.chunk) {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -68,36 +155,32 @@ impl Hasher {
                 return Ok(Hashed::Changing);
             }
             if let Some(md5) = &mut md5 {
-                md5.update(&self.buffer[..read]);
+                md5.update(&self.chunk[..read]);
             }
             if let Some(sha256) = &mut sha256 {
-                sha256.update(&self.buffer[..read]);
-            }
-            // A file shorter than the buffer ends with its stated size: no second read only to see the end.
-            if length == before.size && before.size < CHUNK as u64 {
-                break;
+                sha256.update(&self.chunk[..read]);
             }
         }
-        let after = Stat::of(&file)?;
-        if length != before.size || witness_of(&after) != witness_of(&before) {
+        if length != before.size || witness_of(&Stat::of(&file)?) != witness_of(before) {
             return Ok(Hashed::Changing);
         }
-        let mut digests = Digests::default();
-        if let Some(md5) = md5 {
-            digests.set(Algorithm::Md5, &md5.finalize());
-        }
-        if let Some(sha256) = sha256 {
-            digests.set(Algorithm::Sha256, &sha256.finalize());
-        }
-        let state = State {
-            modified: modified_of(&after),
-            length: Some(length),
-            media_type: Some(media_type_of(name).to_owned()),
-            encoding: None,
-            digests,
-            links: Vec::new(),
+        let digests = Digests {
+            md5: md5.map(|md5| md5.finalize().into()),
+            sha256: sha256.map(|sha256| sha256.finalize().into()),
+            ..Digests::default()
         };
-        Ok(Hashed::Stable(state, after))
+        Ok(Hashed::Stable(state_of(name, before, digests), *before))
+    }
+}
+
+fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
+    State {
+        modified: modified_of(stat),
+        length: Some(stat.size),
+        media_type: Some(media_type_of(name).to_owned()),
+        encoding: None,
+        digests,
+        links: Vec::new(),
     }
 }
 

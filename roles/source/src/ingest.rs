@@ -3,7 +3,7 @@
 //! One thread walks, one for each core hashes, one records; the queues between them are bounded, so memory does
 //! not grow with the folder.
 
-use crate::hash::{DigestPolicy, Hashed, Hasher, witness_of};
+use crate::hash::{DigestPolicy, Hashed, Hasher, Target, witness_of};
 use crate::names::key_of;
 use abreast_core::{Action, Change, ChangeLog, Imported, LogError, SetId};
 use abreast_folder::{Dir, Stat};
@@ -17,8 +17,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const BATCH: usize = 512;
 /// Folders kept open by one batch.
 const BATCH_FOLDERS: usize = 32;
-/// Batches waiting for a hashing thread.
-const QUEUE: usize = 4;
+/// Resources of a new set in one transaction.
+const IMPORT_BATCH: usize = 4_096;
+/// Batches waiting for a hashing thread, or to be recorded.
+const QUEUE: usize = 16;
 /// Appends not yet durable.
 const OUTSTANDING: usize = 8;
 /// Problems told one by one; the rest is counted.
@@ -153,31 +155,43 @@ fn hash_batches(
     loop {
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, batch)) = next else { return };
-        let outcomes = batch.into_iter().map(|work| look(&mut hasher, options, work)).collect();
-        if sender.send((number, outcomes)).is_err() {
+        if sender.send((number, look(&mut hasher, options, batch))).is_err() {
             return;
         }
     }
 }
 
-fn look(hasher: &mut Hasher, options: &IngestOptions, work: Work) -> Outcome {
-    let (path, dir, stat) = match work {
-        Work::Gone { key } => return Outcome::Gone(key),
-        Work::Check { path, dir, stat } => (path, dir, stat),
-    };
-    if age_of(&stat) < options.settle {
-        return Outcome::Deferred(path);
-    }
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(&path);
-    match hasher.hash(&dir, name) {
-        Ok(Hashed::Stable(state, stat)) => {
-            Outcome::Put(Imported { key: key_of(&path), state, witness: witness_of(&stat).to_vec() })
-        }
-        // Recorded as a deletion if it was known, else as nothing at all.
-        Ok(Hashed::Gone) => Outcome::Gone(key_of(&path)),
-        Ok(Hashed::Changing) => Outcome::Deferred(path),
-        Err(error) => Outcome::Problem(path, error.to_string()),
-    }
+fn look(hasher: &mut Hasher, options: &IngestOptions, batch: Vec<Work>) -> Vec<Outcome> {
+    let name_of = |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    // Judged once: a file must not become settled between choosing the targets and reading the results.
+    let settled: Vec<bool> =
+        batch.iter().map(|work| matches!(work, Work::Check { stat, .. } if age_of(stat) >= options.settle)).collect();
+    let targets: Vec<Target<'_>> = batch
+        .iter()
+        .zip(&settled)
+        .filter_map(|(work, settled)| match work {
+            Work::Check { path, dir, .. } if *settled => Some(Target { dir, name: &path[name_of(path)..] }),
+            _ => None,
+        })
+        .collect();
+    let mut hashed = hasher.hash(&targets).into_iter();
+    batch
+        .iter()
+        .zip(&settled)
+        .map(|(work, settled)| match work {
+            Work::Gone { key } => Outcome::Gone(key.clone()),
+            Work::Check { path, .. } if !settled => Outcome::Deferred(path.clone()),
+            Work::Check { path, .. } => match hashed.next() {
+                Some(Hashed::Stable(state, stat)) => {
+                    Outcome::Put(Imported { key: key_of(path), state, witness: witness_of(&stat).to_vec() })
+                }
+                // Recorded as a deletion if it was known, else as nothing at all.
+                Some(Hashed::Gone) => Outcome::Gone(key_of(path)),
+                Some(Hashed::Failed(error)) => Outcome::Problem(path.clone(), error.to_string()),
+                Some(Hashed::Changing) | None => Outcome::Deferred(path.clone()),
+            },
+        })
+        .collect()
 }
 
 /// Time since the file's last change of content or metadata; a time to come counts as long ago.
@@ -204,6 +218,7 @@ fn record(
 ) -> Result<IngestReport, LogError> {
     let mut report = IngestReport::default();
     let outstanding = Arc::new((Mutex::new(Outstanding::default()), Condvar::new()));
+    let mut imported = Vec::new();
     let mut early = BTreeMap::new();
     let mut next = 0;
     'receiving: for (number, outcomes) in receiver {
@@ -222,7 +237,10 @@ fn record(
             }
             if importing {
                 report.recorded += puts.len() as u64;
-                log.import(set, puts)?;
+                imported.extend(puts);
+                if imported.len() >= IMPORT_BATCH {
+                    log.import(set, std::mem::take(&mut imported))?;
+                }
             } else if !puts.is_empty() || !gone.is_empty() {
                 let changes = changes_of(puts, gone);
                 if !append(log, set, changes, &outstanding) {
@@ -230,6 +248,9 @@ fn record(
                 }
             }
         }
+    }
+    if !imported.is_empty() {
+        log.import(set, imported)?;
     }
     let (state, changed) = &*outstanding;
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,10 @@
 //! The Source role: what changed in a folder, told in the specifications' documents.
 #![doc = include_str!("../README.md")]
 
+mod events;
 mod hash;
 mod ingest;
+mod md5_lanes;
 mod names;
 pub mod publish;
 mod scan;

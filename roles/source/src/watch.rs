@@ -3,26 +3,21 @@
 //! A path that had an event is looked at when it has been quiet for the debounce time and nobody is known to be
 //! writing it. Whenever events may have been lost, and every hour anyway, the whole folder is scanned.
 
+use crate::events::{Events, Hint};
 use crate::ingest::{IngestOptions, IngestReport, Sink, Work, ingest};
 use crate::names::{is_published_path, key_of};
 use crate::scan::{ScanError, ScanOptions, ScanReport, scan};
 use crate::status::{WatchState, WatchStatus};
 use abreast_core::{ChangeLog, Clock as _, KeyRange, LogError, SetId, SystemClock};
 use abreast_folder::{ErrorKind, Folder, Kind};
-use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind};
-use notify::{EventKind, RecursiveMode, Watcher as _};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Events waiting to be read; more are answered by a scan.
-const EVENT_QUEUE: usize = 65_536;
 /// Paths waiting to settle; more are answered by a scan.
 const MAX_DIRTY: usize = 50_000;
 /// Paths looked at in one go.
@@ -204,7 +199,7 @@ impl Watching {
         let root = std::fs::canonicalize(&self.options.folder)
             .map_err(|error| Ended::Vanished(format!("cannot open `{}`: {error}", self.options.folder.display())))?;
         let folder = Folder::open(&root).map_err(|error| Ended::Vanished(error.to_string()))?;
-        let mut events = Events::start(&root, self.options.events);
+        let mut events = self.events(&root);
         let mut dirty = HashMap::new();
         self.first_scan(&folder, &mut dirty)?;
         let mut next_scan = after(self.options.rescan);
@@ -213,13 +208,16 @@ impl Watching {
             self.status.set(WatchState::Watching);
             let due = dirty.values().map(|path: &Dirty| path.due(self.options.debounce)).min();
             let wait = due.map_or(TICK, |due| due.saturating_duration_since(Instant::now()).min(TICK));
-            events.read_into(&mut dirty, wait);
+            match &mut events {
+                Some(events) => events.read(wait, |path, hint| note(&mut dirty, path, hint)),
+                None => thread::sleep(wait),
+            }
             if self.stopping() {
                 return Err(Ended::Stopped);
             }
             let now = Instant::now();
             let read_all = next_reread.is_some_and(|at| now >= at);
-            let overflow = events.lost() || dirty.len() > MAX_DIRTY;
+            let overflow = events.as_mut().is_some_and(Events::take_lost) || dirty.len() > MAX_DIRTY;
             if overflow || read_all || next_scan.is_some_and(|at| now >= at) {
                 if overflow {
                     tracing::warn!(folder = %root.display(), "too many changes at once to follow one by one; scanning");
@@ -252,6 +250,21 @@ impl Watching {
             self.check_root(&root, &folder)?;
             self.look_at(&folder, &ready, &mut dirty)?;
         }
+    }
+
+    fn events(&self, root: &Path) -> Option<Events> {
+        if !self.options.events {
+            return None;
+        }
+        let events = Events::start(root);
+        if let Err(error) = &events {
+            tracing::warn!(
+                folder = %root.display(),
+                "cannot watch for changes: {error}; only scans find them \
+                 (help: raise fs.inotify.max_user_watches, or shorten the rescan interval)"
+            );
+        }
+        events.ok()
     }
 
     /// The scan at the start; for a new set it builds the base.
@@ -389,6 +402,17 @@ fn kind_of(folder: &Folder, path: &[u8]) -> Found {
     }
 }
 
+fn note(dirty: &mut HashMap<Vec<u8>, Dirty>, path: Vec<u8>, hint: Hint) {
+    let now = Instant::now();
+    let path = dirty.entry(path).or_insert(Dirty { first: now, last: now, writing: Writing::No });
+    path.last = now;
+    path.writing = match hint {
+        Hint::Written => Writing::Written,
+        Hint::Created => Writing::Created,
+        Hint::Settled => Writing::No,
+    };
+}
+
 fn after(interval: Duration) -> Option<Instant> {
     (!interval.is_zero()).then(|| Instant::now() + interval)
 }
@@ -407,101 +431,5 @@ fn tell_problems(report: &IngestReport) {
     let more = report.problem_count - report.problems.len() as u64;
     if more > 0 {
         tracing::warn!("{more} more files could not be read");
-    }
-}
-
-/// inotify, as a bounded queue of hints.
-struct Events {
-    receiver: Receiver<notify::Event>,
-    lost: Arc<AtomicBool>,
-    root: PathBuf,
-    /// Kept: dropping it ends the events.
-    _watcher: Option<notify::RecommendedWatcher>,
-    /// Kept, so that the queue stays open without a watcher.
-    _sender: SyncSender<notify::Event>,
-}
-
-impl Events {
-    fn start(root: &Path, wanted: bool) -> Self {
-        let (sender, receiver) = sync_channel(EVENT_QUEUE);
-        let lost = Arc::new(AtomicBool::new(false));
-        let (queue, overflow) = (sender.clone(), Arc::clone(&lost));
-        let handler = move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if event.need_rescan() => overflow.store(true, Ordering::Relaxed),
-            Ok(event) if matters(event.kind) => {
-                if queue.try_send(event).is_err() {
-                    overflow.store(true, Ordering::Relaxed);
-                }
-            }
-            Ok(_) => {}
-            Err(_) => overflow.store(true, Ordering::Relaxed),
-        };
-        let watcher = wanted.then(|| {
-            let mut watcher =
-                notify::RecommendedWatcher::new(handler, notify::Config::default().with_follow_symlinks(false))?;
-            watcher.watch(root, RecursiveMode::Recursive)?;
-            Ok::<_, notify::Error>(watcher)
-        });
-        let watcher = match watcher {
-            Some(Ok(watcher)) => Some(watcher),
-            Some(Err(error)) => {
-                tracing::warn!(
-                    folder = %root.display(),
-                    "cannot watch for changes: {error}; only scans find them \
-                     (help: raise fs.inotify.max_user_watches, or shorten the rescan interval)"
-                );
-                None
-            }
-            None => None,
-        };
-        Self { receiver, lost, root: root.to_owned(), _watcher: watcher, _sender: sender }
-    }
-
-    /// Were events lost since this was last asked?
-    fn lost(&self) -> bool {
-        self.lost.swap(false, Ordering::Relaxed)
-    }
-
-    /// Waits for an event, and takes all that are there.
-    fn read_into(&mut self, dirty: &mut HashMap<Vec<u8>, Dirty>, wait: Duration) {
-        match self.receiver.recv_timeout(wait) {
-            Ok(event) => self.note(&event, dirty),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
-        }
-        for _ in 0..EVENT_QUEUE {
-            match self.receiver.try_recv() {
-                Ok(event) => self.note(&event, dirty),
-                Err(_) => return,
-            }
-        }
-    }
-
-    fn note(&self, event: &notify::Event, dirty: &mut HashMap<Vec<u8>, Dirty>) {
-        let now = Instant::now();
-        for path in &event.paths {
-            let Ok(relative) = path.strip_prefix(&self.root) else { continue };
-            let relative = relative.as_os_str().as_bytes();
-            if relative.is_empty() || !is_published_path(relative) {
-                continue;
-            }
-            let path = dirty.entry(relative.to_vec()).or_insert(Dirty { first: now, last: now, writing: Writing::No });
-            path.last = now;
-            match event.kind {
-                EventKind::Modify(ModifyKind::Data(_)) => path.writing = Writing::Written,
-                EventKind::Create(CreateKind::File) => path.writing = Writing::Created,
-                EventKind::Access(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) => {
-                    path.writing = Writing::No;
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-fn matters(kind: EventKind) -> bool {
-    match kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
-        EventKind::Access(_) => false,
-        _ => true,
     }
 }
