@@ -1,1 +1,3 @@
-//! ResourceSync 1.1 documents: read and write.
+#![doc = include_str!("../README.md")]
+
+pub mod v1_1;

@@ -68,7 +68,8 @@ pub struct Digests {
     pub sha256: Option<[u8; 32]>,
     /// SHA-512
     pub sha512: Option<Box<[u8; 64]>>,
-    /// Tokens of algorithms that this program does not know, as written (at most eight are kept).
+    /// Tokens of algorithms that this program does not know, as written, and after lenient reading whole
+    /// tokens that could not be read; at most [`Digests::MAX_UNKNOWN`] are kept.
     pub unknown: Vec<String>,
 }
 
@@ -90,6 +91,9 @@ pub enum ParseDigestError {
 }
 
 impl Digests {
+    /// How many unknown tokens are kept.
+    pub const MAX_UNKNOWN: usize = 8;
+
     /// No digest at all, known or unknown?
     pub fn is_empty(&self) -> bool {
         self.strongest().is_none() && self.unknown.is_empty()
@@ -158,11 +162,21 @@ impl Digests {
             let (name, value) = (&token[..colon], &token[colon + 1..]);
             match Algorithm::from_token(name) {
                 Some(algorithm) => self.parse_value_into(algorithm, value)?,
-                None if self.unknown.len() < 8 => self.unknown.push(shown(name)),
+                None if self.unknown.len() < Self::MAX_UNKNOWN => self.unknown.push(shown(name)),
                 None => {}
             }
         }
         Ok(())
+    }
+
+    /// Reads a `hash` attribute like [`Digests::parse_into`], except that a token which cannot be read is kept among
+    /// the unknown ones: a digest nobody can compute says nothing, and is no reason to refuse a whole document.
+    pub fn parse_leniently_into(&mut self, attribute: &[u8]) {
+        for token in attribute.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty()) {
+            if self.parse_into(token).is_err() && self.unknown.len() < Self::MAX_UNKNOWN {
+                self.unknown.push(shown(token));
+            }
+        }
     }
 
     /// Reads one value in hex, or in base64 as ResourceSync 0.1 writes it.
@@ -280,20 +294,34 @@ mod tests {
 
     #[test]
     fn reads_lists_with_any_white_space_and_keeps_unknown_names() {
-        let read = read("md5:1e0d5cb8ef6ba40c99b14c0237be735e\n   whirlpool:00 SHA1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d").unwrap();
-        assert_eq!(read.to_string(), "md5:1e0d5cb8ef6ba40c99b14c0237be735e sha-1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d");
+        let read =
+            read("md5:1e0d5cb8ef6ba40c99b14c0237be735e\n   whirlpool:00 SHA1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d")
+                .unwrap();
+        assert_eq!(
+            read.to_string(),
+            "md5:1e0d5cb8ef6ba40c99b14c0237be735e sha-1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"
+        );
         assert_eq!(read.unknown, ["whirlpool"]);
         assert_eq!(read.strongest(), Some(Algorithm::Sha1));
     }
 
     #[test]
     fn reads_base64_where_hex_is_due() {
-        assert_eq!(read("md5:XUFAKrxLKna5cZ2REBfFkg==").unwrap(), read("md5:5d41402abc4b2a76b9719d911017c592").unwrap());
+        assert_eq!(
+            read("md5:XUFAKrxLKna5cZ2REBfFkg==").unwrap(),
+            read("md5:5d41402abc4b2a76b9719d911017c592").unwrap()
+        );
     }
 
     #[test]
     fn refuses_values_that_are_no_digest() {
-        for text in ["5d41402abc4b2a76b9719d911017c592", "md5:", "md5:5d41", "md5:gg41402abc4b2a76b9719d911017c592", "sha-256:5d41402abc4b2a76b9719d911017c592"] {
+        for text in [
+            "5d41402abc4b2a76b9719d911017c592",
+            "md5:",
+            "md5:5d41",
+            "md5:gg41402abc4b2a76b9719d911017c592",
+            "sha-256:5d41402abc4b2a76b9719d911017c592",
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -1,0 +1,273 @@
+//! What do the attributes of `rs:md` and `rs:ln` say, and the elements that 0.1 had in their place? [rs-core §7]
+
+use super::{Capability, Change, Entry, Head, Ln};
+use abreast_webtypes::xml::{Attribute, Element, Ns};
+use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, ParseDatetimeError, W3cDatetime, excerpt};
+
+/// Bytes of a media type, a content coding, a datetime, a number.
+pub(super) const MAX_VALUE_LENGTH: usize = 1_024;
+
+/// A fault whose place is the element that is being read.
+pub(super) struct Fault {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) help: Option<&'static str>,
+}
+
+impl Fault {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), help: None }
+    }
+
+    pub(super) const fn with_help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
+        self
+    }
+}
+
+/// Strings to use again, so that reading an entry allocates nothing in the long run.
+#[derive(Default)]
+pub(super) struct Spare(Vec<String>);
+
+impl Spare {
+    const MOST: usize = 64;
+
+    fn string(&mut self, text: &str) -> String {
+        let mut string = self.0.pop().unwrap_or_default();
+        string.clear();
+        string.push_str(text);
+        string
+    }
+
+    fn keep(&mut self, string: Option<String>) {
+        if let Some(string) = string
+            && self.0.len() < Self::MOST
+            && (1..=MAX_VALUE_LENGTH).contains(&string.capacity())
+        {
+            self.0.push(string);
+        }
+    }
+
+    /// Clears an entry and keeps its strings.
+    pub(super) fn clear(&mut self, entry: &mut Entry) {
+        self.keep(entry.media_type.take());
+        self.keep(entry.encoding.take());
+        self.keep(entry.path.take());
+        for link in entry.links.drain(..) {
+            self.keep(Some(link.rel));
+            self.keep(Some(link.href));
+            self.keep(link.media_type);
+        }
+        entry.clear();
+    }
+}
+
+/// Reads the `rs:md` of a document.
+pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>) -> Result<(), Fault> {
+    for attribute in own_attributes(element) {
+        match attribute.local() {
+            "capability" => {
+                let (capability, lenient) = capability(&attribute)?;
+                head.capability = Some(capability);
+                head.lenient_capability = lenient;
+            }
+            "at" => head.at = Some(datetime(&attribute)?),
+            "completed" => head.completed = Some(datetime(&attribute)?),
+            "from" => head.from = Some(datetime(&attribute)?),
+            "until" => head.until = Some(datetime(&attribute)?),
+            _ => {}
+        }
+    }
+    if head.capability.is_none() {
+        let message = "the `rs:md` of the document has no `capability`";
+        return Err(Fault::new("rs.capability", message).with_help("its attributes are written without a prefix"));
+    }
+    check_intervals(head.at, head.completed, head.from, head.until)
+}
+
+/// Reads the `rs:md` of an entry.
+pub(super) fn read_entry_md(entry: &mut Entry, element: &Element<'_>, spare: &mut Spare) -> Result<(), Fault> {
+    for attribute in own_attributes(element) {
+        match attribute.local() {
+            "hash" => entry.digests.parse_leniently_into(attribute.value().as_bytes()),
+            "length" => entry.length = Some(length("length", &attribute.value())?),
+            "type" => entry.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
+            "change" => entry.change = Some(change(&attribute)?),
+            "datetime" => entry.datetime = Some(datetime(&attribute)?),
+            "path" => entry.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
+            "encoding" => entry.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
+            "capability" => entry.capability = Some(capability(&attribute)?.0),
+            "at" => entry.at = Some(datetime(&attribute)?),
+            "completed" => entry.completed = Some(datetime(&attribute)?),
+            "from" => entry.from = Some(datetime(&attribute)?),
+            "until" => entry.until = Some(datetime(&attribute)?),
+            _ => {}
+        }
+    }
+    check_intervals(entry.at, entry.completed, entry.from, entry.until)
+}
+
+/// Reads an `rs:ln`; `None` when it has no `rel` or `href`.
+///
+/// Lenient: such a link says nothing and is left out, since a Destination may ignore any link [rs-core §14.1].
+/// A priority that is none counts as absent.
+pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare) -> Result<Option<Ln>, Fault> {
+    let mut link = Ln::default();
+    for attribute in own_attributes(element) {
+        match attribute.local() {
+            "rel" => link.rel = short("rel", &attribute, MAX_URI_LENGTH, spare)?,
+            "href" => link.href = short("href", &attribute, MAX_URI_LENGTH, spare)?,
+            "pri" => {
+                link.pri = attribute.value().trim().parse().ok().filter(|priority| (1..=999_999).contains(priority));
+            }
+            "modified" => link.modified = Some(datetime(&attribute)?),
+            "type" => link.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
+            "length" => link.length = Some(length("length", &attribute.value())?),
+            "hash" => link.digests.parse_leniently_into(attribute.value().as_bytes()),
+            "encoding" => link.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
+            "path" => link.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
+            _ => {}
+        }
+    }
+    Ok((!link.rel.is_empty() && !link.href.is_empty()).then_some(link))
+}
+
+/// Reads the text of a child of `url` that 0.1 used [rs-0.1 §3.2].
+pub(super) fn read_alpha(entry: &mut Entry, field: AlphaField, text: &str, spare: &mut Spare) -> Result<(), Fault> {
+    let text = text.trim();
+    match field {
+        AlphaField::Fixity(Some(algorithm)) => {
+            if entry.digests.parse_value_into(algorithm, text.as_bytes()).is_err() {
+                note_unknown(&mut entry.digests, &format!("{}:{text}", algorithm.token()));
+            }
+        }
+        AlphaField::Fixity(None) => note_unknown(&mut entry.digests, text),
+        AlphaField::Size => entry.length = Some(length("rs:size", text)?),
+        AlphaField::MediaType => entry.media_type = Some(spare.string(text)),
+        AlphaField::Encoding => entry.encoding = Some(spare.string(text)),
+    }
+    Ok(())
+}
+
+/// Metadata that 0.1 wrote as elements.
+#[derive(Clone, Copy)]
+pub(super) enum AlphaField {
+    /// `rs:fixity`, with its algorithm when we know it
+    Fixity(Option<Algorithm>),
+    /// `rs:size`
+    Size,
+    /// `rs:mimetype`
+    MediaType,
+    /// `rs:contentencoding`
+    Encoding,
+}
+
+impl AlphaField {
+    pub(super) fn of(element: &Element<'_>) -> Option<Self> {
+        Some(match element.local() {
+            "fixity" => {
+                Self::Fixity(element.attribute("type").and_then(|kind| Algorithm::from_token(kind.trim().as_bytes())))
+            }
+            "size" => Self::Size,
+            "mimetype" => Self::MediaType,
+            "contentencoding" => Self::Encoding,
+            _ => return None,
+        })
+    }
+}
+
+fn note_unknown(digests: &mut Digests, text: &str) {
+    if digests.unknown.len() < Digests::MAX_UNKNOWN {
+        digests.unknown.push(excerpt(text));
+    }
+}
+
+/// Attributes of communities are in other namespaces and ignored [rs-core §7].
+fn own_attributes<'a>(element: &Element<'a>) -> impl Iterator<Item = Attribute<'a>> {
+    element.attributes().filter(|attribute| attribute.ns() == Ns::NONE)
+}
+
+fn capability(attribute: &Attribute<'_>) -> Result<(Capability, bool), Fault> {
+    let value = attribute.value();
+    Capability::from_token_leniently(&value).ok_or_else(|| {
+        Fault::new("rs.capability", format!("`capability` is \"{}\", which is unknown", excerpt(&value)))
+    })
+}
+
+fn change(attribute: &Attribute<'_>) -> Result<Change, Fault> {
+    let value = attribute.value();
+    Change::from_token(value.trim()).ok_or_else(|| {
+        let message =
+            format!("`change` is \"{}\"; expected created, updated or deleted [rs-core §12.1]", excerpt(&value));
+        Fault::new("rs.change", message)
+    })
+}
+
+fn datetime(attribute: &Attribute<'_>) -> Result<W3cDatetime, Fault> {
+    parse_datetime(attribute.local(), &attribute.value())
+}
+
+/// Reads a datetime; white space around it does not matter.
+pub(super) fn parse_datetime(name: &str, text: &str) -> Result<W3cDatetime, Fault> {
+    W3cDatetime::parse(text.trim_ascii().as_bytes()).map_err(|cause| {
+        let fault = Fault::new("rs.datetime", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
+        match cause {
+            ParseDatetimeError::Zone => fault.with_help("write it in UTC with `Z` at the end"),
+            _ => fault,
+        }
+    })
+}
+
+fn length(name: &str, text: &str) -> Result<u64, Fault> {
+    let digits = text.trim_ascii();
+    let number = if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
+    number.ok_or_else(|| Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text))))
+}
+
+fn short(name: &str, attribute: &Attribute<'_>, most: usize, spare: &mut Spare) -> Result<String, Fault> {
+    let value = attribute.value();
+    let text = value.trim_ascii();
+    if text.len() > most {
+        return Err(Fault::new("rs.value", format!("`{name}` is longer than {most} bytes")));
+    }
+    if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+        let message = format!("`{name}` has control characters in it: \"{}\"", excerpt(text));
+        return Err(Fault::new("rs.value", message));
+    }
+    Ok(spare.string(text))
+}
+
+/// A snapshot is complete after it was begun, and a span ends after it begins [rs-core §7].
+fn check_intervals(
+    at: Option<W3cDatetime>,
+    completed: Option<W3cDatetime>,
+    from: Option<W3cDatetime>,
+    until: Option<W3cDatetime>,
+) -> Result<(), Fault> {
+    for (first, first_name, last, last_name) in [(at, "at", completed, "completed"), (from, "from", until, "until")] {
+        if let (Some(first), Some(last)) = (first, last)
+            && is_before(last, first)
+        {
+            let message = format!("`{last_name}` {} is before `{first_name}` {}", last.instant, first.instant);
+            return Err(Fault::new("time.interval", message));
+        }
+    }
+    Ok(())
+}
+
+/// Is all that `one` covers before `other`? `2013` is not before `2013-05`.
+fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
+    use abreast_webtypes::Precision;
+    if one.instant >= other.instant {
+        return false;
+    }
+    let written = match one.precision {
+        Precision::Year => 4,
+        Precision::Month => 7,
+        Precision::Day => 10,
+        Precision::Minute => 16,
+        Precision::Second => 19,
+        Precision::Fraction => return true,
+    };
+    one.instant.to_string()[..written] != other.instant.to_string()[..written]
+}

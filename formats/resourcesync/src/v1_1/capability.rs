@@ -1,0 +1,167 @@
+//! What is a document about, and what happened to a resource? Root elements, capabilities, changes [rs-core §7].
+
+/// The root element: a list, or an index of lists of the same capability.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Root {
+    /// `urlset`: a list of `url` entries.
+    #[default]
+    UrlSet,
+    /// `sitemapindex`: a list of `sitemap` entries.
+    SitemapIndex,
+}
+
+impl Root {
+    /// Name of the root element.
+    pub const fn element(self) -> &'static str {
+        match self {
+            Self::UrlSet => "urlset",
+            Self::SitemapIndex => "sitemapindex",
+        }
+    }
+
+    /// Name of the element of each entry.
+    pub const fn entry_element(self) -> &'static str {
+        match self {
+            Self::UrlSet => "url",
+            Self::SitemapIndex => "sitemap",
+        }
+    }
+}
+
+/// What a document is, or what an entry of a Capability List points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Capability {
+    /// Source Description [rs-core §8]
+    Description,
+    /// Capability List [rs-core §9]
+    CapabilityList,
+    /// Resource List [rs-core §10.1]
+    ResourceList,
+    /// Resource Dump [rs-core §11.1]
+    ResourceDump,
+    /// Resource Dump Manifest [rs-core §11.1.1]
+    ResourceDumpManifest,
+    /// Change List [rs-core §12.1]
+    ChangeList,
+    /// Change Dump [rs-core §13.1]
+    ChangeDump,
+    /// Change Dump Manifest [rs-core §13.1.1]
+    ChangeDumpManifest,
+    /// Resource List Archive [rs-archives]
+    ResourceListArchive,
+    /// Resource Dump Archive [rs-archives]
+    ResourceDumpArchive,
+    /// Change List Archive [rs-archives]
+    ChangeListArchive,
+    /// Change Dump Archive [rs-archives]
+    ChangeDumpArchive,
+    /// Change Notification [rs-change-notification]
+    ChangeNotification,
+    /// Framework Notification [rs-framework-notification]
+    FrameworkNotification,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: [Self; 14] = [
+        Self::Description,
+        Self::CapabilityList,
+        Self::ResourceList,
+        Self::ResourceDump,
+        Self::ResourceDumpManifest,
+        Self::ChangeList,
+        Self::ChangeDump,
+        Self::ChangeDumpManifest,
+        Self::ResourceListArchive,
+        Self::ResourceDumpArchive,
+        Self::ChangeListArchive,
+        Self::ChangeDumpArchive,
+        Self::ChangeNotification,
+        Self::FrameworkNotification,
+    ];
+
+    /// The value of the `capability` attribute.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Description => "description",
+            Self::CapabilityList => "capabilitylist",
+            Self::ResourceList => "resourcelist",
+            Self::ResourceDump => "resourcedump",
+            Self::ResourceDumpManifest => "resourcedump-manifest",
+            Self::ChangeList => "changelist",
+            Self::ChangeDump => "changedump",
+            Self::ChangeDumpManifest => "changedump-manifest",
+            Self::ResourceListArchive => "resourcelist-archive",
+            Self::ResourceDumpArchive => "resourcedump-archive",
+            Self::ChangeListArchive => "changelist-archive",
+            Self::ChangeDumpArchive => "changedump-archive",
+            Self::ChangeNotification => "change-notification",
+            Self::FrameworkNotification => "framework-notification",
+        }
+    }
+
+    /// Reads the value of a `capability` attribute, exactly as the specifications write it.
+    pub fn from_token(token: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|capability| capability.token() == token)
+    }
+
+    /// Like [`Capability::from_token`] in any letter case; `true` when the case was wrong.
+    ///
+    /// Lenient: at least one published server program writes `capabilityList`.
+    pub fn from_token_leniently(token: &str) -> Option<(Self, bool)> {
+        let token = token.trim();
+        Self::ALL
+            .into_iter()
+            .find(|capability| capability.token().eq_ignore_ascii_case(token))
+            .map(|capability| (capability, capability.token() != token))
+    }
+}
+
+/// What happened to a resource [rs-core §12.1].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// It is new.
+    Created,
+    /// It is different.
+    Updated,
+    /// It is gone.
+    Deleted,
+}
+
+impl Change {
+    /// The value of the `change` attribute.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Deleted => "deleted",
+        }
+    }
+
+    /// Reads the value of a `change` attribute.
+    pub fn from_token(token: &str) -> Option<Self> {
+        match token {
+            "created" => Some(Self::Created),
+            "updated" => Some(Self::Updated),
+            "deleted" => Some(Self::Deleted),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_read_back_in_any_case() {
+        for capability in Capability::ALL {
+            let token = capability.token();
+            assert_eq!(Capability::from_token(token), Some(capability));
+            assert_eq!(Capability::from_token_leniently(&token.to_uppercase()), Some((capability, true)));
+            assert_eq!(Capability::from_token_leniently(token), Some((capability, false)));
+        }
+        assert_eq!(Capability::from_token_leniently("resource-list"), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! What does a document say? Its head, its entries and their links [rs-core §7].
+
+use super::{Capability, Change, Error, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step};
+use abreast_webtypes::{Digests, W3cDatetime};
+
+/// What a document says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// A list, or an index of lists.
+    pub root: Root,
+    /// What the document is; `None` for a plain Sitemap.
+    pub capability: Option<Capability>,
+    /// When the snapshot was begun: everything that changed until then is included.
+    pub at: Option<W3cDatetime>,
+    /// When the snapshot was complete.
+    pub completed: Option<W3cDatetime>,
+    /// All changes since then are included.
+    pub from: Option<W3cDatetime>,
+    /// All changes until then are included; when present, the document is closed.
+    pub until: Option<W3cDatetime>,
+    /// Links of the document: `up`, `index`, `describedby`.
+    pub links: Vec<Ln>,
+    /// The capability was written in the wrong letter case.
+    pub lenient_capability: bool,
+}
+
+/// A link, `rs:ln`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ln {
+    /// Relation types, separated by spaces.
+    pub rel: String,
+    /// Where it leads, as written.
+    pub href: String,
+    /// Priority among links of one relation, 1 to 999,999, the lowest first; absent means 999,999.
+    pub pri: Option<u32>,
+    /// Last modification of the target.
+    pub modified: Option<W3cDatetime>,
+    /// Media type of the target.
+    pub media_type: Option<String>,
+    /// Bytes of the target.
+    pub length: Option<u64>,
+    /// Digests of the target.
+    pub digests: Digests,
+    /// Content coding of the target.
+    pub encoding: Option<String>,
+    /// Where the target is in a package.
+    pub path: Option<String>,
+}
+
+impl Ln {
+    /// Is this one of its relation types? Registered types compare in any letter case [rfc8288 §2.1.1].
+    pub fn has_rel(&self, rel: &str) -> bool {
+        self.rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
+    }
+}
+
+/// One `url` or `sitemap`: a resource, a change, a package or another document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// URI, as written without white space around it.
+    pub loc: String,
+    /// Last modification of the resource.
+    pub lastmod: Option<W3cDatetime>,
+    /// What the document pointed to is.
+    pub capability: Option<Capability>,
+    /// As in [`Head`], for the document pointed to.
+    pub at: Option<W3cDatetime>,
+    /// As in [`Head`], for the document pointed to.
+    pub completed: Option<W3cDatetime>,
+    /// As in [`Head`], for the document pointed to.
+    pub from: Option<W3cDatetime>,
+    /// As in [`Head`], for the document pointed to.
+    pub until: Option<W3cDatetime>,
+    /// What happened to the resource.
+    pub change: Option<Change>,
+    /// When it happened.
+    pub datetime: Option<W3cDatetime>,
+    /// Digests of the content.
+    pub digests: Digests,
+    /// Bytes of the content.
+    pub length: Option<u64>,
+    /// Media type of the content.
+    pub media_type: Option<String>,
+    /// Content coding.
+    pub encoding: Option<String>,
+    /// Where the content is in a package.
+    pub path: Option<String>,
+    /// Links to related resources.
+    pub links: Vec<Ln>,
+    /// The line it began in, from 1; 0 when it was not read from a document.
+    pub line: u64,
+}
+
+impl Entry {
+    /// Back to the default, keeping the allocations of `loc` and of the vectors.
+    pub fn clear(&mut self) {
+        self.loc.clear();
+        self.digests.clear();
+        self.links.clear();
+        *self = Self {
+            loc: std::mem::take(&mut self.loc),
+            digests: std::mem::take(&mut self.digests),
+            links: std::mem::take(&mut self.links),
+            ..Self::default()
+        };
+    }
+}
+
+/// A whole document in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    /// What the document says about itself.
+    pub head: Head,
+    /// Its entries, in the order of the document.
+    pub entries: Vec<Entry>,
+}
+
+impl Document {
+    /// Reads a document of bytes in hand.
+    ///
+    /// # Errors
+    /// The bytes are not such a document: see [`Parser::next`].
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
+        const CHUNK: usize = 64 * 1_024;
+        let mut parser = Parser::new(Limits::default());
+        let (mut entries, mut entry) = (Vec::new(), Entry::default());
+        let mut chunks = bytes.chunks(CHUNK);
+        loop {
+            match parser.next(&mut entry)? {
+                Step::NeedInput => match chunks.next() {
+                    Some(chunk) => parser.feed(chunk),
+                    None => parser.finish(),
+                },
+                Step::Head => {}
+                Step::Entry => entries.push(std::mem::take(&mut entry)),
+                Step::End => break,
+            }
+        }
+        Ok(Self { head: parser.head().cloned().unwrap_or_default(), entries })
+    }
+
+    /// The document as bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        super::write_head(&mut out, &self.head);
+        for entry in &self.entries {
+            super::write_entry(&mut out, self.head.root, entry);
+        }
+        super::write_end(&mut out, self.head.root);
+        out
+    }
+
+    /// Are there more entries than a Sitemap may have [rs-core §7]?
+    pub fn over_spec_limit(&self) -> bool {
+        self.entries.len() as u64 > SPEC_MAX_ENTRIES
+    }
+}

@@ -1,0 +1,439 @@
+//! Which entries does a stream of bytes hold? The reader without IO [rs-core §7].
+
+use super::attributes::{AlphaField, Fault, MAX_VALUE_LENGTH, Spare, parse_datetime, read_alpha, read_entry_md};
+use super::attributes::{read_head_md, read_ln};
+use super::names::{KNOWN, RS, SM};
+use super::{Entry, Error, Head, Root};
+use abreast_webtypes::xml::{self, DEFAULT_MAX_DOCUMENT_LENGTH, Element, Ns, Token};
+use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
+
+/// The most entries a Sitemap may have [rs-core §7].
+pub const SPEC_MAX_ENTRIES: u64 = 50_000;
+
+/// Links of one entry, or of the document.
+const MAX_LINKS: usize = 1_000;
+
+/// How much of a document is read before it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Entries, 200,000 by default: four times what the specification allows, since publishers get it wrong.
+    pub entries: u64,
+    /// Bytes before decompression is anyone's concern here, 512 MiB by default.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { entries: 200_000, bytes: DEFAULT_MAX_DOCUMENT_LENGTH }
+    }
+}
+
+impl Limits {
+    /// Refuses documents with more entries.
+    #[must_use]
+    pub const fn with_entries(mut self, entries: u64) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// Refuses documents with more bytes.
+    #[must_use]
+    pub const fn with_bytes(mut self, bytes: u64) -> Self {
+        self.bytes = bytes;
+        self
+    }
+}
+
+/// What [`Parser::next`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing complete is in hand: feed more, or finish.
+    NeedInput,
+    /// The head is complete, see [`Parser::head`]; comes once, before the first entry.
+    Head,
+    /// The next entry is in the `Entry` passed.
+    Entry,
+    /// The document is complete. Before this nothing may be concluded from what was *not* listed.
+    End,
+}
+
+/// Reads a document from chunks of any size, entry by entry, in memory bounded by a chunk and an entry.
+///
+/// ```
+/// use abreast_resourcesync::v1_1::{Capability, Entry, Limits, Parser, Step};
+///
+/// let mut parser = Parser::new(Limits::default());
+/// let mut entry = Entry::default();
+/// let mut uris = Vec::new();
+/// let mut chunks = [
+///     "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'",
+///     " xmlns:rs='http://www.openarchives.org/rs/terms/'><rs:md capability='resourcelist'",
+///     " at='2026-01-03T09:00:00Z'/><url><loc>http://example.org/a</loc></url></urlset>",
+/// ].into_iter();
+/// loop {
+///     match parser.next(&mut entry)? {
+///         Step::NeedInput => match chunks.next() {
+///             Some(chunk) => parser.feed(chunk.as_bytes()),
+///             None => parser.finish(),
+///         },
+///         Step::Head => assert_eq!(parser.head().unwrap().capability, Some(Capability::ResourceList)),
+///         Step::Entry => uris.push(entry.loc.clone()),
+///         Step::End => break,
+///     }
+/// }
+/// assert_eq!(uris, ["http://example.org/a"]);
+/// # Ok::<(), abreast_resourcesync::v1_1::Error>(())
+/// ```
+pub struct Parser {
+    xml: xml::Reader,
+    limits: Limits,
+    place: Place,
+    head: Head,
+    /// The head was reported.
+    head_done: bool,
+    /// The document's `rs:md` was read.
+    md_read: bool,
+    /// The entry being read, and whether its `loc` and `rs:md` were.
+    entry: Entry,
+    loc_read: bool,
+    entry_md_read: bool,
+    entries: u64,
+    text: String,
+    spare: Spare,
+    failed: Option<Error>,
+}
+
+/// Which element we are inside of.
+#[derive(Clone, Copy)]
+enum Place {
+    Outside,
+    Root,
+    Entry,
+    Field(Field),
+    /// An ignored element and its descendants; where to go when that many are closed.
+    Ignored {
+        open: u32,
+        in_entry: bool,
+    },
+}
+
+/// A child of an entry whose text matters.
+#[derive(Clone, Copy)]
+enum Field {
+    Loc,
+    Lastmod,
+    Alpha(AlphaField),
+}
+
+impl Field {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Loc => "rs.loc",
+            Self::Lastmod => "rs.datetime",
+            Self::Alpha(AlphaField::Size) => "rs.length",
+            Self::Alpha(_) => "rs.value",
+        }
+    }
+}
+
+impl Parser {
+    /// A parser for one document.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            xml: xml::Reader::with_limit(KNOWN, limits.bytes),
+            limits,
+            place: Place::Outside,
+            head: Head::default(),
+            head_done: false,
+            md_read: false,
+            entry: Entry::default(),
+            loc_read: false,
+            entry_md_read: false,
+            entries: 0,
+            text: String::new(),
+            spare: Spare::default(),
+            failed: None,
+        }
+    }
+
+    /// Takes more bytes. Call [`Parser::next`] until it says [`Step::NeedInput`] between feeds, else they pile up.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.xml.push(bytes);
+    }
+
+    /// Says that there are no more bytes.
+    pub fn finish(&mut self) {
+        self.xml.finish();
+    }
+
+    /// What the document says about itself, once [`Step::Head`] was reported.
+    pub fn head(&self) -> Option<&Head> {
+        self.head_done.then_some(&self.head)
+    }
+
+    pub(super) fn head_so_far(&self) -> &Head {
+        &self.head
+    }
+
+    /// How many entries were reported.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Are there more entries than a Sitemap may have, so far? They are read all the same [rs-core §7].
+    pub fn over_spec_limit(&self) -> bool {
+        self.entries > SPEC_MAX_ENTRIES
+    }
+
+    /// Goes on to the next head, entry or end. The entry passed is cleared and its allocations are used again;
+    /// its content means something only after [`Step::Entry`].
+    ///
+    /// # Errors
+    /// By [code](Error::code); after an error the same one is returned at every later call.
+    /// - `xml.*`: see [`abreast_webtypes::xml`]
+    /// - `rs.root`: the root is neither `urlset` nor `sitemapindex` of Sitemap, or does not fit its children
+    /// - `rs.order`: an `rs:md` of the document behind the first entry
+    /// - `rs.md`: a second `rs:md` in one place
+    /// - `rs.loc`: an entry without a URI
+    /// - `rs.datetime`, `rs.length`, `rs.capability`, `rs.change`, `rs.value`: an attribute or text is wrong
+    /// - `time.interval`: `completed` before `at`, or `until` before `from`
+    /// - `rs.entries`, `rs.links`: too many
+    pub fn next(&mut self, entry: &mut Entry) -> Result<Step, Error> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let step = self.advance(entry);
+        if let Err(error) = &step {
+            self.failed = Some(error.clone());
+        }
+        step
+    }
+
+    fn advance(&mut self, entry: &mut Entry) -> Result<Step, Error> {
+        loop {
+            match self.xml.next()? {
+                Token::NeedInput => return Ok(Step::NeedInput),
+                Token::Done => return Ok(Step::End),
+                Token::Text(text) => {
+                    let (most, into) = match self.place {
+                        Place::Field(Field::Loc) => (MAX_URI_LENGTH, &mut self.entry.loc),
+                        Place::Field(_) => (MAX_VALUE_LENGTH, &mut self.text),
+                        _ => continue,
+                    };
+                    into.push_str(&text.value());
+                    // White space is generous: it is cut off at the end only.
+                    if into.len() > most * 2 {
+                        return Err(self.too_long(most));
+                    }
+                }
+                Token::Start(element) => {
+                    let place = self.place;
+                    match place {
+                        Place::Ignored { open, in_entry } => self.place = Place::Ignored { open: open + 1, in_entry },
+                        Place::Entry => match Self::start_in_entry(&element, &mut self.entry, &mut self.spare) {
+                            Ok(Child::Loc) if self.loc_read => {
+                                return Err(self.xml.error("rs.loc", "a second `loc` in one entry"));
+                            }
+                            Ok(Child::Loc) => (self.loc_read, self.place) = (true, Place::Field(Field::Loc)),
+                            Ok(Child::Text(field)) => {
+                                self.text.clear();
+                                self.place = Place::Field(field);
+                            }
+                            Ok(Child::Md) if self.entry_md_read => {
+                                return Err(self.xml.error("rs.md", "a second `rs:md` in one entry"));
+                            }
+                            Ok(child) => {
+                                self.entry_md_read |= matches!(child, Child::Md);
+                                self.place = Place::Ignored { open: 1, in_entry: true };
+                            }
+                            Err(fault) => return Err(self.error(fault)),
+                        },
+                        Place::Root => {
+                            let in_sitemap = element.ns() == SM;
+                            if in_sitemap && element.local() == self.head.root.entry_element() {
+                                if let Some(step) = self.start_entry()? {
+                                    return Ok(step);
+                                }
+                            } else if in_sitemap {
+                                let message = format!(
+                                    "`{}` inside `{}`; expected `{}`",
+                                    excerpt(element.local()),
+                                    self.head.root.element(),
+                                    self.head.root.entry_element()
+                                );
+                                return Err(self.xml.error("rs.root", message));
+                            } else {
+                                let read = match (element.ns(), element.local()) {
+                                    (RS, "md") if self.head_done => Err(Fault::new(
+                                        "rs.order",
+                                        "the `rs:md` of the document comes behind its first entry",
+                                    )
+                                    .with_help(
+                                        "write it before all entries, so that lists can be read as they arrive",
+                                    )),
+                                    (RS, "md") if self.md_read => {
+                                        Err(Fault::new("rs.md", "a second `rs:md` of the document"))
+                                    }
+                                    (RS, "md") => {
+                                        self.md_read = true;
+                                        read_head_md(&mut self.head, &element)
+                                    }
+                                    (RS, "ln") if self.head.links.len() == MAX_LINKS => Err(too_many_links()),
+                                    (RS, "ln") => {
+                                        read_ln(&element, &mut self.spare).map(|link| self.head.links.extend(link))
+                                    }
+                                    _ => Ok(()),
+                                };
+                                read.map_err(|fault| self.error(fault))?;
+                                self.place = Place::Ignored { open: 1, in_entry: false };
+                            }
+                        }
+                        Place::Outside => {
+                            self.head.root = root(&element).map_err(|fault| self.error(fault))?;
+                            self.place = Place::Root;
+                        }
+                        Place::Field(field) => {
+                            let message = format!("element `{}` where only text is due", excerpt(element.local()));
+                            return Err(self.xml.error(field.code(), message));
+                        }
+                    }
+                }
+                Token::End => match self.place {
+                    Place::Ignored { open: 1, in_entry } => {
+                        self.place = if in_entry { Place::Entry } else { Place::Root };
+                    }
+                    Place::Ignored { open, in_entry } => self.place = Place::Ignored { open: open - 1, in_entry },
+                    Place::Field(field) => {
+                        self.end_field(field)?;
+                        self.place = Place::Entry;
+                    }
+                    Place::Entry => {
+                        if !self.loc_read {
+                            return Err(self.xml.error("rs.loc", "an entry without `loc`"));
+                        }
+                        self.place = Place::Root;
+                        self.entries += 1;
+                        std::mem::swap(entry, &mut self.entry);
+                        return Ok(Step::Entry);
+                    }
+                    Place::Root => {
+                        self.place = Place::Outside;
+                        if !self.head_done {
+                            self.head_done = true;
+                            return Ok(Step::Head);
+                        }
+                    }
+                    Place::Outside => {}
+                },
+            }
+        }
+    }
+
+    /// An entry begins; before the first one the head is complete.
+    fn start_entry(&mut self) -> Result<Option<Step>, Error> {
+        if self.entries == self.limits.entries {
+            let message = format!("more than {} entries", self.limits.entries);
+            return Err(self.xml.error("rs.entries", message));
+        }
+        self.spare.clear(&mut self.entry);
+        self.entry.line = self.xml.line();
+        (self.loc_read, self.entry_md_read) = (false, false);
+        self.place = Place::Entry;
+        if self.head_done {
+            return Ok(None);
+        }
+        self.head_done = true;
+        Ok(Some(Step::Head))
+    }
+
+    fn start_in_entry(element: &Element<'_>, entry: &mut Entry, spare: &mut Spare) -> Result<Child, Fault> {
+        match (element.ns(), element.local()) {
+            (SM, "loc") => Ok(Child::Loc),
+            (SM, "lastmod") => Ok(Child::Text(Field::Lastmod)),
+            (RS, "md") => read_entry_md(entry, element, spare).map(|()| Child::Md),
+            (RS, "ln") if entry.links.len() == MAX_LINKS => Err(too_many_links()),
+            (RS, "ln") => read_ln(element, spare).map(|link| {
+                entry.links.extend(link);
+                Child::Other
+            }),
+            (RS, _) => Ok(AlphaField::of(element).map_or(Child::Other, |field| Child::Text(Field::Alpha(field)))),
+            _ => Ok(Child::Other),
+        }
+    }
+
+    fn end_field(&mut self, field: Field) -> Result<(), Error> {
+        let most = if matches!(field, Field::Loc) { MAX_URI_LENGTH } else { MAX_VALUE_LENGTH };
+        let (text, loc) = (self.text.trim_ascii(), &mut self.entry.loc);
+        let read = match field {
+            Field::Loc => {
+                if loc.trim_ascii().len() != loc.len() {
+                    *loc = loc.trim_ascii().to_owned();
+                }
+                if loc.len() > most {
+                    return Err(self.too_long(most));
+                }
+                check_loc(loc)
+            }
+            _ if text.len() > most => return Err(self.too_long(most)),
+            Field::Lastmod => parse_datetime("lastmod", text).map(|lastmod| self.entry.lastmod = Some(lastmod)),
+            Field::Alpha(field) => read_alpha(&mut self.entry, field, text, &mut self.spare),
+        };
+        read.map_err(|fault| self.error(fault))
+    }
+
+    fn too_long(&self, most: usize) -> Error {
+        let code = if let Place::Field(field) = self.place { field.code() } else { "rs.value" };
+        self.xml.error(code, format!("a text is longer than {most} bytes"))
+    }
+
+    fn error(&self, fault: Fault) -> Error {
+        let error = self.xml.error(fault.code, fault.message);
+        match fault.help {
+            Some(help) => error.with_help(help),
+            None => error,
+        }
+    }
+}
+
+/// What a child of an entry is.
+enum Child {
+    Loc,
+    Text(Field),
+    Md,
+    Other,
+}
+
+fn too_many_links() -> Fault {
+    Fault::new("rs.links", format!("more than {MAX_LINKS} `rs:ln` in one place"))
+}
+
+fn root(element: &Element<'_>) -> Result<Root, Fault> {
+    match (element.ns(), element.local()) {
+        (SM, "urlset") => Ok(Root::UrlSet),
+        (SM, "sitemapindex") => Ok(Root::SitemapIndex),
+        (ns, local @ ("urlset" | "sitemapindex")) => {
+            let which = if ns == Ns::NONE { "no namespace" } else { "another namespace" };
+            Err(Fault::new("rs.root", format!("`{local}` is in {which}"))
+                .with_help("its namespace is `http://www.sitemaps.org/schemas/sitemap/0.9`"))
+        }
+        (_, local) => {
+            let message = format!("the root is `{}`; expected `urlset` or `sitemapindex`", excerpt(local));
+            Err(Fault::new("rs.root", message))
+        }
+    }
+}
+
+/// A URI has no white space or control characters [rfc3986 §2].
+///
+/// Lenient: other characters that a URI must percent-encode are taken as written, since identity is the exact text.
+fn check_loc(loc: &str) -> Result<(), Fault> {
+    if loc.is_empty() {
+        return Err(Fault::new("rs.loc", "`loc` is empty"));
+    }
+    if loc.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        let message = format!("`loc` has white space or control characters in it: \"{}\"", excerpt(loc));
+        return Err(Fault::new("rs.loc", message));
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! How is a document written? Straight to bytes, attributes in the order of the specification's table [rs-core §7].
+
+use super::{Entry, Head, Ln, Root};
+use abreast_webtypes::{Digests, W3cDatetime};
+
+const PROLOG: &[u8] = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+const XMLNS: &[u8] = b" xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"";
+const XMLNS_RS: &[u8] = b" xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
+
+/// Appends everything before the first entry.
+///
+/// Without a capability there is no `rs:md`: a plain Sitemap that may still carry links.
+pub fn write_head(out: &mut Vec<u8>, head: &Head) {
+    open_root(out, head.root, true);
+    for link in &head.links {
+        write_link(out, b"  ", link);
+    }
+    if let Some(capability) = head.capability {
+        out.extend_from_slice(b"  <rs:md");
+        datetime(out, b" at=\"", head.at);
+        token(out, b" capability=\"", capability.token());
+        datetime(out, b" completed=\"", head.completed);
+        datetime(out, b" from=\"", head.from);
+        datetime(out, b" until=\"", head.until);
+        out.extend_from_slice(b"/>\n");
+    }
+}
+
+/// Appends one entry, as `url` or `sitemap` according to the root.
+pub fn write_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
+    open_entry(out, root, entry);
+    let start = out.len();
+    out.extend_from_slice(b"    <rs:md");
+    let empty = out.len();
+    datetime(out, b" at=\"", entry.at);
+    if let Some(capability) = entry.capability {
+        token(out, b" capability=\"", capability.token());
+    }
+    if let Some(change) = entry.change {
+        token(out, b" change=\"", change.token());
+    }
+    datetime(out, b" completed=\"", entry.completed);
+    datetime(out, b" datetime=\"", entry.datetime);
+    text(out, b" encoding=\"", entry.encoding.as_deref());
+    datetime(out, b" from=\"", entry.from);
+    hash(out, &entry.digests);
+    number(out, b" length=\"", entry.length);
+    text(out, b" path=\"", entry.path.as_deref());
+    text(out, b" type=\"", entry.media_type.as_deref());
+    datetime(out, b" until=\"", entry.until);
+    if out.len() == empty {
+        out.truncate(start);
+    } else {
+        out.extend_from_slice(b"/>\n");
+    }
+    for link in &entry.links {
+        write_link(out, b"    ", link);
+    }
+    close_entry(out, root);
+}
+
+/// Appends the end of the document.
+pub fn write_end(out: &mut Vec<u8>, root: Root) {
+    out.extend_from_slice(b"</");
+    out.extend_from_slice(root.element().as_bytes());
+    out.extend_from_slice(b">\n");
+}
+
+/// Appends the beginning of a Sitemap without any ResourceSync element, for crawlers that punish unknown ones.
+pub fn write_plain_head(out: &mut Vec<u8>, root: Root) {
+    open_root(out, root, false);
+}
+
+/// Appends one entry with `loc` and `lastmod` only; ends with [`write_end`] too.
+pub fn write_plain_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
+    open_entry(out, root, entry);
+    close_entry(out, root);
+}
+
+fn open_root(out: &mut Vec<u8>, root: Root, with_rs: bool) {
+    out.extend_from_slice(PROLOG);
+    out.push(b'<');
+    out.extend_from_slice(root.element().as_bytes());
+    out.extend_from_slice(XMLNS);
+    if with_rs {
+        out.extend_from_slice(XMLNS_RS);
+    }
+    out.extend_from_slice(b">\n");
+}
+
+fn open_entry(out: &mut Vec<u8>, root: Root, entry: &Entry) {
+    out.extend_from_slice(match root {
+        Root::UrlSet => b"  <url>\n    <loc>",
+        Root::SitemapIndex => b"  <sitemap>\n    <loc>",
+    });
+    escape(out, &entry.loc);
+    out.extend_from_slice(b"</loc>\n");
+    if let Some(lastmod) = entry.lastmod {
+        out.extend_from_slice(b"    <lastmod>");
+        lastmod.instant.write_to(out);
+        out.extend_from_slice(b"</lastmod>\n");
+    }
+}
+
+fn close_entry(out: &mut Vec<u8>, root: Root) {
+    out.extend_from_slice(match root {
+        Root::UrlSet => b"  </url>\n",
+        Root::SitemapIndex => b"  </sitemap>\n",
+    });
+}
+
+fn write_link(out: &mut Vec<u8>, indent: &[u8], link: &Ln) {
+    out.extend_from_slice(indent);
+    out.extend_from_slice(b"<rs:ln");
+    text(out, b" encoding=\"", link.encoding.as_deref());
+    hash(out, &link.digests);
+    text(out, b" href=\"", Some(&link.href));
+    number(out, b" length=\"", link.length);
+    datetime(out, b" modified=\"", link.modified);
+    text(out, b" path=\"", link.path.as_deref());
+    number(out, b" pri=\"", link.pri.map(u64::from));
+    text(out, b" rel=\"", Some(&link.rel));
+    text(out, b" type=\"", link.media_type.as_deref());
+    out.extend_from_slice(b"/>\n");
+}
+
+fn token(out: &mut Vec<u8>, name: &[u8], token: &str) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(token.as_bytes());
+    out.push(b'"');
+}
+
+fn datetime(out: &mut Vec<u8>, name: &[u8], value: Option<W3cDatetime>) {
+    if let Some(value) = value {
+        out.extend_from_slice(name);
+        value.instant.write_to(out);
+        out.push(b'"');
+    }
+}
+
+fn number(out: &mut Vec<u8>, name: &[u8], value: Option<u64>) {
+    let Some(mut value) = value else { return };
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(name);
+    out.extend_from_slice(&digits[at..]);
+    out.push(b'"');
+}
+
+/// Writes an absent value as no attribute.
+fn text(out: &mut Vec<u8>, name: &[u8], value: Option<&str>) {
+    if let Some(value) = value {
+        out.extend_from_slice(name);
+        escape(out, value);
+        out.push(b'"');
+    }
+}
+
+fn hash(out: &mut Vec<u8>, digests: &Digests) {
+    if digests.strongest().is_some() {
+        out.extend_from_slice(b" hash=\"");
+        digests.write_to(out);
+        out.push(b'"');
+    }
+}
+
+/// Bytes that cannot stand as they are in a text or a quoted attribute. 0xEF begins U+FFFE and U+FFFF.
+const SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'&' as usize] = true;
+    table[b'<' as usize] = true;
+    table[b'>' as usize] = true;
+    table[b'"' as usize] = true;
+    table[0xef] = true;
+    table
+};
+
+/// Appends text that is right in elements and in double-quoted attributes.
+///
+/// Characters that XML 1.0 cannot carry in any form [xml §2.2] are left out: URIs have them percent-encoded.
+fn escape(out: &mut Vec<u8>, text: &str) {
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|byte| SPECIAL[usize::from(*byte)]) {
+        out.extend_from_slice(&rest[..at]);
+        let mut taken = 1;
+        match rest[at] {
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            b'\t' => out.extend_from_slice(b"&#9;"),
+            b'\n' => out.extend_from_slice(b"&#10;"),
+            b'\r' => out.extend_from_slice(b"&#13;"),
+            0xef => {
+                taken = 3;
+                let character = &rest[at..at + 3];
+                if !matches!(character, [0xef, 0xbf, 0xbe | 0xbf]) {
+                    out.extend_from_slice(character);
+                }
+            }
+            _ => {}
+        }
+        rest = &rest[at + taken..];
+    }
+    out.extend_from_slice(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn escaped(text: &str) -> String {
+        let mut out = Vec::new();
+        escape(&mut out, text);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn escapes_markup_and_white_space_that_a_reader_would_change() {
+        assert_eq!(escaped("a?x=1&y='<\">\t\n\r"), "a?x=1&amp;y='&lt;&quot;&gt;&#9;&#10;&#13;");
+    }
+
+    #[test]
+    fn leaves_out_what_xml_cannot_carry() {
+        assert_eq!(escaped("a\0b\u{1b}c\u{ffff}d\u{fffe}e\u{fffd}f\u{feff}é"), "abcde\u{fffd}f\u{feff}é");
+    }
+
+    #[test]
+    fn an_entry_without_metadata_has_no_empty_element() {
+        let mut out = Vec::new();
+        write_entry(&mut out, Root::UrlSet, &Entry { loc: "http://example.org/a".to_owned(), ..Entry::default() });
+        assert_eq!(out, b"  <url>\n    <loc>http://example.org/a</loc>\n  </url>\n");
+    }
+}

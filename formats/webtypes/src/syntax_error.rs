@@ -1,0 +1,96 @@
+//! What is wrong with a document, and where?
+
+use std::fmt;
+
+/// A fault in a document: a stable code, the place counted from 1, what is wrong and, when known, the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    code: &'static str,
+    line: u64,
+    column: u64,
+    message: String,
+    help: Option<&'static str>,
+}
+
+impl SyntaxError {
+    /// A fault at a line and column, both counted from 1.
+    pub fn new(code: &'static str, (line, column): (u64, u64), message: impl Into<String>) -> Self {
+        Self { code, line, column, message: message.into(), help: None }
+    }
+
+    /// Adds what the reader of the message can do about it.
+    #[must_use]
+    pub fn with_help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
+        self
+    }
+
+    /// A stable code such as `xml.depth`: programs match on it, wording may change.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// The line, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The column in characters, from 1.
+    pub fn column(&self) -> u64 {
+        self.column
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The way out, when known.
+    pub fn help(&self) -> Option<&'static str> {
+        self.help
+    }
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)?;
+        self.help.map_or(Ok(()), |help| write!(f, "\n  help: {help}"))
+    }
+}
+
+impl std::error::Error for SyntaxError {}
+
+/// At most 60 characters of a text, with control characters and the like made visible.
+pub fn excerpt(text: &str) -> String {
+    const LENGTH: usize = 60;
+    let mut out = String::new();
+    for (number, character) in text.chars().enumerate() {
+        if number == LENGTH {
+            out.push('…');
+            break;
+        }
+        if character == '"' || character == '\'' {
+            out.push(character);
+        } else {
+            out.extend(character.escape_debug());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_place_fault_and_help() {
+        let error = SyntaxError::new("rs.loc", (3, 9), "no `loc`").with_help("add it");
+        assert_eq!(error.to_string(), "line 3, column 9: no `loc`\n  help: add it");
+    }
+
+    #[test]
+    fn excerpts_are_short_and_harmless() {
+        assert_eq!(excerpt("a\u{1b}[31m\n\"b\""), "a\\u{1b}[31m\\n\"b\"");
+        assert_eq!(excerpt(&"x".repeat(1_000)).chars().count(), 61);
+    }
+}

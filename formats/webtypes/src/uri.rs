@@ -1,0 +1,162 @@
+//! Where does a reference lead, and whose is a URI? The text of a URI is its identity [rfc3986 §6.2.1].
+
+use thiserror::Error;
+use url::Url;
+
+/// Bytes of one URI; longer ones are refused.
+pub const MAX_URI_LENGTH: usize = 8 * 1_024;
+
+/// Scheme, host and port: what authority and credentials are bound to [rfc6454 §4].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// In lower case.
+    pub scheme: String,
+    /// In lower case, international names in their ASCII form, IPv6 in brackets.
+    pub host: String,
+    /// The scheme's default when none is written.
+    pub port: u16,
+}
+
+impl Origin {
+    /// The origin of an absolute URI; `None` for relative references and schemes without host or known port.
+    pub fn of(uri: &str) -> Option<Self> {
+        if uri.len() > MAX_URI_LENGTH {
+            return None;
+        }
+        let url = Url::parse(uri).ok()?;
+        Some(Self {
+            scheme: url.scheme().to_owned(),
+            host: url.host_str().filter(|host| !host.is_empty())?.to_owned(),
+            port: url.port_or_known_default()?,
+        })
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}:{}", self.scheme, self.host, self.port)
+    }
+}
+
+/// Why a reference leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// It has more than [`MAX_URI_LENGTH`] bytes.
+    #[error("a URI is longer than {MAX_URI_LENGTH} bytes")]
+    TooLong,
+    /// White space or a control character inside.
+    #[error("`{0}` has white space or control characters in it")]
+    Character(String),
+    /// The base is not absolute, or the two make no URI.
+    #[error("`{reference}` cannot be resolved against `{base}`: {cause}")]
+    Unresolvable {
+        /// The reference, cut.
+        reference: String,
+        /// The base, cut.
+        base: String,
+        /// What the URL parser says.
+        cause: url::ParseError,
+    },
+}
+
+/// What a reference means in a document at `base` [rfc3986 §5].
+///
+/// An absolute URI is returned exactly as written, without normalising anything: two spellings are two resources
+/// until their publisher says otherwise. Only relative references are resolved.
+///
+/// # Errors
+/// See [`ResolveError`].
+pub fn resolve(base: &str, reference: &str) -> Result<String, ResolveError> {
+    let reference = reference.trim_ascii();
+    if reference.len() > MAX_URI_LENGTH {
+        return Err(ResolveError::TooLong);
+    }
+    if reference.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err(ResolveError::Character(crate::excerpt(reference)));
+    }
+    if has_scheme(reference) {
+        return Ok(reference.to_owned());
+    }
+    let unresolvable =
+        |cause| ResolveError::Unresolvable { reference: crate::excerpt(reference), base: crate::excerpt(base), cause };
+    if base.len() > MAX_URI_LENGTH {
+        return Err(ResolveError::TooLong);
+    }
+    let resolved = Url::parse(base).and_then(|base| base.join(reference)).map_err(unresolvable)?;
+    if resolved.as_str().len() > MAX_URI_LENGTH {
+        return Err(ResolveError::TooLong);
+    }
+    Ok(resolved.into())
+}
+
+/// The URI without `#` and what follows it.
+pub fn without_fragment(uri: &str) -> &str {
+    uri.split_once('#').map_or(uri, |(before, _)| before)
+}
+
+/// Does it begin with a scheme and a colon [rfc3986 §3.1]?
+fn has_scheme(reference: &str) -> bool {
+    let scheme = reference.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
+    let is_character = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    scheme.first().is_some_and(u8::is_ascii_alphabetic) && scheme.iter().all(is_character)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn absolute_uris_keep_their_exact_text() {
+        for uri in ["HTTP://Example.org:80/%7ea/../b?", "http://example.org", "urn:x:Y", "http://example.org/ä"] {
+            assert_eq!(resolve("http://example.org/list", uri).unwrap(), uri);
+        }
+    }
+
+    #[test]
+    fn relative_references_are_resolved() {
+        for (reference, expected) in [
+            ("b", "http://example.org/a/b"),
+            ("../b?c#d", "http://example.org/b?c#d"),
+            ("//other.example/x", "http://other.example/x"),
+            ("?q", "http://example.org/a/list?q"),
+            ("", "http://example.org/a/list"),
+            ("./a:b", "http://example.org/a/a:b"),
+        ] {
+            assert_eq!(resolve("http://example.org/a/list", reference).unwrap(), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_leads_nowhere() {
+        assert!(matches!(resolve("http://example.org/", "a b"), Err(ResolveError::Character(_))));
+        assert!(matches!(resolve("relative", "b"), Err(ResolveError::Unresolvable { .. })));
+        assert_eq!(resolve("http://example.org/", &"a".repeat(MAX_URI_LENGTH + 1)), Err(ResolveError::TooLong));
+    }
+
+    #[test]
+    fn origins_compare_by_scheme_host_and_port() {
+        assert_eq!(Origin::of("HTTP://Example.org/a"), Origin::of("http://example.org:80/b?c"));
+        assert_ne!(Origin::of("https://example.org/"), Origin::of("http://example.org/"));
+        assert_ne!(Origin::of("http://example.org:8080/"), Origin::of("http://example.org/"));
+        assert_eq!(Origin::of("http://[::1]:99/").unwrap().to_string(), "http://[::1]:99");
+        for uri in ["urn:a:b", "a/b", "file:///etc", "mailto:a@example.org", ""] {
+            assert_eq!(Origin::of(uri), None, "{uri}");
+        }
+    }
+
+    #[test]
+    fn fragments_are_cut() {
+        assert_eq!(without_fragment("http://example.org/a#b#c"), "http://example.org/a");
+        assert_eq!(without_fragment("http://example.org/a"), "http://example.org/a");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(base: String, reference: String) {
+            let _ = resolve(&base, &reference);
+            let _ = Origin::of(&reference);
+        }
+    }
+}

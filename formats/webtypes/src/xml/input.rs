@@ -1,0 +1,299 @@
+//! Which characters do the bytes stand for, and at which line are we? Decoding before any markup is looked at.
+
+use crate::SyntaxError;
+use memchr::{memchr_iter, memmem, memrchr};
+
+/// The decoded characters not yet consumed, and how to decode more.
+pub(super) struct Input {
+    /// Characters; what is before `at` is consumed and goes at the next push.
+    text: String,
+    /// Where the next token begins.
+    pub(super) at: usize,
+    encoding: Encoding,
+    /// Bytes of an unfinished character, or the first few before the encoding is known.
+    carry: Vec<u8>,
+    taken: u64,
+    limit: u64,
+    /// What is wrong behind the last character of `text`: everything before is delivered first, so that the outcome
+    /// does not depend on how the input was cut.
+    stop: Option<Stop>,
+    finished: bool,
+    /// A known place: line and column of `text[counted]`.
+    place: (u64, u64),
+    counted: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Unknown,
+    Utf8,
+    Utf16 { big_endian: bool },
+}
+
+#[derive(Clone)]
+struct Stop {
+    code: &'static str,
+    message: String,
+    help: Option<&'static str>,
+}
+
+/// What follows the characters in hand.
+pub(super) enum Behind {
+    /// More, if the caller pushes it.
+    Unknown,
+    /// Nothing: the input is complete.
+    End,
+}
+
+const UTF_8_HELP: &str = "save the document as UTF-8";
+
+impl Input {
+    pub(super) fn new(limit: u64) -> Self {
+        Self {
+            text: String::new(),
+            at: 0,
+            encoding: Encoding::Unknown,
+            carry: Vec::new(),
+            taken: 0,
+            limit,
+            stop: None,
+            finished: false,
+            place: (1, 1),
+            counted: 0,
+        }
+    }
+
+    /// The characters not yet consumed.
+    pub(super) fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    /// Characters by their place in the buffer.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn is_utf16(&self) -> bool {
+        matches!(self.encoding, Encoding::Utf16 { .. })
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if self.stop.is_some() || self.finished {
+            return;
+        }
+        self.mark(self.at);
+        self.text.drain(..self.at);
+        (self.at, self.counted) = (0, 0);
+        let allowed = usize::try_from(self.limit - self.taken).unwrap_or(usize::MAX).min(bytes.len());
+        self.taken += allowed as u64;
+        self.decode(&bytes[..allowed]);
+        if allowed < bytes.len() {
+            let message = format!("the document is longer than {} bytes", self.limit);
+            self.stop("xml.size", message, None);
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        if self.finished {
+            return;
+        }
+        if self.encoding == Encoding::Unknown && self.stop.is_none() {
+            self.detect();
+        }
+        if !self.carry.is_empty() {
+            self.stop("xml.eof", "the document ends inside a character".to_owned(), Some(super::reader::EOF_HELP));
+        }
+        self.finished = true;
+    }
+
+    /// What follows the characters in hand; the fault that was found there, if any.
+    pub(super) fn behind(&self) -> Result<Behind, SyntaxError> {
+        if let Some(Stop { code, message, help }) = &self.stop {
+            let error = SyntaxError::new(code, self.locate(self.text.len()), message.clone());
+            return Err(match help {
+                Some(help) => error.with_help(help),
+                None => error,
+            });
+        }
+        Ok(if self.finished { Behind::End } else { Behind::Unknown })
+    }
+
+    /// Line and column of a place in the buffer that is not before the last marked one.
+    pub(super) fn locate(&self, at: usize) -> (u64, u64) {
+        let (line, column) = self.place;
+        let span = &self.text[self.counted..at.max(self.counted)];
+        let bytes = span.as_bytes();
+        match memrchr(b'\n', bytes) {
+            None => (line, column + span.chars().count() as u64),
+            Some(last) => {
+                let lines = memchr_iter(b'\n', bytes).count() as u64;
+                (line + lines, span[last + 1..].chars().count() as u64 + 1)
+            }
+        }
+    }
+
+    /// Counts up to there, so that each character is counted once.
+    pub(super) fn mark(&mut self, at: usize) -> (u64, u64) {
+        self.place = self.locate(at);
+        self.counted = self.counted.max(at);
+        self.place
+    }
+
+    fn stop(&mut self, code: &'static str, message: String, help: Option<&'static str>) {
+        if self.stop.is_none() {
+            self.stop = Some(Stop { code, message, help });
+        }
+    }
+
+    fn decode(&mut self, mut bytes: &[u8]) {
+        if self.encoding == Encoding::Unknown {
+            let wanted = 4 - self.carry.len();
+            let (first, more) = bytes.split_at(wanted.min(bytes.len()));
+            self.carry.extend_from_slice(first);
+            bytes = more;
+            if self.carry.len() < 4 {
+                return;
+            }
+            self.detect();
+        }
+        if matches!(self.encoding, Encoding::Utf16 { .. }) {
+            return self.utf16(bytes);
+        }
+        while let ([byte, more @ ..], false, true) = (bytes, self.carry.is_empty(), self.stop.is_none()) {
+            bytes = more;
+            let mut piece = std::mem::take(&mut self.carry);
+            piece.push(*byte);
+            self.utf8(&piece);
+        }
+        if self.stop.is_none() {
+            self.utf8(bytes);
+        }
+    }
+
+    /// Decides by the first bytes, at most four; without a byte order mark it is UTF-8 [xml §4.3.3].
+    fn detect(&mut self) {
+        let first = std::mem::take(&mut self.carry);
+        let utf16 = |big_endian| (Encoding::Utf16 { big_endian }, 2);
+        let (encoding, mark) = match first.as_slice() {
+            [0xff, 0xfe, 0, 0] | [0, 0, 0xfe, 0xff] => {
+                self.stop("xml.encoding", "the document is UTF-32".to_owned(), Some(UTF_8_HELP));
+                return;
+            }
+            [b'<', 0, ..] | [0, b'<', ..] => {
+                let message = "the document looks like UTF-16 but has no byte order mark".to_owned();
+                self.stop("xml.encoding", message, Some(UTF_8_HELP));
+                return;
+            }
+            [0xef, 0xbb, 0xbf, ..] => (Encoding::Utf8, 3),
+            [0xfe, 0xff, ..] => utf16(true),
+            [0xff, 0xfe, ..] => utf16(false),
+            _ => (Encoding::Utf8, 0),
+        };
+        self.encoding = encoding;
+        match encoding {
+            Encoding::Utf16 { .. } => self.utf16(&first[mark..]),
+            _ => self.utf8(&first[mark..]),
+        }
+    }
+
+    fn utf8(&mut self, bytes: &[u8]) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.append(text),
+            Err(error) => {
+                let (good, bad) = bytes.split_at(error.valid_up_to());
+                self.append(std::str::from_utf8(good).unwrap_or_default());
+                match error.error_len() {
+                    None => self.carry.extend_from_slice(bad),
+                    Some(_) => {
+                        let message = format!("byte 0x{:02x} is not UTF-8 here", bad[0]);
+                        self.stop("xml.encoding", message, Some(UTF_8_HELP));
+                    }
+                }
+            }
+        }
+    }
+
+    fn utf16(&mut self, bytes: &[u8]) {
+        let Encoding::Utf16 { big_endian } = self.encoding else { return };
+        let mut piece = std::mem::take(&mut self.carry);
+        piece.extend_from_slice(bytes);
+        let unit = |pair: &[u8]| if big_endian { [pair[0], pair[1]] } else { [pair[1], pair[0]] };
+        let units = piece.chunks_exact(2).map(|pair| u16::from_be_bytes(unit(pair)));
+        let count = piece.len() / 2;
+        let mut text = String::with_capacity(piece.len());
+        let mut done = 0;
+        for character in char::decode_utf16(units) {
+            match character {
+                Ok(character) => {
+                    done += character.len_utf16();
+                    text.push(character);
+                }
+                Err(lone) if done + 1 == count && (0xd800..0xdc00).contains(&lone.unpaired_surrogate()) => break,
+                Err(lone) => {
+                    self.append(&text);
+                    let message = format!("unit 0x{:04x} is not UTF-16 here", lone.unpaired_surrogate());
+                    self.stop("xml.encoding", message, Some(UTF_8_HELP));
+                    return;
+                }
+            }
+        }
+        self.append(&text);
+        self.carry.extend_from_slice(&piece[done * 2..]);
+    }
+
+    /// Appends characters up to the first that XML forbids [xml §2.2].
+    fn append(&mut self, text: &str) {
+        if self.stop.is_some() {
+            return;
+        }
+        let Some(at) = forbidden(text) else { return self.text.push_str(text) };
+        self.text.push_str(&text[..at]);
+        let character = text[at..].chars().next().unwrap_or_default();
+        let message = format!("character U+{:04X} is not allowed in XML", u32::from(character));
+        self.stop("xml.syntax", message, None);
+    }
+}
+
+/// Where is the first character that XML 1.0 does not allow [xml §2.2]?
+pub(super) fn forbidden(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let is_control = |byte: u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
+    // Blocks without an early exit, so that the compiler can test many bytes at once.
+    const BLOCK: usize = 256;
+    let control = bytes.chunks(BLOCK).enumerate().find_map(|(number, block)| {
+        if block.iter().fold(false, |found, byte| found | is_control(*byte)) {
+            block.iter().position(|byte| is_control(*byte)).map(|at| number * BLOCK + at)
+        } else {
+            None
+        }
+    });
+    let before = control.unwrap_or(bytes.len());
+    let noncharacter =
+        memmem::find_iter(&bytes[..before], b"\xef\xbf").find(|at| matches!(bytes.get(at + 2), Some(0xbe | 0xbf)));
+    noncharacter.or(control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_first_forbidden_character() {
+        assert_eq!(forbidden("plain\ttext\r\n"), None);
+        assert_eq!(forbidden("a\u{fffd}b\u{ffff}c\u{1}"), Some(5));
+        assert_eq!(forbidden(&format!("{}\u{7f}\u{b}", "é".repeat(1_000))), Some(2_001));
+    }
+
+    #[test]
+    fn counts_lines_and_characters_from_one() {
+        let mut input = Input::new(100);
+        input.push("aé\nbc".as_bytes());
+        input.push("d".as_bytes());
+        assert_eq!(input.locate(0), (1, 1));
+        assert_eq!(input.locate(4), (2, 1));
+        assert_eq!(input.locate(7), (2, 4));
+        input.at = 5;
+        input.push("\ne".as_bytes());
+        assert_eq!(input.locate(3), (3, 1));
+    }
+}

@@ -1,0 +1,35 @@
+//! Which elements, attributes and texts does a stream of bytes hold? A hardened XML reader [xml, xml-names].
+//!
+//! [`Reader`] does no IO: bytes are pushed in chunks of any size, and complete tokens are pulled. The tokens do not
+//! depend on where the input was cut. Memory is bounded by one chunk and one token; every limit is a constant here.
+//!
+//! | code | refused |
+//! |---|---|
+//! | `xml.doctype` | a DOCTYPE, before anything in it is read |
+//! | `xml.depth` | elements nested deeper than [`MAX_DEPTH`] |
+//! | `xml.attributes` | more than [`MAX_ATTRIBUTES`] on one element or [`MAX_NAMESPACES`] in scope, or a duplicate |
+//! | `xml.encoding` | bytes that are not the encoding they should be, or an encoding other than UTF-8 and UTF-16 |
+//! | `xml.eof` | a document that ends before its root element does |
+//! | `xml.size` | a token, a name or a document that is too long |
+//! | `xml.syntax` | anything else that is not well-formed, and entities that are not predefined |
+
+mod input;
+mod namespaces;
+mod reader;
+mod tag;
+
+pub use namespaces::Ns;
+pub use reader::{Attribute, Element, Reader, Text, Token};
+
+/// Elements inside each other.
+pub const MAX_DEPTH: usize = 64;
+/// Attributes of one element, namespace declarations included.
+pub const MAX_ATTRIBUTES: usize = 256;
+/// Namespace declarations in scope at one place.
+pub const MAX_NAMESPACES: usize = 128;
+/// Bytes of one name, prefix included.
+pub const MAX_NAME_LENGTH: usize = 1_024;
+/// Bytes of one token as read: a tag with all its attributes, a text, a comment.
+pub const MAX_TOKEN_LENGTH: usize = 1 << 20;
+/// Bytes of one document, unless the caller says otherwise.
+pub const DEFAULT_MAX_DOCUMENT_LENGTH: u64 = 512 << 20;

@@ -1,0 +1,82 @@
+//! Which namespace does a prefix stand for here? [xml-names §3]
+
+use super::MAX_NAMESPACES;
+
+/// A namespace by number, so that comparing costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ns(u16);
+
+impl Ns {
+    /// No namespace.
+    pub const NONE: Self = Self(0);
+    /// `http://www.w3.org/XML/1998/namespace`, always bound to `xml`.
+    pub const XML: Self = Self(1);
+    /// One that the caller did not name.
+    pub const FOREIGN: Self = Self(2);
+
+    /// The namespace at that index in the list given to [`Reader::new`](super::Reader::new).
+    pub const fn known(index: u16) -> Self {
+        Self(index + 3)
+    }
+}
+
+const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
+const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
+
+/// The declarations in scope, innermost last.
+pub(super) struct Namespaces {
+    known: &'static [&'static str],
+    bindings: Vec<Binding>,
+}
+
+struct Binding {
+    /// Empty for the default namespace.
+    prefix: String,
+    uri: String,
+    ns: Ns,
+    depth: usize,
+}
+
+impl Namespaces {
+    pub(super) fn new(known: &'static [&'static str]) -> Self {
+        Self { known, bindings: Vec::new() }
+    }
+
+    /// Notes `xmlns="uri"` (an empty prefix) or `xmlns:prefix="uri"` of an element at that depth.
+    pub(super) fn declare(&mut self, prefix: &str, uri: &str, depth: usize) -> Result<(), (&'static str, String)> {
+        let fault = |message: &str| Err(("xml.syntax", message.to_owned()));
+        match (prefix, uri) {
+            ("xml", XML_URI) => return Ok(()),
+            ("xml" | "xmlns", _) | (_, XML_URI | XMLNS_URI) => return fault("a reserved namespace is declared anew"),
+            (prefix, "") if !prefix.is_empty() => return fault("a prefix is declared for no namespace"),
+            _ => {}
+        }
+        if self.bindings.len() == MAX_NAMESPACES {
+            return Err(("xml.attributes", format!("more than {MAX_NAMESPACES} namespace declarations in scope")));
+        }
+        let ns = if uri.is_empty() {
+            Ns::NONE
+        } else {
+            self.known.iter().position(|known| *known == uri).map_or(Ns::FOREIGN, |index| Ns::known(index as u16))
+        };
+        self.bindings.push(Binding { prefix: prefix.to_owned(), uri: uri.to_owned(), ns, depth });
+        Ok(())
+    }
+
+    /// Forgets what the element at that depth declared.
+    pub(super) fn leave(&mut self, depth: usize) {
+        while self.bindings.last().is_some_and(|binding| binding.depth >= depth) {
+            self.bindings.pop();
+        }
+    }
+
+    /// The namespace of a prefix, or the default one of elements; `None` for a prefix nobody declared.
+    pub(super) fn resolve(&self, prefix: &str) -> Option<(Ns, &str)> {
+        match self.bindings.iter().rev().find(|binding| binding.prefix == prefix) {
+            Some(binding) => Some((binding.ns, &binding.uri)),
+            None if prefix.is_empty() => Some((Ns::NONE, "")),
+            None if prefix == "xml" => Some((Ns::XML, XML_URI)),
+            None => None,
+        }
+    }
+}

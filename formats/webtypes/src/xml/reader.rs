@@ -1,0 +1,636 @@
+//! Which token comes next? Framing, the stack of open elements, references.
+
+use super::input::{Behind, Input, forbidden};
+use super::namespaces::{Namespaces, Ns};
+use super::tag::{self, Fault, RawAttribute, RawName, is_space};
+use super::{DEFAULT_MAX_DOCUMENT_LENGTH, MAX_DEPTH, MAX_TOKEN_LENGTH};
+use crate::{SyntaxError, excerpt};
+use memchr::{memchr, memchr2, memchr3, memmem};
+use quick_xml::escape::{EscapeError, unescape};
+use quick_xml::parser::{ElementParser, Parser as _};
+use std::borrow::Cow;
+
+/// Pulls tokens out of pushed bytes; see the [module](super) for what it refuses.
+///
+/// ```
+/// use abreast_webtypes::xml::{Ns, Reader, Token};
+///
+/// let mut reader = Reader::new(&["urn:example"]);
+/// reader.push(b"<e:list xmlns:e='urn:example'><e:item n='1'>a &amp; ");
+/// reader.push(b"b</e:item></e:list>");
+/// reader.finish();
+/// let mut seen = Vec::new();
+/// loop {
+///     match reader.next()? {
+///         Token::Start(element) if element.ns() == Ns::known(0) => seen.push(element.local().to_owned()),
+///         Token::Text(text) => seen.push(text.value().into_owned()),
+///         Token::Done => break,
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(seen, ["list", "item", "a & b"]);
+/// # Ok::<(), abreast_webtypes::SyntaxError>(())
+/// ```
+pub struct Reader {
+    input: Input,
+    namespaces: Namespaces,
+    /// Names of the open elements, one behind the other, and where each begins.
+    names: String,
+    open: Vec<usize>,
+    stage: Stage,
+    /// Where the current token begins.
+    start: usize,
+    /// How many bytes of the unfinished token were searched for its end already.
+    searched: usize,
+    tag: ElementParser,
+    /// The unfinished text has a reference or a bracket in it.
+    special: bool,
+    attributes: Vec<RawAttribute>,
+    /// Text with its references replaced.
+    decoded: String,
+    /// The element just reported was empty: its end comes next.
+    end_due: bool,
+    failed: Option<SyntaxError>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing read yet, not even white space.
+    First,
+    Prolog,
+    Content,
+    Epilog,
+}
+
+/// What was pulled; borrowed from the reader until the next call.
+#[derive(Debug)]
+pub enum Token<'a> {
+    /// No complete token is in hand: push more, or finish.
+    NeedInput,
+    /// An element begins.
+    Start(Element<'a>),
+    /// The innermost open element ends.
+    End,
+    /// Text or a CDATA section inside the root element; the text of one element may come in pieces.
+    Text(Text<'a>),
+    /// The document is complete and well-formed.
+    Done,
+}
+
+/// The start of an element.
+#[derive(Clone, Copy, Debug)]
+pub struct Element<'a> {
+    ns: Ns,
+    name: RawName,
+    token: &'a str,
+    attributes: &'a [RawAttribute],
+}
+
+impl<'a> Element<'a> {
+    /// Its namespace.
+    pub fn ns(&self) -> Ns {
+        self.ns
+    }
+
+    /// Its name without prefix.
+    pub fn local(&self) -> &'a str {
+        self.name.local(self.token)
+    }
+
+    /// Its attributes, without namespace declarations.
+    pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
+        let token = self.token;
+        self.attributes
+            .iter()
+            .filter(move |raw| raw.declares(token).is_none())
+            .map(move |raw| Attribute { raw: *raw, token })
+    }
+
+    /// The value of an attribute without namespace.
+    pub fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.attributes().find(|attribute| attribute.ns() == Ns::NONE && attribute.local() == name).map(|a| a.value())
+    }
+}
+
+/// An attribute.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute<'a> {
+    raw: RawAttribute,
+    token: &'a str,
+}
+
+impl<'a> Attribute<'a> {
+    /// Its namespace: none without prefix.
+    pub fn ns(&self) -> Ns {
+        self.raw.ns
+    }
+
+    /// Its name without prefix.
+    pub fn local(&self) -> &'a str {
+        self.raw.name.local(self.token)
+    }
+
+    /// Its value with references replaced and white space made blanks [xml §3.3.3].
+    pub fn value(&self) -> Cow<'a, str> {
+        let raw = self.raw.value(self.token);
+        if self.raw.references || raw.bytes().any(|byte| byte < 0x20) {
+            // References were checked when the tag was read.
+            Cow::Owned(attribute_value(raw).unwrap_or_default())
+        } else {
+            Cow::Borrowed(raw)
+        }
+    }
+}
+
+/// A piece of text.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    raw: &'a str,
+    decoded: bool,
+}
+
+impl<'a> Text<'a> {
+    /// The text with references replaced and line ends made `\n` [xml §2.11].
+    pub fn value(&self) -> Cow<'a, str> {
+        if self.decoded { Cow::Borrowed(self.raw) } else { line_ends(self.raw) }
+    }
+}
+
+/// What a step found, as places rather than borrows.
+enum Found {
+    NeedInput,
+    Start { ns: Ns, name: RawName, end: usize },
+    End,
+    Text { from: usize, to: usize },
+    Decoded,
+    Nothing,
+    Done,
+}
+
+pub(super) const EOF_HELP: &str = "the transfer may have been cut; fetch it again";
+
+impl Reader {
+    /// A reader that numbers these namespaces: [`Ns::known`] of an index in the list.
+    pub fn new(namespaces: &'static [&'static str]) -> Self {
+        Self::with_limit(namespaces, DEFAULT_MAX_DOCUMENT_LENGTH)
+    }
+
+    /// The same with another limit for the bytes of the whole document.
+    pub fn with_limit(namespaces: &'static [&'static str], max_length: u64) -> Self {
+        Self {
+            input: Input::new(max_length),
+            namespaces: Namespaces::new(namespaces),
+            names: String::new(),
+            open: Vec::with_capacity(8),
+            stage: Stage::First,
+            start: 0,
+            searched: 0,
+            tag: ElementParser::default(),
+            special: false,
+            attributes: Vec::with_capacity(8),
+            decoded: String::new(),
+            end_due: false,
+            failed: None,
+        }
+    }
+
+    /// Takes more bytes. Pull until [`Token::NeedInput`] between pushes, else they pile up.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.input.push(bytes);
+            self.start = 0;
+        }
+    }
+
+    /// Says that there are no more bytes.
+    pub fn finish(&mut self) {
+        self.input.finish();
+    }
+
+    /// The next token.
+    ///
+    /// # Errors
+    /// The document is not well-formed or too large; the same error again at every later call.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "tokens borrow from the reader, which an iterator cannot express"
+    )]
+    pub fn next(&mut self) -> Result<Token<'_>, SyntaxError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        loop {
+            match self.step() {
+                Ok(Found::Nothing) => {}
+                Ok(found) => return Ok(self.token(found)),
+                Err(error) => {
+                    self.failed = Some(error.clone());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// The line of the token last pulled, from 1.
+    pub fn line(&mut self) -> u64 {
+        self.input.mark(self.start).0
+    }
+
+    /// A fault at the token last pulled.
+    pub fn error(&self, code: &'static str, message: impl Into<String>) -> SyntaxError {
+        SyntaxError::new(code, self.input.locate(self.start), message)
+    }
+
+    /// How many elements are open; after [`Token::Start`] that one included.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    fn token(&self, found: Found) -> Token<'_> {
+        match found {
+            Found::NeedInput | Found::Nothing => Token::NeedInput,
+            Found::Start { ns, name, end } => Token::Start(Element {
+                ns,
+                name,
+                token: &self.input.text()[self.start..end],
+                attributes: &self.attributes,
+            }),
+            Found::End => Token::End,
+            Found::Text { from, to } => Token::Text(Text { raw: &self.input.text()[from..to], decoded: false }),
+            Found::Decoded => Token::Text(Text { raw: &self.decoded, decoded: true }),
+            Found::Done => Token::Done,
+        }
+    }
+
+    fn step(&mut self) -> Result<Found, SyntaxError> {
+        if self.end_due {
+            self.end_due = false;
+            return Ok(self.close());
+        }
+        self.start = self.input.at;
+        match self.input.rest().as_bytes() {
+            [] => self.incomplete(),
+            [b'<', b'/', ..] => self.end_tag(),
+            [b'<', b'!', ..] => self.declaration(),
+            [b'<', b'?', ..] => self.instruction(),
+            [b'<'] => self.incomplete(),
+            [b'<', ..] => self.start_tag(),
+            _ if self.stage == Stage::Content => self.text(),
+            _ => self.white_space(),
+        }
+    }
+
+    /// No complete token is in hand.
+    fn incomplete(&mut self) -> Result<Found, SyntaxError> {
+        self.check_length(self.input.rest().len())?;
+        match self.input.behind()? {
+            Behind::Unknown => Ok(Found::NeedInput),
+            Behind::End if self.stage == Stage::Epilog && self.input.rest().is_empty() => Ok(Found::Done),
+            Behind::End => {
+                let place = self.input.locate(self.input.text().len());
+                let message = match (self.stage, self.open.last()) {
+                    (Stage::Content, Some(start)) => {
+                        format!("the document ends inside `{}`", excerpt(&self.names[*start..]))
+                    }
+                    _ if self.input.rest().is_empty() => "the document has no root element".to_owned(),
+                    _ => "the document ends inside markup".to_owned(),
+                };
+                Err(SyntaxError::new("xml.eof", place, message).with_help(EOF_HELP))
+            }
+        }
+    }
+
+    fn check_length(&self, length: usize) -> Result<(), SyntaxError> {
+        if length > MAX_TOKEN_LENGTH {
+            let message = format!("a tag, text or comment is longer than {MAX_TOKEN_LENGTH} bytes");
+            return Err(self.error("xml.size", message));
+        }
+        Ok(())
+    }
+
+    /// The token has that many bytes: they are consumed.
+    fn take(&mut self, length: usize) -> Result<(), SyntaxError> {
+        self.check_length(length)?;
+        self.input.at += length;
+        self.searched = 0;
+        if self.stage == Stage::First {
+            self.stage = Stage::Prolog;
+        }
+        Ok(())
+    }
+
+    fn fault(&self, (code, at, message): Fault) -> SyntaxError {
+        SyntaxError::new(code, self.input.locate(self.start + at), message)
+    }
+
+    fn syntax<T>(&self, message: impl Into<String>) -> Result<T, SyntaxError> {
+        Err(self.error("xml.syntax", message))
+    }
+
+    fn start_tag(&mut self) -> Result<Found, SyntaxError> {
+        let rest = self.input.rest();
+        let mut tag = self.tag;
+        let Some(found) = tag.feed(&rest.as_bytes()[self.searched.max(1)..]) else {
+            (self.tag, self.searched) = (tag, rest.len());
+            return self.incomplete();
+        };
+        let length = self.searched.max(1) + found + 1;
+        self.tag = ElementParser::default();
+        self.take(length)?;
+        if self.stage == Stage::Epilog {
+            return self.syntax("a second root element");
+        }
+        if self.open.len() == MAX_DEPTH {
+            return Err(self.error("xml.depth", format!("elements are nested deeper than {MAX_DEPTH}")));
+        }
+        let end = self.start + length;
+        let token = &self.input.text()[self.start..end];
+        let (name, closed) = tag::read(token, &mut self.attributes).map_err(|fault| self.fault(fault))?;
+        self.open.push(self.names.len());
+        self.names.push_str(name.whole(token));
+        let ns = resolve(token, name, &mut self.attributes, &mut self.namespaces, self.open.len())
+            .map_err(|fault| self.fault(fault))?;
+        self.stage = Stage::Content;
+        self.end_due = closed;
+        Ok(Found::Start { ns, name, end })
+    }
+
+    fn end_tag(&mut self) -> Result<Found, SyntaxError> {
+        let rest = self.input.rest();
+        let from = self.searched.max(2);
+        let Some(found) = rest.as_bytes().get(from..).and_then(|bytes| memchr(b'>', bytes)) else {
+            self.searched = rest.len();
+            return self.incomplete();
+        };
+        let end = from + found;
+        self.take(end + 1)?;
+        let written = self.input.text()[self.start + 2..self.start + end].trim_end_matches([' ', '\t', '\n', '\r']);
+        let Some(start) = self.open.last() else {
+            return self.syntax(format!("`</{}>` closes nothing", excerpt(written)));
+        };
+        if self.names[*start..] != *written {
+            let due = excerpt(&self.names[*start..]);
+            return self.syntax(format!("`</{}>` closes `<{due}>`", excerpt(written)));
+        }
+        Ok(self.close())
+    }
+
+    fn close(&mut self) -> Found {
+        self.namespaces.leave(self.open.len());
+        if let Some(start) = self.open.pop() {
+            self.names.truncate(start);
+        }
+        if self.open.is_empty() {
+            self.stage = Stage::Epilog;
+        }
+        Found::End
+    }
+
+    fn text(&mut self) -> Result<Found, SyntaxError> {
+        let rest = self.input.rest().as_bytes();
+        let mut at = self.searched;
+        let length = loop {
+            let Some(found) = memchr3(b'<', b'&', b']', &rest[at..]) else {
+                self.searched = rest.len();
+                return self.incomplete();
+            };
+            at += found;
+            if rest[at] == b'<' {
+                break at;
+            }
+            self.special = true;
+            at += 1;
+        };
+        self.take(length)?;
+        let (from, to) = (self.start, self.start + length);
+        if !std::mem::take(&mut self.special) {
+            return Ok(Found::Text { from, to });
+        }
+        let raw = &self.input.text()[from..to];
+        if let Some(at) = memmem::find(raw.as_bytes(), b"]]>") {
+            return Err(self.fault(("xml.syntax", at, "`]]>` outside a CDATA section".to_owned())));
+        }
+        let decoded = references(&line_ends(raw)).map_err(|message| self.fault(("xml.syntax", 0, message)))?;
+        self.decoded = decoded;
+        Ok(Found::Decoded)
+    }
+
+    /// Before and after the root element only white space may stand between markup.
+    fn white_space(&mut self) -> Result<Found, SyntaxError> {
+        let rest = self.input.rest().as_bytes();
+        let length = rest.iter().position(|byte| !is_space(*byte)).unwrap_or(rest.len());
+        if length < rest.len() && rest[length] != b'<' {
+            let message = match self.stage {
+                Stage::Epilog => "text behind the root element",
+                _ => "text before the root element: this is no XML document",
+            };
+            return Err(self.fault(("xml.syntax", length, message.to_owned())));
+        }
+        // White space has no limit of its own and is not kept.
+        self.input.at += length;
+        self.stage = if self.stage == Stage::First { Stage::Prolog } else { self.stage };
+        Ok(Found::Nothing)
+    }
+
+    /// A comment, a CDATA section, or what is refused.
+    fn declaration(&mut self) -> Result<Found, SyntaxError> {
+        const COMMENT: &[u8] = b"<!--";
+        const CDATA: &[u8] = b"<![CDATA[";
+        const DOCTYPE: &[u8] = b"<!DOCTYPE";
+        let rest = self.input.rest().as_bytes();
+        let begins = |with: &[u8]| rest.iter().zip(with).all(|(one, other)| one == other);
+        if begins(COMMENT) && rest.len() >= COMMENT.len() {
+            let Some(end) = self.end_of(4, b"-->") else { return self.incomplete() };
+            self.take(end)?;
+            let inside = &self.input.text().as_bytes()[self.start + 4..self.start + end - 3];
+            if memmem::find(inside, b"--").is_some() || inside.ends_with(b"-") {
+                return self.syntax("`--` inside a comment");
+            }
+            return Ok(Found::Nothing);
+        }
+        if begins(CDATA) && rest.len() >= CDATA.len() {
+            if self.stage != Stage::Content {
+                return self.syntax("text outside the root element");
+            }
+            let Some(end) = self.end_of(CDATA.len(), b"]]>") else { return self.incomplete() };
+            self.take(end)?;
+            return Ok(Found::Text { from: self.start + CDATA.len(), to: self.start + end - 3 });
+        }
+        if begins(DOCTYPE) && rest.len() >= DOCTYPE.len() {
+            // Nothing of it is shown or expanded: it may name files and grow without bound.
+            return Err(self
+                .error("xml.doctype", "the document has a DOCTYPE, which is refused unread")
+                .with_help("remove it: these documents need neither DTD nor entities"));
+        }
+        if [COMMENT, CDATA, DOCTYPE].into_iter().any(begins) {
+            self.incomplete()
+        } else {
+            self.syntax("unknown markup")
+        }
+    }
+
+    /// A processing instruction, skipped, or the XML declaration.
+    fn instruction(&mut self) -> Result<Found, SyntaxError> {
+        let Some(end) = self.end_of(2, b"?>") else { return self.incomplete() };
+        let is_first = self.stage == Stage::First;
+        self.take(end)?;
+        let token = &self.input.text()[self.start..self.start + end];
+        let inside = &token.as_bytes()[..end - 2];
+        let end = inside.iter().position(|byte| is_space(*byte)).unwrap_or(inside.len());
+        let target = tag::name(token, &inside[..end], 2).map_err(|fault| self.fault(fault))?;
+        match target.whole(token) {
+            "xml" if is_first => self.xml_declaration(&token[end..token.len() - 2]),
+            target if target.eq_ignore_ascii_case("xml") => {
+                self.syntax("an XML declaration that is not at the very start")
+            }
+            _ => Ok(Found::Nothing),
+        }
+    }
+
+    /// `version`, then perhaps `encoding` and `standalone` [xml §2.8].
+    fn xml_declaration(&self, inside: &str) -> Result<Found, SyntaxError> {
+        let tag = format!("<x{inside}>");
+        let mut attributes = Vec::new();
+        let (_, closed) =
+            tag::read(&tag, &mut attributes).map_err(|(code, at, message)| self.fault((code, at + 3, message)))?;
+        if closed {
+            return self.syntax("`/` ends the XML declaration");
+        }
+        let mut pairs = attributes.iter().map(|raw| (raw.name.whole(&tag), raw.value(&tag))).peekable();
+        if !pairs.next_if(|pair| pair.0 == "version").is_some_and(|pair| pair.1.starts_with("1.")) {
+            return self.syntax("the XML declaration says no version 1.x");
+        }
+        if let Some((_, encoding)) = pairs.next_if(|pair| pair.0 == "encoding") {
+            let is = |name: &str| encoding.eq_ignore_ascii_case(name);
+            let right = if self.input.is_utf16() {
+                is("utf-16") || is("utf-16le") || is("utf-16be")
+            } else {
+                is("utf-8") || is("utf8") || is("us-ascii") || is("ascii")
+            };
+            if !right {
+                let message = format!("the document says it is `{}`", excerpt(encoding));
+                return Err(self
+                    .error("xml.encoding", message)
+                    .with_help("save it as UTF-8 and say so; UTF-16 needs a byte order mark"));
+            }
+        }
+        pairs.next_if(|pair| pair.0 == "standalone" && matches!(pair.1, "yes" | "no"));
+        match pairs.next() {
+            Some((name, _)) => self.syntax(format!("`{}` is wrong in the XML declaration", excerpt(name))),
+            None => Ok(Found::Nothing),
+        }
+    }
+
+    /// How long the token is that ends with `mark`, when its end is in hand.
+    fn end_of(&mut self, after: usize, mark: &[u8]) -> Option<usize> {
+        let rest = self.input.rest().as_bytes();
+        let from = after.max(self.searched.saturating_sub(mark.len() - 1));
+        let found = rest.get(from..).and_then(|bytes| memmem::find(bytes, mark));
+        if found.is_none() {
+            self.searched = rest.len();
+        }
+        found.map(|found| from + found + mark.len())
+    }
+}
+
+/// Applies the declarations of an element, then finds the namespaces of its name and attributes.
+fn resolve(
+    token: &str,
+    name: RawName,
+    attributes: &mut [RawAttribute],
+    namespaces: &mut Namespaces,
+    depth: usize,
+) -> Result<Ns, Fault> {
+    for attribute in &*attributes {
+        if attribute.references {
+            let check = attribute_value(attribute.value(token));
+            check.map_err(|message| ("xml.syntax", attribute.value.0 as usize, message))?;
+        }
+        if let Some(prefix) = attribute.declares(token) {
+            let uri = attribute_value(attribute.value(token)).unwrap_or_default();
+            let at = attribute.name.start as usize;
+            namespaces.declare(prefix, &uri, depth).map_err(|(code, message)| (code, at, message))?;
+        }
+    }
+    let unbound = |name: RawName| {
+        let message = format!("the prefix `{}` is not declared", excerpt(name.prefix(token)));
+        ("xml.syntax", name.start as usize, message)
+    };
+    for attribute in attributes.iter_mut() {
+        // Without a prefix an attribute has no namespace, whatever the default is [xml-names §6.2].
+        if attribute.name.colon != 0 && attribute.declares(token).is_none() {
+            attribute.ns = namespaces.resolve(attribute.name.prefix(token)).ok_or_else(|| unbound(attribute.name))?.0;
+        }
+    }
+    refuse_duplicates(token, attributes, namespaces)?;
+    Ok(namespaces.resolve(name.prefix(token)).ok_or_else(|| unbound(name))?.0)
+}
+
+/// No attribute twice, neither as written nor by namespace [xml-names §6.3]; sorted when there are many.
+fn refuse_duplicates(token: &str, attributes: &[RawAttribute], namespaces: &Namespaces) -> Result<(), Fault> {
+    const FEW: usize = 8;
+    let key = |raw: &RawAttribute| {
+        let prefix = raw.name.prefix(token);
+        let uri = match prefix {
+            "" => "",
+            "xmlns" => "xmlns",
+            prefix => namespaces.resolve(prefix).map_or("", |(_, uri)| uri),
+        };
+        (raw.name.local(token), uri)
+    };
+    let duplicate = if attributes.len() <= FEW {
+        let pair = |(index, one): (usize, &RawAttribute)| {
+            let local = one.name.local(token);
+            let same = |other: &RawAttribute| other.name.local(token) == local && key(other) == key(one);
+            attributes[..index].iter().any(same).then_some(*one)
+        };
+        attributes.iter().enumerate().find_map(pair)
+    } else {
+        let mut sorted: Vec<_> = attributes.iter().collect();
+        sorted.sort_by_key(|raw| key(raw));
+        // The sort is stable: of two equal ones the later is reported.
+        sorted
+            .windows(2)
+            .filter(|pair| key(pair[0]) == key(pair[1]))
+            .map(|pair| *pair[1])
+            .min_by_key(|raw| raw.name.start)
+    };
+    match duplicate {
+        Some(raw) => {
+            let message = format!("attribute `{}` twice on one element", excerpt(raw.name.whole(token)));
+            Err(("xml.attributes", raw.name.start as usize, message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Line ends become `\n` [xml §2.11].
+fn line_ends(raw: &str) -> Cow<'_, str> {
+    if memchr(b'\r', raw.as_bytes()).is_none() {
+        return Cow::Borrowed(raw);
+    }
+    Cow::Owned(raw.replace("\r\n", "\n").replace('\r', "\n"))
+}
+
+/// White space becomes blanks, then references are replaced [xml §3.3.3].
+fn attribute_value(raw: &str) -> Result<String, String> {
+    let mut text = line_ends(raw).into_owned();
+    if memchr2(b'\n', b'\t', text.as_bytes()).is_some() {
+        text = text.replace(['\n', '\t'], " ");
+    }
+    references(&text)
+}
+
+/// Replaces the five predefined entities and references to characters that XML allows.
+fn references(text: &str) -> Result<String, String> {
+    let replaced = unescape(text).map_err(|error| match error {
+        EscapeError::UnrecognizedEntity(_, name) => format!("entity `&{};` is not defined", excerpt(&name)),
+        EscapeError::UnterminatedEntity(_) => "`&` begins no reference; alone it is written `&amp;`".to_owned(),
+        _ => "a character reference names no character".to_owned(),
+    })?;
+    // A literal character was checked on input, so a forbidden one came from a reference.
+    match forbidden(&replaced) {
+        Some(_) => Err("a character reference names a character that XML does not allow".to_owned()),
+        None => Ok(replaced.into_owned()),
+    }
+}
