@@ -154,7 +154,7 @@ mod tests {
     fn a_file_that_is_no_database_is_told_apart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.sqlite");
-        std::fs::write(&path, [7_u8; 20_000]).unwrap();
+        std::fs::write(&path, vec![7_u8; 20_000]).unwrap();
         assert_eq!(open_connection(&path, Durability::PowerLoss).unwrap_err().kind(), ErrorKind::Corrupt);
     }
 }

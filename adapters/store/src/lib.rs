@@ -1,4 +1,5 @@
 //! Stores: the change log and the Destination's state on SQLite, and in memory.
+#![doc = include_str!("../README.md")]
 
 mod apply;
 mod book;

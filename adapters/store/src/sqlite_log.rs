@@ -109,10 +109,10 @@ impl SqliteLog {
     pub fn close(&self) {
         self.queue.close();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(running) = running {
-            if running.thread.join().is_err() {
-                tracing::error!("the store's writing thread panicked");
-            }
+        if let Some(Running { thread, _lock }) = running
+            && thread.join().is_err()
+        {
+            tracing::error!("the store's writing thread panicked");
         }
     }
 

@@ -159,10 +159,10 @@ impl Writer {
     /// Readers that follow each other closely can keep the write-ahead log from starting anew.
     fn limit_wal(&self) {
         let size = std::fs::metadata(beside(&self.path, "-wal")).map_or(0, |wal| wal.len());
-        if size > WAL_BYTES_MAX {
-            if let Err(cause) = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
-                tracing::warn!(store = %self.path.display(), %cause, "the write-ahead log could not be shortened");
-            }
+        if size > WAL_BYTES_MAX
+            && let Err(cause) = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        {
+            tracing::warn!(store = %self.path.display(), %cause, "the write-ahead log could not be shortened");
         }
     }
 }
@@ -283,5 +283,105 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{Durability, open_connection};
+    use crate::migration::migrate;
+    use crate::queue::Reply;
+    use abreast_core::{Change, PageRule, Position, State, SystemClock};
+    use rusqlite::ffi;
+    use std::sync::mpsc::sync_channel;
+
+    fn writer(folder: &tempfile::TempDir) -> Writer {
+        let path = folder.path().join("store.sqlite");
+        let mut connection = open_connection(&path, Durability::PowerLoss).unwrap();
+        migrate(&mut connection, &path, &[include_str!("migrations/log_0001.sql")]).unwrap();
+        let target = ShardTarget { resources: 20, bytes: 1_000_000 };
+        Writer::new(connection, path, Arc::new(SystemClock), target, Arc::default()).unwrap()
+    }
+
+    fn ask(writer: &mut Writer, work: Work) -> JobResult {
+        let (sender, receiver) = sync_channel(1);
+        writer.serve(vec![Job { work, reply: Reply::Call(sender) }]);
+        receiver.recv().unwrap()
+    }
+
+    fn set(writer: &mut Writer) -> SetId {
+        let new = NewSet { slug: "a".into(), page_rule: PageRule { changes: 7, ..PageRule::default() } };
+        let Ok(Outcome::Set(set)) = ask(writer, Work::OpenSet(new)) else { panic!("the set opens") };
+        ask(writer, Work::CompleteImport(set.id)).unwrap();
+        set.id
+    }
+
+    fn batch(number: usize) -> Vec<Change> {
+        (0..30).map(|one| Change::put(format!("{one}/{number}"), State::default())).collect()
+    }
+
+    #[test]
+    fn a_full_disk_refuses_a_batch_whole_and_goes_on_when_there_is_space() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(&folder);
+        let set = set(&mut writer);
+        let pages: i64 = writer.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        writer.connection.pragma_update_and_check(None, "max_page_count", pages + 5, |_| Ok(())).unwrap();
+        let mut number = 0;
+        let error = loop {
+            match ask(&mut writer, Work::Append(set, batch(number))) {
+                Ok(_) => number += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains("help: free space"), "{error}");
+        let recorded = Position(number as u64 * 30);
+        assert!(number > 0);
+        assert_eq!((writer.books[&set].position, writer.heads.read().unwrap()[&set].position), (recorded, recorded));
+        let stored = |writer: &Writer, table: &str| -> i64 {
+            let sql = format!("SELECT count(*) FROM {table}");
+            writer.connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(stored(&writer, "changes") as u64, recorded.0);
+        assert_eq!(writer.books[&set].shards.resources(), recorded.0);
+
+        writer.connection.pragma_update_and_check(None, "max_page_count", pages + 500, |_| Ok(())).unwrap();
+        ask(&mut writer, Work::Append(set, batch(number))).unwrap();
+        assert_eq!(writer.books[&set].position, Position(recorded.0 + 30));
+        assert_eq!(stored(&writer, "resources") as u64, recorded.0 + 30);
+    }
+
+    #[test]
+    fn a_disk_that_fails_stops_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(&folder);
+        let set = set(&mut writer);
+        ask(&mut writer, Work::Append(set, batch(0))).unwrap();
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None);
+        let told = writer.failed(error);
+        assert!(told.to_string().contains("its disk cannot be trusted"), "{told}");
+        for _ in 0..2 {
+            let error = ask(&mut writer, Work::Append(set, batch(1))).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Io);
+            assert!(error.to_string().contains("accepts no more changes"), "{error}");
+        }
+        assert_eq!(writer.heads.read().unwrap()[&set].position, Position(30));
+    }
+
+    #[test]
+    fn old_idempotency_keys_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(&folder);
+        let set = set(&mut writer);
+        let named = |name: &str| vec![Change::delete("x").with_idempotency_key(name)];
+        ask(&mut writer, Work::Append(set, named("old"))).unwrap();
+        writer.connection.execute("UPDATE idempotency SET time = 0", []).unwrap();
+        writer.pruned = Timestamp::MIN;
+        ask(&mut writer, Work::Append(set, named("new"))).unwrap();
+        let kept: String =
+            writer.connection.query_row("SELECT group_concat(key) FROM idempotency", [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, "new");
     }
 }
