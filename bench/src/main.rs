@@ -1,2 +1,82 @@
-//! Benchmarks against limits and peers.
-fn main() {}
+//! Which benches are there, and how are they asked for? Run with `--help` to see the list.
+#![doc = include_str!("../README.md")]
+#![expect(clippy::print_stdout, reason = "a bench talks to the person at the terminal")]
+
+mod abreast;
+mod benches;
+mod delay;
+mod http;
+mod machine;
+mod nginx;
+mod peers;
+mod report;
+mod run;
+mod same;
+mod samples;
+mod settings;
+mod static_site;
+mod tree;
+
+use crate::report::Report;
+use crate::settings::Settings;
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+type Bench = fn(&Settings, &mut Report) -> Result<()>;
+
+/// Every bench, in the order they run: those that need nothing else first.
+const BENCHES: [(&str, &str, Bench); 7] = [
+    ("parse", "Reading a Resource List", benches::parse::run),
+    ("build", "Publishing a folder from nothing", benches::build::run),
+    ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
+    ("latency", "Mirroring over a 50 ms round trip", benches::latency::run),
+    ("serve", "Answering requests", benches::serve::run),
+    ("publish", "Publishing one change; memory; start", benches::publish::run),
+    ("real", "Real collections, followed", benches::real::run),
+];
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            for cause in error.chain().skip(1) {
+                eprintln!("  {cause}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
+        println!("usage: cargo xtask bench [--rounds N] [--quick] [NAME…]\n\nbenches, all by default:");
+        for (name, title, _) in BENCHES {
+            println!("  {name:8} {title}");
+        }
+        println!("\n--quick measures small collections and writes neither docs/benchmarks.md nor bench/results");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (settings, names) = Settings::from_arguments(&arguments)?;
+    if let Some(unknown) = names.iter().find(|name| BENCHES.iter().all(|(known, _, _)| known != name)) {
+        bail!("there is no bench `{unknown}`\n  help: --help lists them");
+    }
+    let mut failed = Vec::new();
+    for (name, title, bench) in BENCHES {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        eprintln!("== {name}: {title}");
+        let mut report = Report::new(name, title, &settings);
+        match bench(&settings, &mut report) {
+            Ok(()) => report.write(&settings)?,
+            // The others still count; what was written of this one before stays.
+            Err(error) => {
+                eprintln!("== {name} did not end: {error:#}");
+                failed.push(name);
+            }
+        }
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

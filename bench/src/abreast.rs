@@ -1,0 +1,109 @@
+//! The product's own program: where is it, and how is it started?
+
+use crate::http::Http;
+use crate::run::{Server, Usage, log_path, timed, wait_until};
+use crate::settings::Settings;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The first reading of a large folder takes as long as it takes, within reason.
+const FIRST_SCAN: Duration = Duration::from_secs(600);
+
+/// The release binary, built when it is not up to date.
+pub(crate) fn binary(settings: &Settings) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("ABREAST_BIN") {
+        return Ok(PathBuf::from(path));
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--release", "-p", "abreast"])
+        .current_dir(&settings.root)
+        .status()
+        .context("cannot run cargo")?;
+    if !status.success() {
+        bail!("`cargo build --release -p abreast` failed");
+    }
+    Ok(settings.target.join("release/abreast"))
+}
+
+/// A running `abreast serve`.
+pub(crate) struct Source {
+    pub(crate) server: Server,
+    pub(crate) address: SocketAddr,
+}
+
+impl Source {
+    /// Starts it and waits until it listens; `arguments` follow `serve`. It may still be reading its folder.
+    pub(crate) fn start(settings: &Settings, program: &Path, name: &str, arguments: &[&str]) -> Result<Self> {
+        let log = log_path(&settings.folder, name)?;
+        let mut command = Command::new(program);
+        command.arg("serve").args(arguments).args(["--listen", "127.0.0.1:0"]);
+        let mut server = Server::start(&mut command, &log)?;
+        let mut address = None;
+        wait_until("starting abreast serve", Duration::from_secs(60), || {
+            let text = std::fs::read_to_string(&log)?;
+            if server.has_ended() {
+                bail!("abreast serve ended: {text}");
+            }
+            let told = text.split("listening on").nth(1).and_then(|rest| rest.split("http://").nth(1));
+            // The whole line, or the port may still lack digits.
+            let told = told.and_then(|rest| rest.split_once('/')).map(|(address, _)| address);
+            address = told.and_then(|text| text.parse().ok());
+            Ok(address.is_some())
+        })?;
+        Ok(Self { server, address: address.context("no address")? })
+    }
+
+    /// `http://127.0.0.1:PORT/`
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Waits until its folder is read and everything can be asked for.
+    pub(crate) fn wait_ready(&self) -> Result<()> {
+        let mut http = Http::connect(&self.url())?;
+        wait_until("the first scan", FIRST_SCAN, || Ok(http.get("/readyz", "")?.status == 200))
+    }
+
+    /// The position of the last change, from the metrics.
+    pub(crate) fn position(&self) -> Result<u64> {
+        let text = Http::connect(&self.url())?.get_ok("/metrics")?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let line = text.lines().find(|line| line.starts_with("abreast_log_head_position"));
+        let value = line.and_then(|line| line.rsplit(' ').next()).and_then(|text| text.parse::<f64>().ok());
+        Ok(value.context("the metrics have no `abreast_log_head_position`")? as u64)
+    }
+
+    /// Waits until the log has come to a position.
+    pub(crate) fn wait_position(&self, position: u64) -> Result<()> {
+        wait_until("recording changes", Duration::from_secs(60), || Ok(self.position()? >= position))
+    }
+}
+
+/// What one `abreast sync` did.
+pub(crate) struct Synced {
+    pub(crate) usage: Usage,
+    /// The last line of its `--json` output.
+    pub(crate) summary: Value,
+}
+
+impl Synced {
+    pub(crate) fn count(&self, key: &str) -> u64 {
+        self.summary.get(key).and_then(Value::as_u64).unwrap_or(0)
+    }
+}
+
+/// Runs `abreast sync URL FOLDER --json` with more options.
+pub(crate) fn sync(settings: &Settings, program: &Path, url: &str, folder: &Path, more: &[&str]) -> Result<Synced> {
+    let folder = folder.to_string_lossy();
+    let mut arguments = vec!["sync", url, folder.as_ref(), "--json"];
+    arguments.extend(more);
+    let (usage, text) = timed(program, &arguments, &settings.folder, &log_path(&settings.folder, "sync")?)?;
+    let lines = text.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let summary = lines.into_iter().find(|value| value["type"] == "summary");
+    Ok(Synced { usage, summary: summary.context("abreast sync --json printed no summary")? })
+}

@@ -1,0 +1,9 @@
+//! One bench a file.
+
+pub(crate) mod build;
+pub(crate) mod latency;
+pub(crate) mod mirror;
+pub(crate) mod parse;
+pub(crate) mod publish;
+pub(crate) mod real;
+pub(crate) mod serve;

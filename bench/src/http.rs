@@ -1,0 +1,95 @@
+//! The smallest HTTP client that polls a document: one kept connection, no allocation to speak of.
+
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// A connection that asks one server.
+pub(crate) struct Http {
+    stream: BufReader<TcpStream>,
+    host: String,
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) tag: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Http {
+    /// Connects to `http://HOST:PORT/`.
+    pub(crate) fn connect(base: &str) -> Result<Self> {
+        let host = base.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let stream = TcpStream::connect(&host).with_context(|| format!("cannot connect to {host}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
+        Ok(Self { stream: BufReader::new(stream), host })
+    }
+
+    /// GETs a path; `header` is nothing or whole lines.
+    pub(crate) fn get(&mut self, path: &str, header: &str) -> Result<Answer> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{header}\r\n", self.host);
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        let status = line.split(' ').nth(1).and_then(|text| text.parse().ok());
+        let status: u16 = status.with_context(|| format!("GET {path}: the server said `{}`", line.trim_end()))?;
+        let (mut length, mut chunked, mut tag) = (0, false, None);
+        loop {
+            line.clear();
+            if self.stream.read_line(&mut line)? == 0 {
+                bail!("GET {path}: the connection ended in the header");
+            }
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.trim().parse()?,
+                "transfer-encoding" => chunked = true,
+                "etag" => tag = Some(value.trim().to_owned()),
+                _ => {}
+            }
+        }
+        let mut body = Vec::new();
+        if chunked {
+            loop {
+                line.clear();
+                self.stream.read_line(&mut line)?;
+                let size = usize::from_str_radix(line.trim(), 16)?;
+                let at = body.len();
+                body.resize(at + size, 0);
+                self.stream.read_exact(&mut body[at..])?;
+                line.clear();
+                self.stream.read_line(&mut line)?;
+                if size == 0 {
+                    break;
+                }
+            }
+        } else if status != 304 {
+            body.resize(length, 0);
+            self.stream.read_exact(&mut body)?;
+        }
+        Ok(Answer { status, tag, body })
+    }
+
+    /// GETs a path that must be there.
+    pub(crate) fn get_ok(&mut self, path: &str) -> Result<Vec<u8>> {
+        let answer = self.get(path, "")?;
+        if answer.status != 200 {
+            bail!("GET {path}: {}", answer.status);
+        }
+        Ok(answer.body)
+    }
+}
+
+/// Every `<loc>` of a document.
+pub(crate) fn locs(document: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(document);
+    text.split("<loc>").skip(1).filter_map(|rest| Some(rest.split_once("</loc>")?.0.to_owned())).collect()
+}
+
+/// The path of a URL.
+pub(crate) fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').map_or("/", |slash| &rest[slash..])
+}
