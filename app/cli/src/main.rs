@@ -3,8 +3,11 @@
 
 mod args;
 mod config;
+mod demo;
 mod logging;
+mod report;
 mod serve;
+mod sync;
 mod terminal;
 
 use args::{Cli, Command};
@@ -16,7 +19,9 @@ fn main() -> ExitCode {
     logging::start(cli.verbose, matches!(cli.command, Command::Serve(_)));
     let result = match &cli.command {
         Command::Serve(args) => serve::run(args).map(|()| ExitCode::SUCCESS),
-        _ => Ok(ExitCode::SUCCESS),
+        Command::Sync(args) => Ok(sync::run(args, cli.verbose)),
+        Command::Audit(args) => Ok(sync::audit(args)),
+        Command::Demo(args) => demo::run(args),
     };
     result.unwrap_or_else(|error| {
         logging::failure(&error);

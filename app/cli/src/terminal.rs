@@ -8,3 +8,8 @@ pub(crate) fn line(text: &str) {
     let _ = writeln!(out, "{text}");
     let _ = out.flush();
 }
+
+/// One line on standard error.
+pub(crate) fn warning(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,151 @@
+//! How is a run told? A progress bar and words for people, one JSON object a line for programs.
+
+use abreast_destination::{Event, ItemAction, Mode, Observer, Summary};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+/// Tells a run in the way that was asked for.
+pub(crate) struct Reporter {
+    json: bool,
+    quiet: bool,
+    /// Each item on a line: for dry runs, audits and `-v`.
+    items: bool,
+    bar: ProgressBar,
+}
+
+impl Reporter {
+    pub(crate) fn new(json: bool, quiet: bool, items: bool) -> Self {
+        let bar = ProgressBar::no_length();
+        let shown = !json && !quiet && std::io::stderr().is_terminal();
+        bar.set_draw_target(if shown { ProgressDrawTarget::stderr_with_hz(8) } else { ProgressDrawTarget::hidden() });
+        if let Ok(style) = ProgressStyle::with_template("{msg:10} {wide_bar} {pos}/{len} {per_sec}, {eta} left") {
+            bar.set_style(style);
+        }
+        Self { json, quiet, items, bar }
+    }
+
+    /// A line for people, above the progress bar.
+    fn say(&self, text: &str) {
+        self.bar.suspend(|| crate::terminal::line(text));
+    }
+
+    fn warn(&self, text: &str) {
+        self.bar.suspend(|| crate::terminal::warning(text));
+    }
+
+    /// Ends the progress bar.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// Tells an error that ended the run.
+    pub(crate) fn failed(&self, error: &abreast_destination::Error) {
+        self.finish();
+        if self.json {
+            let mut causes = Vec::new();
+            let mut cause = std::error::Error::source(error);
+            while let Some(next) = cause {
+                causes.push(next.to_string());
+                cause = next.source();
+            }
+            let line = serde_json::json!({
+                "type": "error", "fatal": true, "code": error.code(), "message": error.to_string(), "causes": causes,
+                "exit_code": error.exit_code().number(),
+            });
+            crate::terminal::line(&line.to_string());
+        }
+        crate::terminal::warning(&format!("abreast: {error} [{}]", error.code()));
+        let mut cause = std::error::Error::source(error);
+        while let Some(next) = cause {
+            crate::terminal::warning(&format!("  because: {next}"));
+            cause = next.source();
+        }
+    }
+}
+
+impl Observer for Reporter {
+    fn event(&self, event: &Event<'_>) {
+        if self.json {
+            if let Ok(line) = serde_json::to_string(event) {
+                crate::terminal::line(&line);
+            }
+            return;
+        }
+        match event {
+            Event::Status(status) => {
+                self.bar.set_message(status.phase.to_owned());
+                if status.total > 0 {
+                    self.bar.set_length(status.total);
+                }
+                self.bar.set_position(status.done);
+            }
+            Event::Item(item) if self.items && !(self.quiet || item.action == ItemAction::Unchanged) => {
+                self.say(&format!("{:9} {}", word(item.action), item.path.escape_debug()));
+            }
+            Event::Error(problem) => {
+                self.warn(&format!("{}: {} [{}]", problem.uri.escape_debug(), problem.message, problem.code));
+            }
+            Event::Notice(problem) if !self.quiet => {
+                self.warn(&format!("note: {}: {} [{}]", problem.uri.escape_debug(), problem.message, problem.code));
+            }
+            Event::Summary(summary) if !self.quiet => self.say(&told(summary)),
+            _ => {}
+        }
+    }
+}
+
+const fn word(action: ItemAction) -> &'static str {
+    match action {
+        ItemAction::Created => "create",
+        ItemAction::Updated => "update",
+        ItemAction::Deleted => "delete",
+        ItemAction::Unchanged => "same",
+        ItemAction::Missing => "missing",
+        ItemAction::Extra => "extra",
+        ItemAction::Different => "differs",
+        _ => "other",
+    }
+}
+
+/// A run in one line.
+pub(crate) fn told(summary: &Summary) -> String {
+    let how = match summary.mode {
+        Mode::Baseline => "compared with the Resource List",
+        Mode::Incremental => "followed the Change Lists",
+        Mode::Unchanged => "nothing has changed",
+    };
+    let mut parts = Vec::new();
+    for (count, what) in [
+        (summary.created, "created"),
+        (summary.updated, "updated"),
+        (summary.deleted, "deleted"),
+        (summary.skipped, "refused"),
+        (summary.failed, "failed"),
+        (summary.held, "deletions held back"),
+        (summary.unverified, "stored without a digest to check them by"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    if parts.is_empty() {
+        parts.push("no difference".to_owned());
+    }
+    let status = match (summary.dry_run, summary.failed + summary.skipped + summary.held) {
+        (true, _) => "would do",
+        (false, 0) => "in sync",
+        (false, _) => "NOT in sync",
+    };
+    format!(
+        "{status}: {} ({how}; {} requests, {}, {})",
+        parts.join(", "),
+        summary.requests,
+        HumanBytes(summary.bytes),
+        human(summary.seconds)
+    )
+}
+
+fn human(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.2} s") } else { HumanDuration(Duration::from_secs_f64(seconds)).to_string() }
+}

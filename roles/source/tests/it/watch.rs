@@ -1,0 +1,114 @@
+//! What a running watch records, and when.
+
+use crate::world::{World, eventually};
+use abreast_source::WatchState;
+use abreast_source::watch::{Watch, WatchOptions};
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn start(world: &World) -> Watch {
+    let mut options = WatchOptions::new(&world.folder);
+    options.debounce = Duration::from_millis(50);
+    options.ingest.settle = Duration::from_millis(100);
+    let watch = Watch::start(options, Arc::clone(&world.log), world.set);
+    eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
+    watch
+}
+
+#[test]
+fn the_first_scan_ends_the_import_with_fresh_files_in_the_base() {
+    let world = World::new();
+    world.write("a", "1");
+    let watch = start(&world);
+    assert!(!world.log.head(world.set).unwrap().importing);
+    assert_eq!(world.keys(), ["a"]);
+    assert!(world.changes().is_empty());
+    watch.stop();
+}
+
+#[test]
+fn changes_are_recorded_as_they_happen() {
+    let world = World::new();
+    world.write("old", "1");
+    world.write("dir/inner", "1");
+    let watch = start(&world);
+    world.write("new", "1");
+    eventually("a new file is recorded", || world.changes() == ["created new"]);
+    world.write("old", "22");
+    eventually("an edit is recorded", || world.changes().len() == 2);
+    std::fs::remove_file(world.folder.join("new")).unwrap();
+    eventually("a deletion is recorded", || world.changes().len() == 3);
+    std::fs::rename(world.folder.join("dir"), world.folder.join("other")).unwrap();
+    eventually("a moved folder is recorded", || world.keys() == ["old", "other/inner"]);
+    world.write("other/later", "1");
+    eventually("a moved folder is still watched", || world.keys().contains(&"other/later".to_owned()));
+    world.write("made/deep/down/x", "1");
+    eventually("a new tree is recorded", || world.keys().contains(&"made/deep/down/x".to_owned()));
+    std::fs::remove_dir_all(world.folder.join("made")).unwrap();
+    eventually("a removed tree is recorded", || world.keys() == ["old", "other/inner", "other/later"]);
+    watch.stop();
+}
+
+#[test]
+fn a_file_being_written_is_not_published() {
+    let world = World::new();
+    let watch = start(&world);
+    let mut writer = std::fs::File::create(world.folder.join("growing")).unwrap();
+    writer.write_all(b"first half").unwrap();
+    writer.flush().unwrap();
+    // A later file passes it: the watch has had its chance to publish the first.
+    world.write("marker", "1");
+    eventually("the later file is recorded", || world.keys() == ["marker"]);
+    writer.write_all(b", second half").unwrap();
+    drop(writer);
+    eventually("the whole file is recorded", || world.keys() == ["growing", "marker"]);
+    assert_eq!(world.changes(), ["created marker", "created growing"]);
+    watch.stop();
+}
+
+#[test]
+fn a_file_replaced_by_rename_is_updated_once() {
+    let world = World::new();
+    world.write("a", "1");
+    let watch = start(&world);
+    world.write(".a.tmp", "22");
+    std::fs::rename(world.folder.join(".a.tmp"), world.folder.join("a")).unwrap();
+    eventually("the replacement is recorded", || !world.changes().is_empty());
+    world.write("marker", "1");
+    eventually("a later change is recorded", || world.changes().len() > 1);
+    assert_eq!(world.changes(), ["updated a", "created marker"]);
+    watch.stop();
+}
+
+#[test]
+fn a_vanished_root_deletes_nothing_and_is_picked_up_again() {
+    let world = World::new();
+    world.write("a", "1");
+    let watch = start(&world);
+    let aside = world.temporary.path().join("aside");
+    std::fs::rename(&world.folder, &aside).unwrap();
+    std::fs::create_dir(&world.folder).unwrap();
+    // Any event makes the watch look; it must find that this is another folder, and an empty one.
+    std::fs::write(aside.join("b"), "1").unwrap();
+    eventually("the loss is noticed", || matches!(watch.status().state(), WatchState::Vanished(_)));
+    assert_eq!(world.keys(), ["a"]);
+    std::fs::remove_dir(&world.folder).unwrap();
+    std::fs::rename(&aside, &world.folder).unwrap();
+    eventually("the folder is read again", || world.keys() == ["a", "b"]);
+    assert_eq!(world.changes(), ["created b"]);
+    watch.stop();
+}
+
+#[test]
+fn many_changes_at_once_are_all_recorded() {
+    let world = World::new();
+    let watch = start(&world);
+    for number in 0..2_000 {
+        world.write(&format!("d{}/f{number}", number % 20), "1");
+    }
+    eventually("all are recorded", || world.keys().len() == 2_000);
+    std::fs::remove_dir_all(world.folder.join("d7")).unwrap();
+    eventually("a removed folder of them too", || world.keys().len() == 1_900);
+    watch.stop();
+}

@@ -1,0 +1,133 @@
+//! A folder, a store, and what is published of the one from the other.
+
+use abreast_core::{ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, SystemClock};
+use abreast_folder::Folder;
+use abreast_source::publish::{Body, DocumentPath, PublishedSet, Publisher, SourceUrls};
+use abreast_source::{IngestOptions, ScanError, ScanOptions, ScanReport, scan};
+use abreast_store::SqliteOptions;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+pub(crate) struct World {
+    pub(crate) temporary: tempfile::TempDir,
+    pub(crate) folder: PathBuf,
+    pub(crate) log: Arc<dyn ChangeLog>,
+    pub(crate) set: SetId,
+}
+
+pub(crate) const BASE: &str = "https://example.org/";
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(PageRule::default(), 40_000)
+    }
+
+    pub(crate) fn with(page_rule: PageRule, shard: u64) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let log = SqliteOptions::default()
+            .with_shard_target(shard, 36_000_000)
+            .open(&temporary.path().join("source.db"), clock)
+            .unwrap();
+        let log: Arc<dyn ChangeLog> = Arc::new(log);
+        let set = log.open_set(&NewSet { slug: "set".into(), page_rule }).unwrap().id;
+        Self { temporary, folder, log, set }
+    }
+
+    /// A world whose import is complete.
+    pub(crate) fn begun() -> Self {
+        let world = Self::new();
+        world.log.complete_import(world.set).unwrap();
+        world
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        let path = self.folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn try_scan(&self, read_all: bool) -> Result<ScanReport, ScanError> {
+        let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
+        let options = ScanOptions { ingest, read_all, ..ScanOptions::default() };
+        let folder = Folder::open(&self.folder).unwrap();
+        scan(&folder, b"", &*self.log, self.set, &options, &AtomicBool::new(false))
+    }
+
+    pub(crate) fn scan(&self) -> ScanReport {
+        self.try_scan(false).unwrap()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let mut keys = Vec::new();
+        self.log
+            .scan(self.set, &KeyRange::default(), &mut |resource| {
+                keys.push(resource.key.clone());
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        keys
+    }
+
+    /// The log as `kind key`, oldest first.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let mut changes = Vec::new();
+        self.log
+            .read(self.set, Position(0), &mut |record| {
+                let kind = match record.kind {
+                    Kind::Create => "created",
+                    Kind::Update => "updated",
+                    Kind::Delete => "deleted",
+                    _ => "other",
+                };
+                changes.push(format!("{kind} {}", record.key));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        changes
+    }
+
+    /// Key to digest, as the table has it.
+    pub(crate) fn table(&self) -> BTreeMap<String, String> {
+        let mut table = BTreeMap::new();
+        self.log
+            .scan(self.set, &KeyRange::default(), &mut |resource| {
+                table.insert(resource.key.clone(), resource.state.digests.to_string());
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        table
+    }
+
+    pub(crate) fn publisher(&self) -> Publisher {
+        let urls = SourceUrls::new(BASE);
+        let sets = vec![PublishedSet { id: self.set, slug: "set".into(), urls: urls.set("set") }];
+        Publisher::new(Arc::clone(&self.log), urls, sets, self.temporary.path().join("documents")).unwrap()
+    }
+}
+
+pub(crate) fn bytes(publisher: &Publisher, path: DocumentPath) -> Vec<u8> {
+    body(publisher.document(&path).unwrap().plain())
+}
+
+pub(crate) fn body(body: &Body) -> Vec<u8> {
+    match body {
+        Body::Memory(bytes) => bytes.to_vec(),
+        Body::File(file) => std::fs::read(file.path()).unwrap(),
+    }
+}
+
+/// Waits until something is so; fails after half a minute.
+pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
