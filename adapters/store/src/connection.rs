@@ -9,11 +9,12 @@ use std::time::Duration;
 /// The oldest SQLite without the WAL-reset bug, which lost committed writes.
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// How long a statement waits for another connection's lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pages in the write-ahead log before it is copied into the database.
-const CHECKPOINT_PAGES: u32 = 2_000;
-/// The write-ahead log's file is cut back to this size.
-pub(crate) const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Frames (changed pages) in the write-ahead log before they are copied into the database.
+pub(crate) const CHECKPOINT_FRAMES: i64 = 2_000;
+/// More than these are not left in it because of readers. Its file is cut back to this size.
+pub(crate) const WAL_FRAMES_MAX: i64 = 64 * 1024 * 1024 / PAGE_BYTES;
+const PAGE_BYTES: i64 = 8_192;
 /// Prepared statements kept for each connection.
 const STATEMENTS_MAX: usize = 64;
 
@@ -39,7 +40,7 @@ pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Con
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        connection.pragma_update(None, "page_size", 8192)?; // only a new file takes it
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?; // only a new file takes it
         let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         debug_assert_eq!(mode, "wal");
         connection.pragma_update(
@@ -51,8 +52,8 @@ pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Con
             },
         )?;
         connection.pragma_update(None, "mmap_size", 0)?;
-        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-        connection.pragma_update(None, "journal_size_limit", WAL_BYTES_MAX as i64)?;
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_FRAMES)?;
+        connection.pragma_update(None, "journal_size_limit", WAL_FRAMES_MAX * PAGE_BYTES)?;
         connection.pragma_update(None, "cache_size", -16 * 1024)?;
         connection.pragma_update(None, "trusted_schema", false)?;
         Ok(connection)

@@ -44,6 +44,22 @@ impl Mirror {
         Ok(Self { connection })
     }
 
+    /// A state that begins empty and is never kept, for a look at what would be done.
+    ///
+    /// # Errors
+    /// No temporary file can be made.
+    pub fn scratch() -> Result<Self, LogError> {
+        let prepare = || -> rusqlite::Result<Connection> {
+            let connection = Connection::open("")?;
+            for step in STEPS {
+                connection.execute_batch(step)?;
+            }
+            connection.execute_batch(SCRATCH)?;
+            Ok(connection)
+        };
+        Ok(Self { connection: prepare().map_err(failed("cannot make a temporary database"))? })
+    }
+
     /// Begins a transaction; until [`Mirror::commit`] nothing is kept.
     ///
     /// # Errors

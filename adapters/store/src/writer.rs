@@ -2,7 +2,7 @@
 
 use crate::apply::{self, IDEMPOTENCY_AGE};
 use crate::book::Book;
-use crate::connection::{WAL_BYTES_MAX, beside, sqlite_error};
+use crate::connection::{BUSY_TIMEOUT, CHECKPOINT_FRAMES, WAL_FRAMES_MAX, sqlite_error};
 use crate::limits::{import_is_complete, no_set, still_importing};
 use crate::load::load_books;
 use crate::queue::{Job, Outcome, Queue, Work};
@@ -15,11 +15,15 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 /// How often old idempotency keys are looked for.
 const PRUNE_EVERY_MICROS: i64 = 3_600_000_000;
 /// Most idempotency keys forgotten in one transaction.
 const PRUNE_MAX: i64 = 10_000;
+
+/// How long readers are waited for when the write-ahead log has grown too far.
+const RESTART_WAIT: Duration = Duration::from_millis(100);
 
 /// The heads of all sets, as readers see them.
 pub(crate) type Heads = RwLock<HashMap<SetId, Head>>;
@@ -35,6 +39,8 @@ pub(crate) struct Writer {
     books: HashMap<SetId, Book>,
     heads: Arc<Heads>,
     pruned: Timestamp,
+    /// Frames in the write-ahead log at which it is next copied into the database.
+    checkpoint_at: i64,
     /// Why nothing more is accepted.
     stopped: Option<String>,
 }
@@ -48,9 +54,22 @@ impl Writer {
         target: ShardTarget,
         heads: Arc<Heads>,
     ) -> Result<Self, LogError> {
-        let books = load_books(&connection, target)
+        // Copying is done by `checkpoint`, after callers were told, where its failures are seen.
+        let books = connection
+            .pragma_update(None, "wal_autocheckpoint", 0)
+            .and_then(|()| load_books(&connection, target))
             .map_err(|cause| sqlite_error(&format!("cannot read the store {}", path.display()), cause))?;
-        let writer = Self { connection, path, clock, target, books, heads, pruned: Timestamp::MIN, stopped: None };
+        let writer = Self {
+            connection,
+            path,
+            clock,
+            target,
+            books,
+            heads,
+            pruned: Timestamp::MIN,
+            checkpoint_at: CHECKPOINT_FRAMES,
+            stopped: None,
+        };
         writer.publish(writer.books.keys().copied());
         Ok(writer)
     }
@@ -77,7 +96,9 @@ impl Writer {
                 for (job, result) in group.into_iter().zip(results) {
                     answer(job, result);
                 }
-                self.limit_wal();
+                if let Err(cause) = self.checkpoint() {
+                    self.failed(cause);
+                }
             }
             Err(failure) => {
                 let failure = Arc::new(failure);
@@ -156,14 +177,24 @@ impl Writer {
         }
     }
 
-    /// Readers that follow each other closely can keep the write-ahead log from starting anew.
-    fn limit_wal(&self) {
-        let size = std::fs::metadata(beside(&self.path, "-wal")).map_or(0, |wal| wal.len());
-        if size > WAL_BYTES_MAX
-            && let Err(cause) = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-        {
-            tracing::warn!(store = %self.path.display(), %cause, "the write-ahead log could not be shortened");
+    /// Copies the write-ahead log into the database when it has grown, so that it can start anew.
+    fn checkpoint(&mut self) -> rusqlite::Result<()> {
+        let frames: i64 =
+            self.connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| row.get(1))?;
+        if frames < CHECKPOINT_FRAMES {
+            self.checkpoint_at = CHECKPOINT_FRAMES;
+        } else if frames >= self.checkpoint_at {
+            self.checkpoint_at = frames + CHECKPOINT_FRAMES;
+            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+            if frames > WAL_FRAMES_MAX {
+                // Readers that follow each other closely keep it from starting anew: these are waited for.
+                self.connection.busy_timeout(RESTART_WAIT)?;
+                let restarted = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                self.connection.busy_timeout(BUSY_TIMEOUT)?;
+                restarted?;
+            }
         }
+        Ok(())
     }
 }
 

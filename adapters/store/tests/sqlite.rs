@@ -95,3 +95,21 @@ fn an_import_of_any_size_is_taken() {
     log.complete_import(set).unwrap();
     assert_eq!(log.head(set).unwrap().resources, 25_000);
 }
+
+#[test]
+fn the_write_ahead_log_stays_small_while_changes_keep_coming() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite");
+    let (log, set) = open(&path);
+    let mut largest = 0;
+    for batch in 0..60_u32 {
+        let spread = |number: u32| {
+            put(format!("{:08x}/{}", (batch * 1_000 + number).wrapping_mul(0x9e37_79b1), "x".repeat(300)))
+        };
+        append(&log, set, (0..1_000).map(spread).collect()).unwrap();
+        largest = largest.max(std::fs::metadata(folder.path().join("store.sqlite-wal")).unwrap().len());
+    }
+    let database = std::fs::metadata(&path).unwrap().len();
+    assert!(database > 20_000_000, "copied while it works: {database}");
+    assert!(largest < 64 << 20, "{largest}");
+}

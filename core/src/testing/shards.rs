@@ -1,7 +1,8 @@
 //! Do shards cover all keys, split when full, and tell when a document made from one is out of date?
 
-use super::{Fixture, Stores, everything, put};
+use super::{Fixture, Stores, everything, put, state};
 use crate::{Change, KeyRange, PageRule, Position, Shard, ShardId};
+use abreast_webtypes::Link;
 use std::collections::BTreeMap;
 
 fn shards(fixture: &Fixture) -> Vec<Shard> {
@@ -81,6 +82,17 @@ pub(super) fn large_entries_fill_shards(stores: &mut dyn Stores) {
     assert!(live.len() > 5, "about 6 kB each as XML: {}", live.len());
     assert!(live.iter().all(|shard| shard.resources <= 10));
     fixture.append(vec![put("0", 1)]);
+    fixture.check();
+
+    let fixture = Fixture::new(stores, PageRule::default(), 1_000, 50_000);
+    fixture.append((0..40_u64).map(|number| put(format!("{number:02}"), 1)).collect());
+    assert_eq!(shards(&fixture).len(), 1);
+    for number in 0..40_u64 {
+        let mut large = state(1);
+        large.links.push(Link { target: "x".repeat(2_000), ..Link::default() });
+        fixture.append(vec![Change::put(format!("{number:02}"), large)]);
+    }
+    assert!(shards(&fixture).len() >= 3, "entries that grow fill them too");
     fixture.check();
 }
 

@@ -81,15 +81,15 @@ impl Hasher {
         let mut results: Vec<Hashed> = Vec::with_capacity(targets.len());
         let mut waiting = Vec::new();
         for (place, target) in targets.iter().enumerate() {
-            // `Changing` stands in for those waiting until their digest is known.
             let result = match target.dir.open_read(target.name) {
-                Ok((file, stat)) if stat.size <= SMALL => self
-                    .read_small(file, &stat)
-                    .map(|range| match range {
-                        Some(range) => waiting.push(Waiting { place, range, stat }),
-                        None => {}
-                    })
-                    .map_or_else(Hashed::Failed, |()| Hashed::Changing),
+                Ok((file, stat)) if stat.size <= SMALL => match self.read_small(file, &stat) {
+                    Ok(range) => {
+                        waiting.extend(range.map(|range| Waiting { place, range, stat }));
+                        // Stands in for those waiting until their digest is known.
+                        Hashed::Changing
+                    }
+                    Err(error) => Hashed::Failed(error),
+                },
                 Ok((file, stat)) => self.hash_large(file, &stat, target.name).unwrap_or_else(Hashed::Failed),
                 Err(error) if is_gone(error.kind()) => Hashed::Gone,
                 Err(error) => Hashed::Failed(error.into()),

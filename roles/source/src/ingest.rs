@@ -155,13 +155,13 @@ fn hash_batches(
     loop {
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, batch)) = next else { return };
-        if sender.send((number, look(&mut hasher, options, batch))).is_err() {
+        if sender.send((number, look(&mut hasher, options, &batch))).is_err() {
             return;
         }
     }
 }
 
-fn look(hasher: &mut Hasher, options: &IngestOptions, batch: Vec<Work>) -> Vec<Outcome> {
+fn look(hasher: &mut Hasher, options: &IngestOptions, batch: &[Work]) -> Vec<Outcome> {
     let name_of = |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     // Judged once: a file must not become settled between choosing the targets and reading the results.
     let settled: Vec<bool> =

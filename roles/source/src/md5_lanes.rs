@@ -77,7 +77,7 @@ impl<'a> Message<'a> {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn each(f: impl Fn(usize) -> u32) -> Lane {
     std::array::from_fn(f)
 }

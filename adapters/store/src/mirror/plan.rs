@@ -144,6 +144,19 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
+    /// Is this item still one that failed or is held back?
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn is_failed(&self, uri: &str) -> Result<bool, LogError> {
+        use rusqlite::OptionalExtension as _;
+        self.connection
+            .prepare_cached("SELECT 1 FROM pending WHERE uri = ?1 AND state = 1")
+            .and_then(|mut statement| statement.query_row([uri], |_| Ok(())).optional())
+            .map(|found| found.is_some())
+            .map_err(failed(READ))
+    }
+
     /// Makes everything due again that failed, was held or waited in an earlier run.
     ///
     /// # Errors

@@ -202,12 +202,11 @@ impl Input {
             Err(error) => {
                 let (good, bad) = bytes.split_at(error.valid_up_to());
                 self.append(std::str::from_utf8(good).unwrap_or_default());
-                match error.error_len() {
-                    None => self.carry.extend_from_slice(bad),
-                    Some(_) => {
-                        let message = format!("byte 0x{:02x} is not UTF-8 here", bad[0]);
-                        self.stop("xml.encoding", message, Some(UTF_8_HELP));
-                    }
+                if error.error_len().is_none() {
+                    self.carry.extend_from_slice(bad);
+                } else {
+                    let message = format!("byte 0x{:02x} is not UTF-8 here", bad[0]);
+                    self.stop("xml.encoding", message, Some(UTF_8_HELP));
                 }
             }
         }
@@ -256,10 +255,10 @@ impl Input {
 
 /// Where is the first character that XML 1.0 does not allow [xml §2.2]?
 pub(super) fn forbidden(text: &str) -> Option<usize> {
+    const BLOCK: usize = 256;
     let bytes = text.as_bytes();
     let is_control = |byte: u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
-    // Blocks without an early exit, so that the compiler can test many bytes at once.
-    const BLOCK: usize = 256;
+    // Without an early exit inside a block the compiler can test many bytes at once.
     let control = bytes.chunks(BLOCK).enumerate().find_map(|(number, block)| {
         if block.iter().fold(false, |found, byte| found | is_control(*byte)) {
             block.iter().position(|byte| is_control(*byte)).map(|at| number * BLOCK + at)

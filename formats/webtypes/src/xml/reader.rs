@@ -222,7 +222,7 @@ impl Reader {
         loop {
             match self.step() {
                 Ok(Found::Nothing) => {}
-                Ok(found) => return Ok(self.token(found)),
+                Ok(found) => return Ok(self.token(&found)),
                 Err(error) => {
                     self.failed = Some(error.clone());
                     return Err(error);
@@ -246,8 +246,8 @@ impl Reader {
         self.open.len()
     }
 
-    fn token(&self, found: Found) -> Token<'_> {
-        match found {
+    fn token(&self, found: &Found) -> Token<'_> {
+        match *found {
             Found::NeedInput | Found::Nothing => Token::NeedInput,
             Found::Start { ns, name, end } => Token::Start(Element {
                 ns,
@@ -269,11 +269,10 @@ impl Reader {
         }
         self.start = self.input.at;
         match self.input.rest().as_bytes() {
-            [] => self.incomplete(),
+            [] | [b'<'] => self.incomplete(),
             [b'<', b'/', ..] => self.end_tag(),
             [b'<', b'!', ..] => self.declaration(),
             [b'<', b'?', ..] => self.instruction(),
-            [b'<'] => self.incomplete(),
             [b'<', ..] => self.start_tag(),
             _ if self.stage == Stage::Content => self.text(),
             _ => self.white_space(),

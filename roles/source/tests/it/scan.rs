@@ -162,8 +162,7 @@ fn digests_are_of_the_bytes_small_and_large() {
     world.scan();
     let table = world.table();
     for (key, content) in [("large", large.as_str()), ("small", "hello"), ("empty", "")] {
-        let mut digests = abreast_webtypes::Digests::default();
-        digests.md5 = Some(Md5::digest(content).into());
+        let digests = abreast_webtypes::Digests { md5: Some(Md5::digest(content).into()), ..Default::default() };
         assert_eq!(table[key], digests.to_string(), "{key}");
     }
 }
