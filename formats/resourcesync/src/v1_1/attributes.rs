@@ -65,16 +65,16 @@ impl Spare {
 /// Reads the `rs:md` of a document.
 pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>) -> Result<(), Fault> {
     for attribute in own_attributes(element) {
-        match attribute.local() {
-            "capability" => {
+        match attribute.local().as_bytes() {
+            b"capability" => {
                 let (capability, lenient) = capability(&attribute)?;
                 head.capability = Some(capability);
                 head.lenient_capability = lenient;
             }
-            "at" => head.at = Some(datetime(&attribute)?),
-            "completed" => head.completed = Some(datetime(&attribute)?),
-            "from" => head.from = Some(datetime(&attribute)?),
-            "until" => head.until = Some(datetime(&attribute)?),
+            b"at" => head.at = Some(datetime(&attribute)?),
+            b"completed" => head.completed = Some(datetime(&attribute)?),
+            b"from" => head.from = Some(datetime(&attribute)?),
+            b"until" => head.until = Some(datetime(&attribute)?),
             _ => {}
         }
     }
@@ -88,19 +88,19 @@ pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>) -> Result<(),
 /// Reads the `rs:md` of an entry.
 pub(super) fn read_entry_md(entry: &mut Entry, element: &Element<'_>, spare: &mut Spare) -> Result<(), Fault> {
     for attribute in own_attributes(element) {
-        match attribute.local() {
-            "hash" => entry.digests.parse_leniently_into(attribute.value().as_bytes()),
-            "length" => entry.length = Some(length("length", &attribute.value())?),
-            "type" => entry.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
-            "change" => entry.change = Some(change(&attribute)?),
-            "datetime" => entry.datetime = Some(datetime(&attribute)?),
-            "path" => entry.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
-            "encoding" => entry.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
-            "capability" => entry.capability = Some(capability(&attribute)?.0),
-            "at" => entry.at = Some(datetime(&attribute)?),
-            "completed" => entry.completed = Some(datetime(&attribute)?),
-            "from" => entry.from = Some(datetime(&attribute)?),
-            "until" => entry.until = Some(datetime(&attribute)?),
+        match attribute.local().as_bytes() {
+            b"hash" => entry.digests.parse_leniently_into(attribute.value().as_bytes()),
+            b"length" => entry.length = Some(length("length", &attribute.value())?),
+            b"type" => entry.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
+            b"change" => entry.change = Some(change(&attribute)?),
+            b"datetime" => entry.datetime = Some(datetime(&attribute)?),
+            b"path" => entry.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
+            b"encoding" => entry.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
+            b"capability" => entry.capability = Some(capability(&attribute)?.0),
+            b"at" => entry.at = Some(datetime(&attribute)?),
+            b"completed" => entry.completed = Some(datetime(&attribute)?),
+            b"from" => entry.from = Some(datetime(&attribute)?),
+            b"until" => entry.until = Some(datetime(&attribute)?),
             _ => {}
         }
     }
@@ -114,18 +114,18 @@ pub(super) fn read_entry_md(entry: &mut Entry, element: &Element<'_>, spare: &mu
 pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare) -> Result<Option<Ln>, Fault> {
     let mut link = Ln::default();
     for attribute in own_attributes(element) {
-        match attribute.local() {
-            "rel" => link.rel = short("rel", &attribute, MAX_URI_LENGTH, spare)?,
-            "href" => link.href = short("href", &attribute, MAX_URI_LENGTH, spare)?,
-            "pri" => {
+        match attribute.local().as_bytes() {
+            b"rel" => link.rel = short("rel", &attribute, MAX_URI_LENGTH, spare)?,
+            b"href" => link.href = short("href", &attribute, MAX_URI_LENGTH, spare)?,
+            b"pri" => {
                 link.pri = attribute.value().trim().parse().ok().filter(|priority| (1..=999_999).contains(priority));
             }
-            "modified" => link.modified = Some(datetime(&attribute)?),
-            "type" => link.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
-            "length" => link.length = Some(length("length", &attribute.value())?),
-            "hash" => link.digests.parse_leniently_into(attribute.value().as_bytes()),
-            "encoding" => link.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
-            "path" => link.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
+            b"modified" => link.modified = Some(datetime(&attribute)?),
+            b"type" => link.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
+            b"length" => link.length = Some(length("length", &attribute.value())?),
+            b"hash" => link.digests.parse_leniently_into(attribute.value().as_bytes()),
+            b"encoding" => link.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
+            b"path" => link.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
             _ => {}
         }
     }
@@ -164,13 +164,13 @@ pub(super) enum AlphaField {
 
 impl AlphaField {
     pub(super) fn of(element: &Element<'_>) -> Option<Self> {
-        Some(match element.local() {
-            "fixity" => {
+        Some(match element.local().as_bytes() {
+            b"fixity" => {
                 Self::Fixity(element.attribute("type").and_then(|kind| Algorithm::from_token(kind.trim().as_bytes())))
             }
-            "size" => Self::Size,
-            "mimetype" => Self::MediaType,
-            "contentencoding" => Self::Encoding,
+            b"size" => Self::Size,
+            b"mimetype" => Self::MediaType,
+            b"contentencoding" => Self::Encoding,
             _ => return None,
         })
     }
@@ -230,7 +230,8 @@ fn short(name: &str, attribute: &Attribute<'_>, most: usize, spare: &mut Spare) 
     if text.len() > most {
         return Err(Fault::new("rs.value", format!("`{name}` is longer than {most} bytes")));
     }
-    if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+    // Without an early exit the compiler can test many bytes at once.
+    if text.bytes().fold(false, |found, byte| found | (byte < b' ') | (byte == 0x7f)) {
         let message = format!("`{name}` has control characters in it: \"{}\"", excerpt(text));
         return Err(Fault::new("rs.value", message));
     }

@@ -97,12 +97,10 @@ impl Entry {
         self.loc.clear();
         self.digests.clear();
         self.links.clear();
-        *self = Self {
-            loc: std::mem::take(&mut self.loc),
-            digests: std::mem::take(&mut self.digests),
-            links: std::mem::take(&mut self.links),
-            ..Self::default()
-        };
+        (self.lastmod, self.capability, self.change, self.datetime) = (None, None, None, None);
+        (self.at, self.completed, self.from, self.until) = (None, None, None, None);
+        (self.length, self.media_type, self.encoding, self.path) = (None, None, None, None);
+        self.line = 0;
     }
 }
 

@@ -221,7 +221,7 @@ impl Parser {
                         Place::Field(_) => (MAX_VALUE_LENGTH, &mut self.text),
                         _ => continue,
                     };
-                    into.push_str(&text.value());
+                    into.push_str(text);
                     // White space is generous: it is cut off at the end only.
                     if into.len() > most * 2 {
                         return Err(self.too_long(most));
@@ -264,23 +264,23 @@ impl Parser {
                                 );
                                 return Err(self.xml.error("rs.root", message));
                             } else {
-                                let read = match (element.ns(), element.local()) {
-                                    (RS, "md") if self.head_done => Err(Fault::new(
+                                let read = match (element.ns(), element.local().as_bytes()) {
+                                    (RS, b"md") if self.head_done => Err(Fault::new(
                                         "rs.order",
                                         "the `rs:md` of the document comes behind its first entry",
                                     )
                                     .with_help(
                                         "write it before all entries, so that lists can be read as they arrive",
                                     )),
-                                    (RS, "md") if self.md_read => {
+                                    (RS, b"md") if self.md_read => {
                                         Err(Fault::new("rs.md", "a second `rs:md` of the document"))
                                     }
-                                    (RS, "md") => {
+                                    (RS, b"md") => {
                                         self.md_read = true;
                                         read_head_md(&mut self.head, &element)
                                     }
-                                    (RS, "ln") if self.head.links.len() == MAX_LINKS => Err(too_many_links()),
-                                    (RS, "ln") => {
+                                    (RS, b"ln") if self.head.links.len() == MAX_LINKS => Err(too_many_links()),
+                                    (RS, b"ln") => {
                                         read_ln(&element, &mut self.spare).map(|link| self.head.links.extend(link))
                                     }
                                     _ => Ok(()),
@@ -348,12 +348,12 @@ impl Parser {
     }
 
     fn start_in_entry(element: &Element<'_>, entry: &mut Entry, spare: &mut Spare) -> Result<Child, Fault> {
-        match (element.ns(), element.local()) {
-            (SM, "loc") => Ok(Child::Loc),
-            (SM, "lastmod") => Ok(Child::Text(Field::Lastmod)),
-            (RS, "md") => read_entry_md(entry, element, spare).map(|()| Child::Md),
-            (RS, "ln") if entry.links.len() == MAX_LINKS => Err(too_many_links()),
-            (RS, "ln") => read_ln(element, spare).map(|link| {
+        match (element.ns(), element.local().as_bytes()) {
+            (SM, b"loc") => Ok(Child::Loc),
+            (SM, b"lastmod") => Ok(Child::Text(Field::Lastmod)),
+            (RS, b"md") => read_entry_md(entry, element, spare).map(|()| Child::Md),
+            (RS, b"ln") if entry.links.len() == MAX_LINKS => Err(too_many_links()),
+            (RS, b"ln") => read_ln(element, spare).map(|link| {
                 entry.links.extend(link);
                 Child::Other
             }),
@@ -431,7 +431,8 @@ fn check_loc(loc: &str) -> Result<(), Fault> {
     if loc.is_empty() {
         return Err(Fault::new("rs.loc", "`loc` is empty"));
     }
-    if loc.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+    // Without an early exit the compiler can test many bytes at once.
+    if loc.bytes().fold(false, |found, byte| found | (byte <= b' ') | (byte == 0x7f)) {
         let message = format!("`loc` has white space or control characters in it: \"{}\"", excerpt(loc));
         return Err(Fault::new("rs.loc", message));
     }

@@ -1,7 +1,7 @@
 //! Which characters do the bytes stand for, and at which line are we? Decoding before any markup is looked at.
 
 use crate::SyntaxError;
-use memchr::{memchr_iter, memmem, memrchr};
+use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 /// The decoded characters not yet consumed, and how to decode more.
 pub(super) struct Input {
@@ -18,9 +18,12 @@ pub(super) struct Input {
     /// does not depend on how the input was cut.
     stop: Option<Stop>,
     finished: bool,
-    /// A known place: line and column of `text[counted]`.
-    place: (u64, u64),
+    /// The line of `text[counted]`, where that line begins in `text`, and how many of its characters came before.
+    line: u64,
+    line_start: usize,
+    before: u64,
     counted: usize,
+    carriage_returns: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,8 +61,11 @@ impl Input {
             limit,
             stop: None,
             finished: false,
-            place: (1, 1),
+            line: 1,
+            line_start: 0,
+            before: 0,
             counted: 0,
+            carriage_returns: false,
         }
     }
 
@@ -81,9 +87,10 @@ impl Input {
         if self.stop.is_some() || self.finished {
             return;
         }
-        self.mark(self.at);
+        self.line_at(self.at);
+        self.before += self.text[self.line_start..self.at].chars().count() as u64;
         self.text.drain(..self.at);
-        (self.at, self.counted) = (0, 0);
+        (self.at, self.counted, self.line_start) = (0, 0, 0);
         let allowed = usize::try_from(self.limit - self.taken).unwrap_or(usize::MAX).min(bytes.len());
         self.taken += allowed as u64;
         self.decode(&bytes[..allowed]);
@@ -118,25 +125,32 @@ impl Input {
         Ok(if self.finished { Behind::End } else { Behind::Unknown })
     }
 
-    /// Line and column of a place in the buffer that is not before the last marked one.
+    /// Line and column of a place in the buffer that is not before the last one passed to [`Input::line_at`].
     pub(super) fn locate(&self, at: usize) -> (u64, u64) {
-        let (line, column) = self.place;
-        let span = &self.text[self.counted..at.max(self.counted)];
-        let bytes = span.as_bytes();
-        match memrchr(b'\n', bytes) {
-            None => (line, column + span.chars().count() as u64),
+        let span = &self.text.as_bytes()[self.counted..at.max(self.counted)];
+        match memrchr(b'\n', span) {
+            None => (self.line, self.before + self.text[self.line_start..at].chars().count() as u64 + 1),
             Some(last) => {
-                let lines = memchr_iter(b'\n', bytes).count() as u64;
-                (line + lines, span[last + 1..].chars().count() as u64 + 1)
+                let start = self.counted + last + 1;
+                (self.line + memchr_iter(b'\n', span).count() as u64, self.text[start..at].chars().count() as u64 + 1)
             }
         }
     }
 
-    /// Counts up to there, so that each character is counted once.
-    pub(super) fn mark(&mut self, at: usize) -> (u64, u64) {
-        self.place = self.locate(at);
+    /// The line of a place not before the last one asked for, so that each byte is counted once.
+    pub(super) fn line_at(&mut self, at: usize) -> u64 {
+        let span = &self.text.as_bytes()[self.counted..at.max(self.counted)];
+        if let Some(last) = memrchr(b'\n', span) {
+            self.line += memchr_iter(b'\n', span).count() as u64;
+            (self.line_start, self.before) = (self.counted + last + 1, 0);
+        }
         self.counted = self.counted.max(at);
-        self.place
+        self.line
+    }
+
+    /// Was there any `\r` yet?
+    pub(super) fn has_carriage_returns(&self) -> bool {
+        self.carriage_returns
     }
 
     fn stop(&mut self, code: &'static str, message: String, help: Option<&'static str>) {
@@ -245,6 +259,7 @@ impl Input {
         if self.stop.is_some() {
             return;
         }
+        self.carriage_returns |= memchr(b'\r', text.as_bytes()).is_some();
         let Some(at) = forbidden(text) else { return self.text.push_str(text) };
         self.text.push_str(&text[..at]);
         let character = text[at..].chars().next().unwrap_or_default();

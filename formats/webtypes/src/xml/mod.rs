@@ -19,7 +19,7 @@ mod reader;
 mod tag;
 
 pub use namespaces::Ns;
-pub use reader::{Attribute, Element, Reader, Text, Token};
+pub use reader::{Attribute, Element, Reader, Token};
 
 /// Elements inside each other.
 pub const MAX_DEPTH: usize = 64;

@@ -27,6 +27,8 @@ const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
 pub(super) struct Namespaces {
     known: &'static [&'static str],
     bindings: Vec<Binding>,
+    /// What the empty prefix stands for, since most names have none.
+    default: Ns,
 }
 
 struct Binding {
@@ -39,7 +41,7 @@ struct Binding {
 
 impl Namespaces {
     pub(super) fn new(known: &'static [&'static str]) -> Self {
-        Self { known, bindings: Vec::new() }
+        Self { known, bindings: Vec::new(), default: Ns::NONE }
     }
 
     /// Notes `xmlns="uri"` (an empty prefix) or `xmlns:prefix="uri"` of an element at that depth.
@@ -60,23 +62,40 @@ impl Namespaces {
             self.known.iter().position(|known| *known == uri).map_or(Ns::FOREIGN, |index| Ns::known(index as u16))
         };
         self.bindings.push(Binding { prefix: prefix.to_owned(), uri: uri.to_owned(), ns, depth });
+        self.note_default();
         Ok(())
     }
 
     /// Forgets what the element at that depth declared.
     pub(super) fn leave(&mut self, depth: usize) {
-        while self.bindings.last().is_some_and(|binding| binding.depth >= depth) {
-            self.bindings.pop();
+        if self.bindings.last().is_some_and(|binding| binding.depth >= depth) {
+            self.bindings.retain(|binding| binding.depth < depth);
+            self.note_default();
         }
     }
 
+    fn note_default(&mut self) {
+        self.default = self.find("").map_or(Ns::NONE, |binding| binding.ns);
+    }
+
+    fn find(&self, prefix: &str) -> Option<&Binding> {
+        // Prefixes are short: comparing bytes here is cheaper than a call.
+        let same = |binding: &&Binding| {
+            binding.prefix.len() == prefix.len() && binding.prefix.bytes().zip(prefix.bytes()).all(|(a, b)| a == b)
+        };
+        self.bindings.iter().rev().find(same)
+    }
+
     /// The namespace of a prefix, or the default one of elements; `None` for a prefix nobody declared.
-    pub(super) fn resolve(&self, prefix: &str) -> Option<(Ns, &str)> {
-        match self.bindings.iter().rev().find(|binding| binding.prefix == prefix) {
-            Some(binding) => Some((binding.ns, &binding.uri)),
-            None if prefix.is_empty() => Some((Ns::NONE, "")),
-            None if prefix == "xml" => Some((Ns::XML, XML_URI)),
-            None => None,
+    pub(super) fn resolve(&self, prefix: &str) -> Option<Ns> {
+        match prefix {
+            "" => Some(self.default),
+            prefix => self.find(prefix).map(|binding| binding.ns).or((prefix == "xml").then_some(Ns::XML)),
         }
+    }
+
+    /// The namespace name of a declared prefix.
+    pub(super) fn uri(&self, prefix: &str) -> &str {
+        self.find(prefix).map_or("", |binding| &binding.uri)
     }
 }

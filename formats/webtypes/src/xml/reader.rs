@@ -2,7 +2,7 @@
 
 use super::input::{Behind, Input, forbidden};
 use super::namespaces::{Namespaces, Ns};
-use super::tag::{self, Fault, RawAttribute, RawName, is_space};
+use super::tag::{self, Fault, Kind, RawAttribute, RawName, is_space};
 use super::{DEFAULT_MAX_DOCUMENT_LENGTH, MAX_DEPTH, MAX_TOKEN_LENGTH};
 use crate::{SyntaxError, excerpt};
 use memchr::{memchr, memchr2, memchr3, memmem};
@@ -23,7 +23,7 @@ use std::borrow::Cow;
 /// loop {
 ///     match reader.next()? {
 ///         Token::Start(element) if element.ns() == Ns::known(0) => seen.push(element.local().to_owned()),
-///         Token::Text(text) => seen.push(text.value().into_owned()),
+///         Token::Text(text) => seen.push(text.to_owned()),
 ///         Token::Done => break,
 ///         _ => {}
 ///     }
@@ -71,8 +71,9 @@ pub enum Token<'a> {
     Start(Element<'a>),
     /// The innermost open element ends.
     End,
-    /// Text or a CDATA section inside the root element; the text of one element may come in pieces.
-    Text(Text<'a>),
+    /// Text or a CDATA section inside the root element, with references replaced and line ends made `\n`
+    /// [xml §2.11]; the text of one element may come in pieces.
+    Text(&'a str),
     /// The document is complete and well-formed.
     Done,
 }
@@ -102,7 +103,7 @@ impl<'a> Element<'a> {
         let token = self.token;
         self.attributes
             .iter()
-            .filter(move |raw| raw.declares(token).is_none())
+            .filter(|raw| raw.kind == Kind::Attribute)
             .map(move |raw| Attribute { raw: *raw, token })
     }
 
@@ -133,26 +134,12 @@ impl<'a> Attribute<'a> {
     /// Its value with references replaced and white space made blanks [xml §3.3.3].
     pub fn value(&self) -> Cow<'a, str> {
         let raw = self.raw.value(self.token);
-        if self.raw.references || raw.bytes().any(|byte| byte < 0x20) {
+        if self.raw.special {
             // References were checked when the tag was read.
             Cow::Owned(attribute_value(raw).unwrap_or_default())
         } else {
             Cow::Borrowed(raw)
         }
-    }
-}
-
-/// A piece of text.
-#[derive(Clone, Copy, Debug)]
-pub struct Text<'a> {
-    raw: &'a str,
-    decoded: bool,
-}
-
-impl<'a> Text<'a> {
-    /// The text with references replaced and line ends made `\n` [xml §2.11].
-    pub fn value(&self) -> Cow<'a, str> {
-        if self.decoded { Cow::Borrowed(self.raw) } else { line_ends(self.raw) }
     }
 }
 
@@ -233,7 +220,7 @@ impl Reader {
 
     /// The line of the token last pulled, from 1.
     pub fn line(&mut self) -> u64 {
-        self.input.mark(self.start).0
+        self.input.line_at(self.start)
     }
 
     /// A fault at the token last pulled.
@@ -256,8 +243,8 @@ impl Reader {
                 attributes: &self.attributes,
             }),
             Found::End => Token::End,
-            Found::Text { from, to } => Token::Text(Text { raw: &self.input.text()[from..to], decoded: false }),
-            Found::Decoded => Token::Text(Text { raw: &self.decoded, decoded: true }),
+            Found::Text { from, to } => Token::Text(&self.input.text()[from..to]),
+            Found::Decoded => Token::Text(&self.decoded),
             Found::Done => Token::Done,
         }
     }
@@ -327,31 +314,50 @@ impl Reader {
     }
 
     fn start_tag(&mut self) -> Result<Found, SyntaxError> {
-        let rest = self.input.rest();
-        let mut tag = self.tag;
-        let Some(found) = tag.feed(&rest.as_bytes()[self.searched.max(1)..]) else {
-            (self.tag, self.searched) = (tag, rest.len());
-            return self.incomplete();
+        // Nearly always the whole tag is in hand and good: one pass. Else its end is found first, so that the
+        // outcome does not depend on how much is in hand.
+        let quick = if self.searched == 0 { tag::read(self.input.rest(), &mut self.attributes) } else { Ok(None) };
+        let tag = if let Ok(Some(tag)) = quick {
+            self.take(tag.length)?;
+            self.allow_element()?;
+            tag
+        } else {
+            let rest = self.input.rest();
+            let from = self.searched.max(1);
+            let Some(found) = self.tag.feed(&rest.as_bytes()[from..]) else {
+                self.searched = rest.len();
+                return self.incomplete();
+            };
+            self.tag = ElementParser::default();
+            let length = from + found + 1;
+            self.take(length)?;
+            self.allow_element()?;
+            let token = &self.input.text()[self.start..self.start + length];
+            match tag::read(token, &mut self.attributes) {
+                Ok(Some(tag)) => tag,
+                Ok(None) => return self.syntax("this is no tag"),
+                Err(fault) => return Err(self.fault(fault)),
+            }
         };
-        let length = self.searched.max(1) + found + 1;
-        self.tag = ElementParser::default();
-        self.take(length)?;
+        let end = self.start + tag.length;
+        let token = &self.input.text()[self.start..end];
+        self.open.push(self.names.len());
+        self.names.push_str(tag.name.whole(token));
+        let ns = resolve(token, tag.name, &mut self.attributes, &mut self.namespaces, self.open.len())
+            .map_err(|fault| self.fault(fault))?;
+        self.stage = Stage::Content;
+        self.end_due = tag.closed;
+        Ok(Found::Start { ns, name: tag.name, end })
+    }
+
+    fn allow_element(&self) -> Result<(), SyntaxError> {
         if self.stage == Stage::Epilog {
             return self.syntax("a second root element");
         }
         if self.open.len() == MAX_DEPTH {
             return Err(self.error("xml.depth", format!("elements are nested deeper than {MAX_DEPTH}")));
         }
-        let end = self.start + length;
-        let token = &self.input.text()[self.start..end];
-        let (name, closed) = tag::read(token, &mut self.attributes).map_err(|fault| self.fault(fault))?;
-        self.open.push(self.names.len());
-        self.names.push_str(name.whole(token));
-        let ns = resolve(token, name, &mut self.attributes, &mut self.namespaces, self.open.len())
-            .map_err(|fault| self.fault(fault))?;
-        self.stage = Stage::Content;
-        self.end_due = closed;
-        Ok(Found::Start { ns, name, end })
+        Ok(())
     }
 
     fn end_tag(&mut self) -> Result<Found, SyntaxError> {
@@ -402,7 +408,7 @@ impl Reader {
         };
         self.take(length)?;
         let (from, to) = (self.start, self.start + length);
-        if !std::mem::take(&mut self.special) {
+        if !std::mem::take(&mut self.special) && !self.input.has_carriage_returns() {
             return Ok(Found::Text { from, to });
         }
         let raw = &self.input.text()[from..to];
@@ -453,7 +459,12 @@ impl Reader {
             }
             let Some(end) = self.end_of(CDATA.len(), b"]]>") else { return self.incomplete() };
             self.take(end)?;
-            return Ok(Found::Text { from: self.start + CDATA.len(), to: self.start + end - 3 });
+            let (from, to) = (self.start + CDATA.len(), self.start + end - 3);
+            if !self.input.has_carriage_returns() {
+                return Ok(Found::Text { from, to });
+            }
+            self.decoded = line_ends(&self.input.text()[from..to]).into_owned();
+            return Ok(Found::Decoded);
         }
         if begins(DOCTYPE) && rest.len() >= DOCTYPE.len() {
             // Nothing of it is shown or expanded: it may name files and grow without bound.
@@ -490,10 +501,9 @@ impl Reader {
     fn xml_declaration(&self, inside: &str) -> Result<Found, SyntaxError> {
         let tag = format!("<x{inside}>");
         let mut attributes = Vec::new();
-        let (_, closed) =
-            tag::read(&tag, &mut attributes).map_err(|(code, at, message)| self.fault((code, at + 3, message)))?;
-        if closed {
-            return self.syntax("`/` ends the XML declaration");
+        let read = tag::read(&tag, &mut attributes).map_err(|(code, at, message)| self.fault((code, at + 3, message)))?;
+        if !read.is_some_and(|read| read.length == tag.len() && !read.closed) {
+            return self.syntax("the XML declaration is not well-formed");
         }
         let mut pairs = attributes.iter().map(|raw| (raw.name.whole(&tag), raw.value(&tag))).peekable();
         if !pairs.next_if(|pair| pair.0 == "version").is_some_and(|pair| pair.1.starts_with("1.")) {
@@ -541,14 +551,14 @@ fn resolve(
     depth: usize,
 ) -> Result<Ns, Fault> {
     for attribute in &*attributes {
-        if attribute.references {
+        if attribute.special {
             let check = attribute_value(attribute.value(token));
             check.map_err(|message| ("xml.syntax", attribute.value.0 as usize, message))?;
         }
-        if let Some(prefix) = attribute.declares(token) {
+        if attribute.kind == Kind::Declaration {
             let uri = attribute_value(attribute.value(token)).unwrap_or_default();
             let at = attribute.name.start as usize;
-            namespaces.declare(prefix, &uri, depth).map_err(|(code, message)| (code, at, message))?;
+            namespaces.declare(attribute.declares(token), &uri, depth).map_err(|(code, message)| (code, at, message))?;
         }
     }
     let unbound = |name: RawName| {
@@ -557,12 +567,12 @@ fn resolve(
     };
     for attribute in attributes.iter_mut() {
         // Without a prefix an attribute has no namespace, whatever the default is [xml-names §6.2].
-        if attribute.name.colon != 0 && attribute.declares(token).is_none() {
-            attribute.ns = namespaces.resolve(attribute.name.prefix(token)).ok_or_else(|| unbound(attribute.name))?.0;
+        if attribute.name.colon != 0 && attribute.kind == Kind::Attribute {
+            attribute.ns = namespaces.resolve(attribute.name.prefix(token)).ok_or_else(|| unbound(attribute.name))?;
         }
     }
     refuse_duplicates(token, attributes, namespaces)?;
-    Ok(namespaces.resolve(name.prefix(token)).ok_or_else(|| unbound(name))?.0)
+    namespaces.resolve(name.prefix(token)).ok_or_else(|| unbound(name))
 }
 
 /// No attribute twice, neither as written nor by namespace [xml-names §6.3]; sorted when there are many.
@@ -573,14 +583,18 @@ fn refuse_duplicates(token: &str, attributes: &[RawAttribute], namespaces: &Name
         let uri = match prefix {
             "" => "",
             "xmlns" => "xmlns",
-            prefix => namespaces.resolve(prefix).map_or("", |(_, uri)| uri),
+            prefix => namespaces.uri(prefix),
         };
         (raw.name.local(token), uri)
     };
     let duplicate = if attributes.len() <= FEW {
         let pair = |(index, one): (usize, &RawAttribute)| {
-            let local = one.name.local(token);
-            let same = |other: &RawAttribute| other.name.local(token) == local && key(other) == key(one);
+            let local = one.name.local(token).as_bytes();
+            let same = |other: &RawAttribute| {
+                let other_local = other.name.local(token).as_bytes();
+                // The first byte nearly always tells them apart.
+                local.len() == other_local.len() && local[0] == other_local[0] && key(other) == key(one)
+            };
             attributes[..index].iter().any(same).then_some(*one)
         };
         attributes.iter().enumerate().find_map(pair)

@@ -1,7 +1,7 @@
 //! Which name and which attributes does a start tag have? [xml §3.1]
 
 use super::{MAX_ATTRIBUTES, MAX_NAME_LENGTH, Ns};
-use memchr::memchr3;
+use crate::excerpt;
 
 /// A name as written: where it is in its token, and where its colon is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,13 +27,21 @@ impl RawName {
     }
 }
 
+/// Is an attribute one, or the declaration of a namespace?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Attribute,
+    Declaration,
+}
+
 /// One attribute: places in its token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawAttribute {
     pub(super) name: RawName,
     pub(super) value: (u32, u32),
-    /// The value has a reference in it.
-    pub(super) references: bool,
+    /// The value has references or white space other than blanks in it.
+    pub(super) special: bool,
+    pub(super) kind: Kind,
     /// Filled in when the namespaces of the element are known.
     pub(super) ns: Ns,
 }
@@ -43,13 +51,9 @@ impl RawAttribute {
         &token[self.value.0 as usize..self.value.1 as usize]
     }
 
-    /// The prefix it declares a namespace for, when it does.
-    pub(super) fn declares(self, token: &str) -> Option<&str> {
-        match (self.name.prefix(token), self.name.local(token)) {
-            ("", "xmlns") => Some(""),
-            ("xmlns", prefix) => Some(prefix),
-            _ => None,
-        }
+    /// The prefix it declares a namespace for, when it is a declaration.
+    pub(super) fn declares(self, token: &str) -> &str {
+        if self.name.colon == 0 { "" } else { self.name.local(token) }
     }
 }
 
@@ -60,54 +64,74 @@ fn fault<T>(at: usize, message: impl Into<String>) -> Result<T, Fault> {
     Err(("xml.syntax", at, message.into()))
 }
 
-/// Reads a whole tag from `<` to `>`; says its name and whether it ends its element too.
-pub(super) fn read(token: &str, attributes: &mut Vec<RawAttribute>) -> Result<(RawName, bool), Fault> {
+/// A start tag as read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tag {
+    pub(super) name: RawName,
+    /// It ends its element too.
+    pub(super) closed: bool,
+    /// Bytes from `<` to `>`.
+    pub(super) length: usize,
+}
+
+/// Reads the tag that begins with the text; `None` when its end is not in hand.
+///
+/// A fault found before the end is in hand may turn out to be another one: callers look for the end first.
+pub(super) fn read(text: &str, attributes: &mut Vec<RawAttribute>) -> Result<Option<Tag>, Fault> {
     attributes.clear();
-    let bytes = token.as_bytes();
-    let mut end = bytes.len() - 1;
-    let closed = bytes[end - 1] == b'/';
-    end -= usize::from(closed);
-    let bytes = &bytes[..end.max(1)];
-    let name = name(token, bytes, 1)?;
+    let bytes = text.as_bytes();
+    let name = name(text, bytes, 1)?;
     let mut at = name.end as usize;
     loop {
         let spaced = skip_space(bytes, &mut at);
-        if at == bytes.len() {
-            return Ok((name, closed));
-        }
-        if !spaced {
-            return fault(at, "white space is missing before this");
+        match bytes[at..] {
+            [] | [b'/'] => return Ok(None),
+            [b'>', ..] => return Ok(Some(Tag { name, closed: false, length: at + 1 })),
+            [b'/', b'>', ..] => return Ok(Some(Tag { name, closed: true, length: at + 2 })),
+            _ if !spaced => return fault(at, "white space is missing before this"),
+            _ => {}
         }
         if attributes.len() == MAX_ATTRIBUTES {
             return Err(("xml.attributes", at, format!("more than {MAX_ATTRIBUTES} attributes on one element")));
         }
-        let name = self::name(token, bytes, at)?;
+        let name = self::name(text, bytes, at)?;
         at = name.end as usize;
         skip_space(bytes, &mut at);
-        if bytes.get(at) != Some(&b'=') {
-            return fault(at, format!("`=` is missing after attribute `{}`", crate::excerpt(name.whole(token))));
+        match bytes.get(at) {
+            Some(b'=') => at += 1,
+            Some(_) => return fault(at, format!("`=` is missing after attribute `{}`", excerpt(name.whole(text)))),
+            None => return Ok(None),
         }
-        at += 1;
         skip_space(bytes, &mut at);
-        let Some(quote @ (b'"' | b'\'')) = bytes.get(at).copied() else {
-            return fault(at, format!("the value of `{}` is not in quotes", crate::excerpt(name.whole(token))));
+        let quote = match bytes.get(at) {
+            Some(quote @ (b'"' | b'\'')) => *quote,
+            Some(_) => return fault(at, format!("the value of `{}` is not in quotes", excerpt(name.whole(text)))),
+            None => return Ok(None),
         };
         at += 1;
         let start = at;
-        let mut references = false;
+        let mut special = false;
         loop {
-            let Some(found) = memchr3(quote, b'&', b'<', &bytes[at..]) else {
-                return fault(start, "the quote is not closed");
+            let Some(found) = bytes[at..].iter().position(|byte| CLASS[usize::from(*byte)] & VALUE != 0) else {
+                return Ok(None);
             };
             at += found + 1;
             match bytes[at - 1] {
-                b'&' => references = true,
+                byte if byte == quote => break,
                 b'<' => return fault(at - 1, "`<` inside a value; it is written `&lt;`"),
-                _ => break,
+                b'"' | b'\'' => {}
+                _ => special = true,
             }
         }
-        attributes.push(RawAttribute { name, value: (start as u32, at as u32 - 1), references, ns: Ns::NONE });
+        let kind = if is_declaration(bytes, name) { Kind::Declaration } else { Kind::Attribute };
+        attributes.push(RawAttribute { name, value: (start as u32, at as u32 - 1), special, kind, ns: Ns::NONE });
     }
+}
+
+/// `xmlns` or `xmlns:prefix`
+fn is_declaration(bytes: &[u8], name: RawName) -> bool {
+    let end = if name.colon == 0 { name.end } else { name.colon };
+    matches!(&bytes[name.start as usize..end as usize], b"xmlns")
 }
 
 /// Reads a name that begins there.
@@ -141,12 +165,12 @@ fn checked_colon(token: &str, bytes: &[u8], start: usize, end: usize) -> Result<
         } else if is_name_start(character) || (!first && is_name_character(character)) {
             first = false;
         } else {
-            return fault(at, format!("`{}` cannot stand in a name here", crate::excerpt(&character.to_string())));
+            return fault(at, format!("`{}` cannot stand in a name here", excerpt(&character.to_string())));
         }
     }
     if first {
         let found = token[end..].chars().next().filter(|_| end < bytes.len()).map(String::from).unwrap_or_default();
-        return fault(end, format!("a name is due, not `{}`", crate::excerpt(&found)));
+        return fault(end, format!("a name is due, not `{}`", excerpt(&found)));
     }
     Ok(colon)
 }
@@ -170,6 +194,8 @@ const COLON: u8 = 2;
 const OTHER: u8 = 4;
 /// Ends a name.
 const END: u8 = 8;
+/// Needs a look inside a value: quotes, references, `<`, white space that becomes a blank.
+const VALUE: u8 = 16;
 
 const CLASS: [u8; 256] = {
     let mut table = [OTHER; 256];
@@ -182,8 +208,11 @@ const CLASS: [u8; 256] = {
             table[i] = 0;
         } else if byte == b':' {
             table[i] = COLON;
-        } else if is_space(byte) || byte == b'=' {
+        } else if is_space(byte) || matches!(byte, b'=' | b'>' | b'/') {
             table[i] = END;
+        }
+        if byte < b' ' || matches!(byte, b'"' | b'\'' | b'&' | b'<') {
+            table[i] |= VALUE;
         }
         i += 1;
     }
@@ -210,7 +239,8 @@ mod tests {
 
     fn names(token: &str) -> Result<Vec<String>, String> {
         let mut attributes = Vec::new();
-        let (name, closed) = read(token, &mut attributes).map_err(|(_, at, message)| format!("{at}: {message}"))?;
+        let read = read(token, &mut attributes).map_err(|(_, at, message)| format!("{at}: {message}"))?;
+        let Tag { name, closed, .. } = read.ok_or("cut")?;
         let mut out = vec![format!("{}|{}{}", name.prefix(token), name.local(token), if closed { "/" } else { "" })];
         out.extend(
             attributes.iter().map(|a| format!("{}|{}={}", a.name.prefix(token), a.name.local(token), a.value(token))),

@@ -1,0 +1,274 @@
+//! What does the XML reader accept and refuse? Each rule with the smallest input that shows it.
+#![allow(clippy::unwrap_used)]
+
+use abreast_webtypes::SyntaxError;
+use abreast_webtypes::xml::{MAX_DEPTH, MAX_TOKEN_LENGTH, Ns, Reader, Token};
+use proptest::prelude::*;
+
+const KNOWN: &[&str] = &["urn:a", "urn:b"];
+
+/// All tokens, one a line; text pieces joined, since where they are cut is nobody's concern.
+fn read_chunks<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Result<Vec<String>, SyntaxError> {
+    let mut chunks = chunks.fuse();
+    let mut reader = Reader::new(KNOWN);
+    let mut seen: Vec<String> = Vec::new();
+    loop {
+        let line = match reader.next()? {
+            Token::NeedInput => {
+                match chunks.next() {
+                    Some(chunk) => reader.push(chunk),
+                    None => reader.finish(),
+                }
+                continue;
+            }
+            Token::Start(element) => {
+                let name = |ns: Ns, local: &str| match ns {
+                    Ns::NONE => local.to_owned(),
+                    ns if ns == Ns::known(0) => format!("a|{local}"),
+                    ns if ns == Ns::known(1) => format!("b|{local}"),
+                    Ns::XML => format!("xml|{local}"),
+                    _ => format!("?|{local}"),
+                };
+                let attributes = element.attributes().map(|a| format!(" {}={}", name(a.ns(), a.local()), a.value()));
+                format!("<{}{}", name(element.ns(), element.local()), attributes.collect::<String>())
+            }
+            Token::End => ">".to_owned(),
+            Token::Text(text) => format!("\"{text}"),
+            Token::Done => return Ok(seen),
+        };
+        match seen.last_mut() {
+            Some(last) if last.starts_with('"') && line.starts_with('"') => last.push_str(&line[1..]),
+            _ => seen.push(line),
+        }
+    }
+}
+
+fn read(text: impl AsRef<[u8]>) -> Result<Vec<String>, SyntaxError> {
+    read_chunks(std::iter::once(text.as_ref()))
+}
+
+fn code(text: impl AsRef<[u8]>) -> &'static str {
+    match read(text.as_ref()) {
+        Ok(tokens) => panic!("accepted as {tokens:?}"),
+        Err(error) => error.code(),
+    }
+}
+
+fn place(text: &str) -> (u64, u64) {
+    let error = read(text).unwrap_err();
+    (error.line(), error.column())
+}
+
+#[test]
+fn reads_elements_attributes_and_text() {
+    let seen = read(
+        "<?xml version=\"1.0\" encoding='utf-8'?><!-- c --><?p q?>\n<a x='1' y=\"&lt;2&#x20ac;\">t&amp;u<![CDATA[<&]]> v<b/></a >\n<!-- d -->",
+    );
+    assert_eq!(seen.unwrap(), ["<a x=1 y=<2€", "\"t&u<& v", "<b", ">", ">"]);
+}
+
+#[test]
+fn names_are_resolved_whatever_their_prefix() {
+    let seen = read(
+        "<p:a xmlns:p='urn:a' xmlns='urn:b' p:x='1' x='2' xml:lang='en'><a xmlns=''/><p:b xmlns:p='urn:c'><p:c/></p:b><p:d/><e/></p:a>",
+    );
+    assert_eq!(
+        seen.unwrap(),
+        ["<a|a a|x=1 x=2 xml|lang=en", "<a", ">", "<?|b", "<?|c", ">", ">", "<a|d", ">", "<b|e", ">", ">"]
+    );
+}
+
+#[test]
+fn prefixes_must_be_declared() {
+    for text in ["<p:a/>", "<a p:b='1'/>", "<a xmlns:p=''/>", "<a xmlns:xml='urn:a'/>", "<a xmlns:xmlns='urn:a'/>"] {
+        assert_eq!(code(text), "xml.syntax", "{text}");
+    }
+    let reserved = "<a xmlns:q='http://www.w3.org/2000/xmlns/'/>";
+    assert_eq!(code(reserved), "xml.syntax");
+}
+
+#[test]
+fn white_space_in_values_becomes_blanks_and_line_ends_are_one() {
+    assert_eq!(read("<a b='1\r\n2\t3&#10;4'>5\r\n6\r7&#13;</a>").unwrap(), ["<a b=1 2 3\n4", "\"5\n6\n7\r", ">"]);
+}
+
+#[test]
+fn a_doctype_is_refused_unread() {
+    let laughs = "<?xml version='1.0'?>\n<!DOCTYPE a [<!ENTITY b \"&c;&c;\"><!ENTITY x SYSTEM \"file:///etc/hostname\">]><a>&b;</a>";
+    let error = read(laughs).unwrap_err();
+    assert_eq!((error.code(), error.line(), error.column()), ("xml.doctype", 2, 1));
+    assert!(!error.to_string().contains("hostname"));
+    assert_eq!(code("<!DOCTYPE"), "xml.doctype");
+}
+
+#[test]
+fn only_predefined_entities_and_allowed_characters_are_referred_to() {
+    for text in [
+        "<a>&b;</a>", "<a b='&c;'/>", "<a>&</a>", "<a>& b;</a>", "<a>&#0;</a>", "<a>&#1;</a>", "<a>&#xFFFF;</a>",
+        "<a>&#xD800;</a>", "<a>&#x110000;</a>", "<a>&#;</a>", "<a>&amp</a>", "<a b='&#8;'/>", "<a>&AMP;</a>",
+    ] {
+        assert_eq!(code(text), "xml.syntax", "{text}");
+    }
+}
+
+#[test]
+fn duplicates_are_refused_as_written_and_by_namespace() {
+    assert_eq!(code("<a b='1' c='2' b='3'/>"), "xml.attributes");
+    assert_eq!(code("<a xmlns:p='urn:a' xmlns:q='urn:a' p:b='1' q:b='2'/>"), "xml.attributes");
+    assert_eq!(code("<a xmlns='urn:a' xmlns='urn:b'/>"), "xml.attributes");
+    let many = |extra: &str| format!("<a {} {extra}/>", (0..200).map(|n| format!("n{n}='' ")).collect::<String>());
+    assert_eq!(code(many("n77=''")), "xml.attributes");
+    assert!(read(many("m77=''")).is_ok());
+    assert!(read("<a xmlns:p='urn:a' p:b='1' b='2'/>").is_ok());
+}
+
+#[test]
+fn attributes_depth_and_namespaces_are_limited() {
+    let attributes = |count| format!("<a {}/>", (0..count).map(|n| format!("n{n}='' ")).collect::<String>());
+    assert!(read(attributes(256)).is_ok());
+    assert_eq!(code(attributes(3_000)), "xml.attributes");
+    let nested = |depth| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
+    assert!(read(nested(MAX_DEPTH)).is_ok());
+    assert_eq!(code(nested(MAX_DEPTH + 1)), "xml.depth");
+    let namespaces = |count| format!("<a {}/>", (0..count).map(|n| format!("xmlns:n{n}='urn:{n}' ")).collect::<String>());
+    assert!(read(namespaces(128)).is_ok());
+    assert_eq!(code(namespaces(129)), "xml.attributes");
+    assert_eq!(code(format!("<{}/>", "n".repeat(1_025))), "xml.size");
+}
+
+/// Feeds `piece` until the reader refuses it, and says after how many bytes.
+fn refused_after(start: &str, piece: &str) -> (&'static str, usize) {
+    let mut reader = Reader::new(&[]);
+    reader.push(start.as_bytes());
+    let mut fed = start.len();
+    loop {
+        match reader.next() {
+            Ok(Token::NeedInput) => {
+                reader.push(piece.as_bytes());
+                fed += piece.len();
+                assert!(fed < 2 * MAX_TOKEN_LENGTH + 65_536, "takes everything");
+            }
+            Ok(_) => {}
+            Err(error) => return (error.code(), fed),
+        }
+    }
+}
+
+#[test]
+fn endless_tokens_are_refused_in_bounded_memory() {
+    let chunk = "x".repeat(65_536);
+    for start in ["<a>", "<a b='", "<a b=\"", "<a><![CDATA[", "<a><!--", "<?p ", "<", "<a></"] {
+        let (code, fed) = refused_after(start, &chunk);
+        assert_eq!(code, "xml.size", "{start}");
+        assert!(fed <= MAX_TOKEN_LENGTH + 2 * 65_536, "{start}: {fed}");
+    }
+    assert_eq!(refused_after("<a>", &"<a>".repeat(10_000)).0, "xml.depth");
+}
+
+#[test]
+fn a_cut_document_is_never_a_shorter_one() {
+    let whole = "<?xml version='1.0'?><a xmlns='urn:a'><b c='d'>e</b><!-- f --><![CDATA[g]]></a>";
+    assert!(read(whole).is_ok());
+    for length in 0..whole.len() {
+        assert_eq!(code(&whole[..length]), "xml.eof", "{}", &whole[..length]);
+    }
+    assert_eq!(code(b"<a>\xc3"), "xml.eof");
+}
+
+#[test]
+fn bytes_must_be_the_encoding_they_should_be() {
+    assert_eq!(code(b"<a>\xff</a>"), "xml.encoding");
+    assert_eq!(code(b"<a>\xc3(</a>"), "xml.encoding");
+    assert_eq!(code(b"<!-- \xed\xa0\x80 --><a/>"), "xml.encoding");
+    assert_eq!(code("<?xml version='1.0' encoding='ISO-8859-1'?><a/>"), "xml.encoding");
+    assert_eq!(code("<?xml version='1.0' encoding='UTF-16'?><a/>"), "xml.encoding");
+    assert_eq!(read(b"\xef\xbb\xbf<?xml version='1.0' encoding='UTF-8'?><a/>").unwrap(), ["<a", ">"]);
+    assert_eq!(read("<?xml version='1.0' encoding='us-ascii' standalone='yes'?><a/>").unwrap(), ["<a", ">"]);
+}
+
+fn utf16(text: &str, big_endian: bool) -> Vec<u8> {
+    let unit = |unit: u16| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() };
+    text.encode_utf16().flat_map(unit).collect()
+}
+
+#[test]
+fn utf16_needs_its_mark() {
+    for big_endian in [true, false] {
+        let text = "\u{feff}<?xml version='1.0' encoding='utf-16'?><a>é\u{1f600}</a>";
+        assert_eq!(read(utf16(text, big_endian)).unwrap(), ["<a", "\"é\u{1f600}", ">"]);
+        assert_eq!(code(utf16(&text[3..], big_endian)), "xml.encoding");
+        let mut cut = utf16("\u{feff}<a>\u{1f600}", big_endian);
+        assert_eq!(code(&cut), "xml.eof");
+        cut.truncate(cut.len() - 2);
+        assert_eq!(code(&cut), "xml.eof");
+        cut.extend(utf16("x</a>", big_endian));
+        assert_eq!(code(&cut), "xml.encoding");
+    }
+    assert_eq!(code([0xff, 0xfe, 0, 0, b'<', 0, 0, 0]), "xml.encoding");
+}
+
+#[test]
+fn what_is_not_well_formed_is_refused() {
+    for text in [
+        "<a></b>", "<a><b></a></b>", "</a>", "<a/><b/>", "<a/>x", "x<a/>", "{\"a\":1}", "<a b=c/>", "<a b/>", "<a b='<'/>",
+        "<a>\u{1}</a>", "<a>\0</a>", "<a>\u{fffe}</a>", "<a>]]></a>", "<a><!-- -- --></a>", "<!----->", "<a><!b></a>",
+        "<a/><![CDATA[]]>", " <?xml version='1.0'?><a/>", "<?xml version='2.0'?><a/>", "<?xml version='1.0' x='y'?><a/>",
+        "<?xml encoding='utf-8'?><a/>", "<?xml version='1.0'/?><a/>", "<a><?XML b?></a>", "<??><a/>", "< a/>", "<a b='1'c='2'/>",
+    ] {
+        assert_eq!(code(text), "xml.syntax", "{text}");
+    }
+}
+
+#[test]
+fn errors_say_where() {
+    assert_eq!(place("<a>\n  <b></c>\n</a>"), (2, 6));
+    assert_eq!(place("<a>\n<é é='1'  x=2></a>"), (2, 13));
+    assert_eq!(place("<a>\n\n"), (3, 1));
+    assert_eq!(place("<a>\né\u{2}"), (2, 2));
+    let error = read("<a>\n  <b></c>\n</a>").unwrap_err();
+    assert_eq!(error.to_string(), "line 2, column 6: `</c>` closes `<b>`");
+}
+
+#[test]
+fn documents_have_a_length_limit() {
+    let document = b"<a>12345</a>";
+    for chunk in [1, 5, 100] {
+        let outcome = |limit| {
+            let mut reader = Reader::with_limit(&[], limit);
+            let mut chunks = document.chunks(chunk);
+            loop {
+                match reader.next() {
+                    Ok(Token::NeedInput) => match chunks.next() {
+                        Some(chunk) => reader.push(chunk),
+                        None => reader.finish(),
+                    },
+                    Ok(Token::Done) => return "",
+                    Ok(_) => {}
+                    Err(error) => return error.code(),
+                }
+            }
+        };
+        assert_eq!(outcome(12), "");
+        assert_eq!(outcome(11), "xml.size");
+    }
+}
+
+fn bytes_of_documents() -> impl Strategy<Value = Vec<u8>> {
+    let pieces = prop::sample::select(vec![
+        "<a>", "</a>", "<a", " b='", "c'", ">", "/>", "&amp;", "&#10;", "&", ";", "<!--", "-->", "<![CDATA[", "]]>", "<?p", "?>",
+        "<?xml version='1.0'?>", " xmlns:p='urn:a'", "<p:b", "é", "\u{1f600}", "\r\n", "\n", " ", "]", "-", "\u{1}", "x", "<!DOCTYPE", "\"",
+    ]);
+    let bytes = prop_oneof![20 => pieces.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 1..3)];
+    let start = prop::sample::select(vec![&b""[..], b"<a>", b"<a>", b"\xef\xbb\xbf<a>", b"\xff\xfe<\0a\0>\0"]);
+    (start, prop::collection::vec(bytes, 0..20), prop::sample::select(vec!["", "</a>"])).prop_map(|(start, pieces, end)| {
+        [start, &pieces.concat(), end.as_bytes()].concat()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #[test]
+    fn cutting_the_input_changes_nothing(document in bytes_of_documents(), chunk in 1_usize..7) {
+        prop_assert_eq!(read(&document), read_chunks(document.chunks(chunk)));
+    }
+}
