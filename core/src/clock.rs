@@ -45,3 +45,22 @@ impl Clock for FixedClock {
         Timestamp::from_micros(self.0.load(Ordering::SeqCst))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_clock_is_in_this_century() {
+        assert!(SystemClock.now() > Timestamp::from_seconds(1_700_000_000));
+        assert!(SystemClock.now() < Timestamp::from_seconds(4_100_000_000));
+    }
+
+    #[test]
+    fn a_fixed_clock_goes_where_it_is_set() {
+        let clock = FixedClock::at(Timestamp::from_seconds(5));
+        assert_eq!(clock.now(), Timestamp::from_seconds(5));
+        clock.set(Timestamp::from_seconds(-5));
+        assert_eq!(clock.now(), Timestamp::from_seconds(-5));
+    }
+}

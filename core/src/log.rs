@@ -289,3 +289,25 @@ pub fn append(log: &dyn ChangeLog, set: SetId, changes: Vec<Change>) -> Result<A
 pub fn next_time(last: Timestamp, now: Timestamp) -> Timestamp {
     now.max(last.next())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_follow_the_clock_but_never_go_back() {
+        let at = Timestamp::from_micros;
+        assert_eq!(next_time(at(10), at(500)), at(500));
+        assert_eq!(next_time(at(10), at(11)), at(11));
+        assert_eq!(next_time(at(10), at(10)), at(11));
+        assert_eq!(next_time(at(10), at(-500)), at(11));
+    }
+
+    #[test]
+    fn an_error_tells_its_kind_and_its_cause() {
+        let cause = std::io::Error::other("no space left");
+        let error = LogError::new(ErrorKind::Io, "cannot record").with_cause(cause);
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::Io, "cannot record".to_owned()));
+        assert_eq!(std::error::Error::source(&error).map(ToString::to_string).as_deref(), Some("no space left"));
+    }
+}
