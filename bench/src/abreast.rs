@@ -4,7 +4,6 @@ use crate::http::Http;
 use crate::run::{Server, Usage, log_path, timed, wait_until};
 use crate::settings::Settings;
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -69,13 +68,26 @@ impl Source {
         wait_until("the first scan", FIRST_SCAN, || Ok(http.get("/readyz", "")?.status == 200))
     }
 
-    /// The position of the last change, from the metrics.
+    /// The position of the last change.
     pub(crate) fn position(&self) -> Result<u64> {
+        Ok(self.metric("abreast_log_head_position")? as u64)
+    }
+
+    /// Requests answered; asking counts as one.
+    pub(crate) fn responses(&self) -> Result<u64> {
+        Ok(self.metric("abreast_http_responses_total")? as u64)
+    }
+
+    /// The sum of a metric over its labels.
+    fn metric(&self, name: &str) -> Result<f64> {
         let text = Http::connect(&self.url())?.get_ok("/metrics")?;
         let text = String::from_utf8_lossy(&text).into_owned();
-        let line = text.lines().find(|line| line.starts_with("abreast_log_head_position"));
-        let value = line.and_then(|line| line.rsplit(' ').next()).and_then(|text| text.parse::<f64>().ok());
-        Ok(value.context("the metrics have no `abreast_log_head_position`")? as u64)
+        let values = text.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next());
+        let values: Vec<f64> = values.filter_map(|text| text.parse().ok()).collect();
+        if values.is_empty() {
+            bail!("the metrics have no `{name}`");
+        }
+        Ok(values.iter().sum())
     }
 
     /// Waits until the log has come to a position.
@@ -84,26 +96,10 @@ impl Source {
     }
 }
 
-/// What one `abreast sync` did.
-pub(crate) struct Synced {
-    pub(crate) usage: Usage,
-    /// The last line of its `--json` output.
-    pub(crate) summary: Value,
-}
-
-impl Synced {
-    pub(crate) fn count(&self, key: &str) -> u64 {
-        self.summary.get(key).and_then(Value::as_u64).unwrap_or(0)
-    }
-}
-
-/// Runs `abreast sync URL FOLDER --json` with more options.
-pub(crate) fn sync(settings: &Settings, program: &Path, url: &str, folder: &Path, more: &[&str]) -> Result<Synced> {
+/// Runs `abreast sync URL FOLDER` with more options.
+pub(crate) fn sync(settings: &Settings, program: &Path, url: &str, folder: &Path, more: &[&str]) -> Result<Usage> {
     let folder = folder.to_string_lossy();
-    let mut arguments = vec!["sync", url, folder.as_ref(), "--json"];
+    let mut arguments = vec!["sync", url, folder.as_ref()];
     arguments.extend(more);
-    let (usage, text) = timed(program, &arguments, &settings.folder, &log_path(&settings.folder, "sync")?)?;
-    let lines = text.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let summary = lines.into_iter().find(|value| value["type"] == "summary");
-    Ok(Synced { usage, summary: summary.context("abreast sync --json printed no summary")? })
+    Ok(timed(program, &arguments, &settings.folder, &log_path(&settings.folder, "sync")?)?.0)
 }

@@ -55,12 +55,12 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 let limit = f64::from(connections) / round_trip;
                 let connections = connections.to_string();
                 let options = ["--connections", connections.as_str(), "--base", &base];
-                let synced = abreast::sync(settings, &abreast, &url, &copy, &options)?;
+                let usage = abreast::sync(settings, &abreast, &url, &copy, &options)?;
                 same::check(&tree.folder, &copy)?;
-                let rate = count as f64 / synced.usage.seconds;
+                let rate = count as f64 / usage.seconds;
                 report.raw(&json!({
                     "round": round, "server": name, "connections": connections, "resources": count,
-                    "round_trip": round_trip, "usage": synced.usage.json(), "summary": synced.summary,
+                    "round_trip": round_trip, "usage": usage.json(),
                 }));
                 rates[place * 2 + half].push(rate);
                 shares[place * 2 + half].push(rate / limit);

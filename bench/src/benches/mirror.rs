@@ -1,6 +1,6 @@
 //! How long does a copy take, a second run, and one after 1 % changed; beside programs that do the same?
 
-use crate::abreast::{self, Source, Synced};
+use crate::abreast::{self, Source};
 use crate::nginx::{Nginx, NginxOptions, Requests};
 use crate::peers::{Peer, RsyncDaemon, find_or_install};
 use crate::report::Report;
@@ -110,12 +110,14 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
                         let base = format!("{}data/", nginx.url());
                         let mut options = vec!["--base", &base];
                         options.extend(*more);
-                        let synced = abreast::sync(settings, abreast, &nginx.url(), &copy, &options)?;
-                        (synced.usage, None)
+                        (abreast::sync(settings, abreast, &nginx.url(), &copy, &options)?, None)
                     }
                     Tool::OursFromOurs => {
-                        let synced = abreast::sync(settings, abreast, &source.url(), &copy, &[])?;
-                        (synced.usage, Some(requests_of(&synced)))
+                        let before = source.responses()?;
+                        let usage = abreast::sync(settings, abreast, &source.url(), &copy, &[])?;
+                        // The question itself is one.
+                        let all = source.responses()? - before - 1;
+                        (usage, Some(Requests { all, ..Requests::default() }))
                     }
                     Tool::Peer(peer, program) => {
                         let url = rsync.as_ref().map_or("", |rsync| rsync.url.as_str());
@@ -147,11 +149,6 @@ fn samples_seed(count: usize) -> u64 {
     count as u64 * 1_000
 }
 
-fn requests_of(synced: &Synced) -> Requests {
-    let bodies = synced.count("created") + synced.count("updated");
-    Requests { all: synced.count("requests"), bodies, bytes: synced.count("bytes") }
-}
-
 impl Figures {
     fn push(&mut self, usage: Usage, server: f64, requests: Requests) {
         self.wall.push(usage.seconds);
@@ -181,7 +178,10 @@ fn tables(report: &mut Report, count: usize, tools: &[Tool], figures: &BTreeMap<
                     number(found.server.median()),
                     number(found.memory.median()),
                     asked.map_or("–".to_owned(), |asked| number(asked.all as f64)),
-                    asked.map_or("–".to_owned(), |asked| number(asked.bytes as f64 / 1e6)),
+                    // `abreast serve` does not count bytes.
+                    asked
+                        .filter(|asked| asked.bytes > 0)
+                        .map_or("–".to_owned(), |asked| number(asked.bytes as f64 / 1e6)),
                 ]
             })
             .collect();

@@ -38,7 +38,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let count = settings.size(50_000, 5_000);
     // A collection whose files are never written: only what a list says of them is needed.
     let tree = Tree::imagined(count);
-    let site = StaticSite::imagined("https://example.org/", &tree);
+    let site = StaticSite::imagined("https://repository.example.org/collections/metadata/", &tree);
     let list = site.resource_list(0, count, 1_700_000_000_000_000);
     let list = list.as_bytes();
     let file = settings.folder.join("parse.xml");

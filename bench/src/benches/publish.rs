@@ -74,9 +74,9 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     // A copy of the larger set: memory of `sync`.
     let copy = settings.empty_folder("publish-copy")?;
     settle();
-    let synced = abreast::sync(settings, &program, &sources[1].0.url(), &copy, &[])?;
+    let usage = abreast::sync(settings, &program, &sources[1].0.url(), &copy, &[])?;
     let files = same::check(&sets[1].tree.folder, &copy)?;
-    report.raw(&json!({"resources": files, "sync": synced.usage.json(), "summary": synced.summary}));
+    report.raw(&json!({"resources": files, "sync": usage.json()}));
     crate::settings::remove(&copy)?;
 
     // Starting again on what is known.
@@ -97,7 +97,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let ratio = sets[1].latency.over(&sets[0].latency);
     report.at_most(&format!("time to publish one change among {many}, over the same among {few}"), &ratio, 1.2, " ×");
     report.at_most(&format!("memory of `serve`, {many} resources, all lists served"), &memory, 96.0, " MiB");
-    let sync_memory = [synced.usage.memory_mib].into_iter().collect();
+    let sync_memory = [usage.memory_mib].into_iter().collect();
     report.at_most(&format!("memory of `sync`, baseline of {many} resources"), &sync_memory, 96.0, " MiB");
     report.at_most(&format!("start on {many} known resources until ready"), &restart, 2.0, " s");
     report.text(&format!(
@@ -120,9 +120,9 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             vec!["first scan until ready, s".into(), number(first_scan)],
             vec!["`serve`: peak memory after all lists were served, MiB".into(), memory.text()],
             vec!["`serve`: peak memory at the end, MiB".into(), number(peak_after)],
-            vec!["`sync`: baseline, s".into(), number(synced.usage.seconds)],
-            vec!["`sync`: CPU, µs a resource".into(), number(synced.usage.cpu * 1e6 / sizes[1] as f64)],
-            vec!["`sync`: peak memory, MiB".into(), number(synced.usage.memory_mib)],
+            vec!["`sync`: baseline, s".into(), number(usage.seconds)],
+            vec!["`sync`: CPU, µs a resource".into(), number(usage.cpu * 1e6 / sizes[1] as f64)],
+            vec!["`sync`: peak memory, MiB".into(), number(usage.memory_mib)],
             vec!["start until ready, s".into(), restart.text()],
         ],
     );
