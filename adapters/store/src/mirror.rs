@@ -87,6 +87,30 @@ impl Mirror {
         self.connection.execute_batch("ROLLBACK").map_err(failed("cannot write the state"))
     }
 
+    /// Begins a part of a transaction that can be given up by itself.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn begin_part(&self) -> Result<(), LogError> {
+        self.connection.execute_batch("SAVEPOINT part").map_err(failed(WRITE))
+    }
+
+    /// Makes a part one with its transaction.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn join_part(&self) -> Result<(), LogError> {
+        self.connection.execute_batch("RELEASE part").map_err(failed(WRITE))
+    }
+
+    /// Forgets everything since [`Mirror::begin_part`]; the transaction goes on.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn give_up_part(&self) -> Result<(), LogError> {
+        self.connection.execute_batch("ROLLBACK TO part; RELEASE part").map_err(failed(WRITE))
+    }
+
     /// A setting or fact about the whole mirror.
     ///
     /// # Errors
@@ -171,6 +195,23 @@ mod tests {
     }
 
     #[test]
+    fn a_part_is_given_up_by_itself() {
+        let (_folder, mirror) = mirror();
+        mirror.begin().unwrap();
+        mirror.set_meta("a", Some("1")).unwrap();
+        mirror.begin_part().unwrap();
+        mirror.set_meta("b", Some("1")).unwrap();
+        mirror.give_up_part().unwrap();
+        mirror.begin_part().unwrap();
+        mirror.set_meta("c", Some("1")).unwrap();
+        mirror.join_part().unwrap();
+        let kept = |key| mirror.meta(key).unwrap().is_some();
+        assert_eq!((kept("a"), kept("b"), kept("c")), (true, false, true));
+        mirror.rollback().unwrap();
+        assert_eq!(mirror.meta("a").unwrap(), None);
+    }
+
+    #[test]
     fn rows_come_in_the_order_of_their_bytes() {
         let (_folder, mirror) = mirror();
         for uri in ["http://h/a/b", "http://h/a", "http://h/A", "http://h/a!", "http://h/é"] {
@@ -234,9 +275,12 @@ mod tests {
     fn of_several_changes_the_newest_stays_and_of_equals_the_last() {
         let (_folder, mirror) = mirror();
         let change = |uri: &str, time, length| (Pending { length: Some(length), ..fetch(uri) }, time);
-        for (pending, time) in
-            [change("http://h/a", 2, 20), change("http://h/a", 1, 10), change("http://h/b", 1, 1), change("http://h/b", 1, 2)]
-        {
+        for (pending, time) in [
+            change("http://h/a", 2, 20),
+            change("http://h/a", 1, 10),
+            change("http://h/b", 1, 1),
+            change("http://h/b", 1, 2),
+        ] {
             mirror.put_coming(&pending, time, true).unwrap();
         }
         let mut tasks = Vec::new();

@@ -25,7 +25,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// Name of the state folder in a destination; no URI maps to it.
 pub const STATE_FOLDER: &str = ".abreast";
 /// How temporary files' names start; no URI maps to one.
-pub const TEMPORARY_PREFIX: &[u8] = b".%~";
+pub(crate) const TEMPORARY_PREFIX: &[u8] = b".%~";
 
 const ESCAPED: &[u8] = b"%_";
 const CONTINUED: &[u8] = b"%+";
@@ -100,7 +100,10 @@ impl PathMap {
         let refuse = || BaseError(base.chars().take(200).collect());
         let path = base.find("://").and_then(|at| base[at + 3..].find('/').map(|slash| &base[at + 3 + slash..]));
         let path = path.ok_or_else(refuse)?;
-        if !path.ends_with('/') || base.contains(['?', '#']) || path.split('/').any(|segment| is_escape(segment.as_bytes())) {
+        if !path.ends_with('/')
+            || base.contains(['?', '#'])
+            || path.split('/').any(|segment| is_escape(segment.as_bytes()))
+        {
             return Err(refuse());
         }
         Ok(Self { base: base.to_owned(), rules })
@@ -391,7 +394,11 @@ mod tests {
             "x\\..\\y",
             "..%2f?q",
         ] {
-            assert_eq!(path(&map(), &format!("http://source.example/{uri}"), Form::Plain), Err(PathError::Escape), "{uri}");
+            assert_eq!(
+                path(&map(), &format!("http://source.example/{uri}"), Form::Plain),
+                Err(PathError::Escape),
+                "{uri}"
+            );
         }
         assert_eq!(path(&map(), "http://other.example/a/../b", Form::Plain), Err(PathError::Escape));
     }
@@ -435,7 +442,22 @@ mod tests {
 
     #[test]
     fn paths_no_uri_maps_to_stand_for_nothing() {
-        for path in ["", "a//b", "/a", "a/", "%+x", "%_a", "%_%zz", ".abreast/mirror.db", ".%~1", "%!%!a", "a/%^b", "..", "a/../b", "%_%23"] {
+        for path in [
+            "",
+            "a//b",
+            "/a",
+            "a/",
+            "%+x",
+            "%_a",
+            "%_%zz",
+            ".abreast/mirror.db",
+            ".%~1",
+            "%!%!a",
+            "a/%^b",
+            "..",
+            "a/../b",
+            "%_%23",
+        ] {
             assert_eq!(map().uri(path.as_bytes()), None, "{path}");
         }
         assert_eq!(map().uri(b"a"), Some(("http://source.example/a".to_owned(), Form::Plain)));
@@ -453,7 +475,9 @@ mod tests {
 
     #[test]
     fn a_base_is_an_absolute_folder() {
-        for base in ["", "http://h", "http://h/a", "/a/", "http://h/a?/", "http://h/#/", "http://h/a/../", "http://h/%2e%2e/"] {
+        for base in
+            ["", "http://h", "http://h/a", "/a/", "http://h/a?/", "http://h/#/", "http://h/a/../", "http://h/%2e%2e/"]
+        {
             assert!(PathMap::new(base, NameRules::default()).is_err(), "{base}");
         }
     }
@@ -502,8 +526,30 @@ mod tests {
     fn seeded_inputs_hold_the_properties() {
         let count: u64 = std::env::var("ABREAST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000);
         let pieces: [&[u8]; 24] = [
-            b"/", b"..", b".", b"%2e", b"%2F", b"%5C", b"?", b"#", b"%25", b"%_", b"%+", b"%!", b"%^", b"a", b"B", b"\xc3\xa9",
-            b"%FF", b"%00", b"\\", b"http://h/", b".abreast", b":", b"~", b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            b"/",
+            b"..",
+            b".",
+            b"%2e",
+            b"%2F",
+            b"%5C",
+            b"?",
+            b"#",
+            b"%25",
+            b"%_",
+            b"%+",
+            b"%!",
+            b"%^",
+            b"a",
+            b"B",
+            b"\xc3\xa9",
+            b"%FF",
+            b"%00",
+            b"\\",
+            b"http://h/",
+            b".abreast",
+            b":",
+            b"~",
+            b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
         ];
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut next = move || {

@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn the_newest_state_of_each_resource_is_expected() {
         let expected = Expected::new().unwrap();
-        let row = |uri: &str, length| ExpectedRow { uri: uri.to_owned(), length: Some(length), ..ExpectedRow::default() };
+        let row =
+            |uri: &str, length| ExpectedRow { uri: uri.to_owned(), length: Some(length), ..ExpectedRow::default() };
         expected.put(&row("http://h/a", 1), 10, false).unwrap();
         expected.put(&row("http://h/a", 2), 12, false).unwrap();
         expected.put(&row("http://h/a", 3), 11, false).unwrap();

@@ -192,10 +192,7 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn mark_stale(&self) -> Result<u64, LogError> {
-        self.connection
-            .execute("UPDATE pending SET state = 2", [])
-            .map(|count| count as u64)
-            .map_err(failed(WRITE))
+        self.connection.execute("UPDATE pending SET state = 2", []).map(|count| count as u64).map_err(failed(WRITE))
     }
 
     /// Drops the items of an earlier plan that the new one does not name.
@@ -251,7 +248,8 @@ impl Mirror {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
-                let kept = if row.get_ref(8)? != rusqlite::types::ValueRef::Null { Some(read_row(row, 8)?) } else { None };
+                let kept =
+                    if row.get_ref(8)? != rusqlite::types::ValueRef::Null { Some(read_row(row, 8)?) } else { None };
                 out.push(Task { pending: read_pending(row)?, row: kept });
             }
             Ok(())

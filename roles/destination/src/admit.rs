@@ -1,0 +1,148 @@
+//! Which URIs may a document name? Those of its own host, others only when the user allows them [rs-core §7].
+
+use url::Url;
+
+/// Why a URI is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Another host, or no http(s) URI at all.
+    Authority,
+    /// Named by an https document, but http itself.
+    Downgrade,
+}
+
+impl Refusal {
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Self::Authority => "uri.authority",
+            Self::Downgrade => "http.downgrade",
+        }
+    }
+
+    pub(crate) const fn message(self) -> &'static str {
+        match self {
+            Self::Authority => {
+                "not on the host of the list that names it\n  help: allow http and https hosts you trust with `--allow-host HOST`"
+            }
+            Self::Downgrade => "an https list names an http resource\n  help: accept that with `--allow-downgrade`",
+        }
+    }
+}
+
+/// The rule for the URIs in one document.
+#[derive(Clone, Debug)]
+pub(crate) struct Admission {
+    https: bool,
+    authority: Option<(String, Option<u16>)>,
+    allow_hosts: Vec<String>,
+    allow_downgrade: bool,
+    /// `scheme://authority/` admitted last; lists name one host most of the time.
+    admitted: String,
+}
+
+impl Admission {
+    pub(crate) fn new(document: &str, allow_hosts: &[String], allow_downgrade: bool) -> Self {
+        let url = Url::parse(document).ok();
+        Self {
+            https: url.as_ref().is_some_and(|url| url.scheme() == "https"),
+            authority: url.as_ref().and_then(authority),
+            allow_hosts: allow_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            allow_downgrade,
+            admitted: String::new(),
+        }
+    }
+
+    pub(crate) fn check(&mut self, uri: &str) -> Result<(), Refusal> {
+        if !self.admitted.is_empty() && uri.starts_with(&self.admitted) {
+            return Ok(());
+        }
+        let after = uri.find("://").ok_or(Refusal::Authority)? + 3;
+        let end = uri[after..].find(['/', '?', '#']).map_or(uri.len(), |at| after + at);
+        // Readers disagree about these; none may decide which host is meant.
+        if uri[..end].contains(['\\', '@', ' ', '\t', '\r', '\n']) {
+            return Err(Refusal::Authority);
+        }
+        let url = Url::parse(&uri[..end]).map_err(|_| Refusal::Authority)?;
+        let https = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(Refusal::Authority),
+        };
+        let found = authority(&url).ok_or(Refusal::Authority)?;
+        let allowed = self.authority.as_ref() == Some(&found) || self.is_allowed(&found);
+        if !allowed {
+            return Err(Refusal::Authority);
+        }
+        if self.https && !https && !self.allow_downgrade {
+            return Err(Refusal::Downgrade);
+        }
+        if uri.as_bytes().get(end) == Some(&b'/') {
+            uri[..=end].clone_into(&mut self.admitted);
+        }
+        Ok(())
+    }
+
+    fn is_allowed(&self, (host, port): &(String, Option<u16>)) -> bool {
+        let with_port = port.map(|port| format!("{host}:{port}"));
+        self.allow_hosts.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
+    }
+}
+
+/// Host, and port when it is not the scheme's own.
+fn authority(url: &Url) -> Option<(String, Option<u16>)> {
+    Some((url.host_str()?.to_ascii_lowercase(), url.port()))
+}
+
+/// Do two URLs have scheme, host and port in common?
+pub(crate) fn same_origin(one: &str, other: &str) -> bool {
+    match (Url::parse(one), Url::parse(other)) {
+        (Ok(one), Ok(other)) => one.origin() == other.origin(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_documents_own_host_is_admitted() {
+        let mut admission = Admission::new("http://source.example/list.xml", &[], false);
+        for uri in [
+            "http://source.example/a",
+            "http://SOURCE.example:80/a",
+            "https://source.example/a",
+            "http://source.example",
+        ] {
+            assert_eq!(admission.check(uri), Ok(()), "{uri}");
+        }
+        for uri in [
+            "http://evil.example/x",
+            "file:///etc/passwd",
+            "data:text/plain,x",
+            "ftp://source.example/x",
+            "http://source.example:8080/a",
+            "http://source.example@evil.example/",
+            "http://source.example.evil.example/",
+            "http://evil.example\\@source.example/",
+            "//source.example/a",
+            "/a",
+            "",
+        ] {
+            assert_eq!(admission.check(uri), Err(Refusal::Authority), "{uri}");
+        }
+    }
+
+    #[test]
+    fn other_hosts_and_http_below_https_need_leave() {
+        let hosts = ["Other.example".to_owned(), "third.example:8080".to_owned()];
+        let mut admission = Admission::new("https://source.example/list.xml", &hosts, false);
+        assert_eq!(admission.check("https://other.example:1/x"), Ok(()));
+        assert_eq!(admission.check("https://third.example:8080/x"), Ok(()));
+        assert_eq!(admission.check("https://third.example/x"), Err(Refusal::Authority));
+        assert_eq!(admission.check("http://source.example/x"), Err(Refusal::Downgrade));
+        let mut admission = Admission::new("https://source.example/list.xml", &hosts, true);
+        assert_eq!(admission.check("http://source.example/x"), Ok(()));
+        assert_eq!(admission.check("file:///x"), Err(Refusal::Authority));
+    }
+}

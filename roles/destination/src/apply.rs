@@ -1,0 +1,515 @@
+//! How is a plan carried out? Fetch and store, make room where names conflict, then delete [design: journal].
+
+use crate::error::{Error, ExitCode};
+use crate::events::ItemAction;
+use crate::fetch::{Failure, Outcome};
+use crate::path_map::Form;
+use crate::place::{LastDir, Place};
+use crate::session::Session;
+use crate::workers::{Chunk, Crew, DoneChunk};
+use abreast_folder::{ErrorKind, Kind};
+use abreast_store::mirror::{PendingAction, PendingState, Task};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+/// Most items handed out together.
+const CHUNK_ITEMS: usize = 64;
+/// Listed bytes after which a chunk ends.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// What an item of unknown length counts.
+const UNKNOWN_BYTES: u64 = 16 << 10;
+/// Items read from the plan at a time.
+const READ_ITEMS: usize = 512;
+/// Items whose new state is kept in one transaction.
+const COMMIT_ITEMS: u64 = 1_000;
+/// Passes over items that wait for a parent folder.
+const CONFLICT_PASSES: usize = 4;
+/// Failures remembered until it is known that they stand; beyond, they are told at once.
+const REPORTS_MAX: usize = 10_000;
+/// How often a stop is looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A failure not told yet, because the Source may have changed the resource meanwhile.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) uri: String,
+    pub(crate) failure: Failure,
+    /// It failed in an earlier run too.
+    pub(crate) again: bool,
+}
+
+impl Session<'_> {
+    /// Does everything in the plan that is due except deletions; failures go to `reports`.
+    pub(crate) fn apply_fetches(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
+        self.begin_phase("fetching");
+        for _ in 0..CONFLICT_PASSES {
+            let counts = self.mirror.pending_counts()?;
+            if counts.fetches > 0 {
+                self.fetch_pass(counts.fetches, counts.bytes, reports)?;
+            }
+            if self.summary.budget_spent || self.mirror.pending_counts()?.conflicts == 0 {
+                return Ok(());
+            }
+            self.make_room()?;
+        }
+        let mut waiting = Vec::new();
+        loop {
+            waiting.clear();
+            self.mirror.conflicts_after("", READ_ITEMS, &mut waiting)?;
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            for task in &waiting {
+                self.mirror.set_pending_state(&task.pending.uri, PendingState::Failed, true)?;
+                let failure = Failure::refused("path.conflict", "a file stands where a folder is needed");
+                self.failed(task, failure, reports);
+            }
+        }
+    }
+
+    fn failed(&mut self, task: &Task, failure: Failure, reports: &mut Vec<Report>) {
+        let again = task.pending.attempts > 0;
+        self.count_failure(&failure, again);
+        let report = Report { uri: task.pending.uri.clone(), failure, again };
+        if reports.len() < REPORTS_MAX {
+            reports.push(report);
+        } else {
+            self.problem(report.failure.code, &report.uri, &report.failure.message);
+        }
+    }
+
+    pub(crate) fn count_failure(&mut self, failure: &Failure, again: bool) {
+        if failure.refused {
+            self.summary.skipped += 1;
+        } else {
+            self.summary.failed += 1;
+        }
+        self.new_failures += u64::from(!again);
+    }
+
+    fn fetch_pass(&mut self, total: u64, total_bytes: u64, reports: &mut Vec<Report>) -> Result<(), Error> {
+        let connections = self.options.connections.max(1);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = self.options.threads.unwrap_or(cores).clamp(1, connections);
+        let outstanding_max = connections * 2;
+        let (send_work, work) = tokio::sync::mpsc::channel::<Chunk>(outstanding_max);
+        let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
+        let stop = Arc::new(AtomicBool::new(false));
+        let crew = Crew {
+            ground: Arc::clone(self.ground()),
+            rules: Arc::clone(&self.rules),
+            shared: Arc::clone(&self.shared),
+            work: Arc::new(tokio::sync::Mutex::new(work)),
+            stop: Arc::clone(&stop),
+        };
+        let result = std::thread::scope(|scope| {
+            for number in 0..threads {
+                let (crew, done) = (crew.clone(), send_done.clone());
+                let connections = connections / threads + usize::from(number < connections % threads);
+                std::thread::Builder::new()
+                    .name(format!("fetch-{number}"))
+                    .spawn_scoped(scope, move || {
+                        if let Err(error) = crew.run(connections, &done) {
+                            tracing::error!(%error, "cannot start a thread's runtime");
+                        }
+                    })
+                    .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause))?;
+            }
+            drop((send_done, crew));
+            let result = self.coordinate(&send_work, &done, &stop, outstanding_max, (total, total_bytes), reports);
+            stop.store(result.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
+            drop(send_work);
+            result
+        });
+        if result.is_err() {
+            self.mirror.rollback()?;
+        }
+        result
+    }
+
+    /// Hands out work and keeps what comes back, until all is done or the run is to stop.
+    fn coordinate(
+        &mut self,
+        work: &tokio::sync::mpsc::Sender<Chunk>,
+        done: &std::sync::mpsc::Receiver<DoneChunk>,
+        stop: &AtomicBool,
+        outstanding_max: usize,
+        (total, total_bytes): (u64, u64),
+        reports: &mut Vec<Report>,
+    ) -> Result<(), Error> {
+        let mut source = Due { buffer: VecDeque::new(), key: String::new(), exhausted: false };
+        let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
+        let mut fatal = None;
+        self.mirror.begin()?;
+        loop {
+            if self.is_cancelled() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            while outstanding < outstanding_max && !stop.load(Ordering::Relaxed) {
+                let chunk = source.next_chunk(self)?;
+                if chunk.is_empty() {
+                    break;
+                }
+                work.try_send(chunk).map_err(|_| worker_gone())?;
+                outstanding += 1;
+            }
+            if outstanding == 0 {
+                break;
+            }
+            self.status(finished, total, total_bytes);
+            let chunk = match done.recv_timeout(TICK) {
+                Ok(chunk) => chunk,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Err(worker_gone()),
+            };
+            outstanding -= 1;
+            finished += chunk.len() as u64;
+            uncommitted += chunk.len() as u64;
+            fatal = fatal.or(self.keep(chunk, reports)?);
+            if fatal.is_some() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            if !self.summary.budget_spent && self.over_budget(total) {
+                self.summary.budget_spent = true;
+                stop.store(true, Ordering::Relaxed);
+            }
+            if uncommitted >= COMMIT_ITEMS {
+                self.mirror.commit()?;
+                self.mirror.begin()?;
+                uncommitted = 0;
+            }
+        }
+        self.mirror.commit()?;
+        match fatal {
+            Some(error) => Err(error),
+            None => self.check_cancelled(),
+        }
+    }
+
+    /// Keeps the outcome of one chunk in the state.
+    fn keep(&mut self, chunk: DoneChunk, reports: &mut Vec<Report>) -> Result<Option<Error>, Error> {
+        let whole = chunk.iter().all(|(_, outcome)| outcome.is_some());
+        let ends = chunk
+            .first()
+            .zip(chunk.last())
+            .map(|(first, last)| (first.0.pending.uri.clone(), last.0.pending.uri.clone()));
+        let mut fatal = None;
+        for (task, outcome) in chunk {
+            let uri = &task.pending.uri;
+            match outcome {
+                Some(Outcome::Stored { row, created, notices }) => {
+                    self.mirror.put_row(&row)?;
+                    let action = if created { ItemAction::Created } else { ItemAction::Updated };
+                    *(if created { &mut self.summary.created } else { &mut self.summary.updated }) += 1;
+                    self.summary.unverified += u64::from(!row.verified);
+                    self.item(uri, row.leaf, action, row.length);
+                    for notice in notices {
+                        self.notice(notice.code, uri, &notice.message);
+                    }
+                }
+                Some(Outcome::Right { row }) => {
+                    self.mirror.put_row(&row)?;
+                    self.summary.unchanged += 1;
+                    self.item(uri, row.leaf, ItemAction::Unchanged, 0);
+                }
+                Some(Outcome::Conflict) => {
+                    self.mirror.set_pending_state(uri, PendingState::Conflict, false)?;
+                    continue;
+                }
+                Some(Outcome::Failed(failure)) if failure.fatal => {
+                    let help = match failure.code {
+                        "disk.full" => "free space, then run the same command again",
+                        _ => "check the disk, then run the same command again",
+                    };
+                    fatal = Some(Error::new(failure.code, ExitCode::Io, failure.message).with_help(help));
+                    self.mirror.set_pending_state(uri, PendingState::Failed, false)?;
+                    continue;
+                }
+                Some(Outcome::Failed(failure)) => {
+                    self.mirror.set_pending_state(uri, PendingState::Failed, true)?;
+                    self.failed(&task, failure, reports);
+                    continue;
+                }
+                None => continue,
+            }
+            if !whole {
+                self.mirror.forget_pending(uri)?;
+            }
+        }
+        if let (true, Some((first, last))) = (whole, ends) {
+            self.mirror.forget_fetches_between(&first, &last)?;
+        }
+        Ok(fatal)
+    }
+
+    /// Gives the folders that waiting items need their names: a resource's own file in the way moves to its reserved
+    /// leaf name, a stranger's file to the backup.
+    fn make_room(&mut self) -> Result<(), Error> {
+        let ground = Arc::clone(self.ground());
+        let mut key = String::new();
+        let mut waiting = Vec::new();
+        loop {
+            waiting.clear();
+            self.mirror.conflicts_after(&key, READ_ITEMS, &mut waiting)?;
+            let Some(last) = waiting.last() else { break };
+            key.clone_from(&last.pending.uri);
+            for task in &waiting {
+                let form = if task.row.as_ref().is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
+                let mut path = Vec::new();
+                if ground.map.path_into(&task.pending.uri, form, &mut path).is_ok()
+                    && let Some((dir, at)) = file_on_the_way(&ground.folder, &path)
+                {
+                    self.move_aside(&ground, &dir, &path[..at])?;
+                }
+            }
+        }
+        self.mirror.renew_conflicts()?;
+        Ok(())
+    }
+
+    fn move_aside(
+        &mut self,
+        ground: &crate::place::Ground,
+        dir: &abreast_folder::Dir,
+        path: &[u8],
+    ) -> Result<(), Error> {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if let Some((uri, Form::Plain)) = ground.map.uri(path)
+            && let Some(mut row) = self.mirror.row(&uri)?
+        {
+            // First the state: a run that is killed in between finds a leaf that is missing, and moves it again.
+            row.leaf = true;
+            self.mirror.put_row(&row)?;
+            let leaf = match ground.place(&uri, Form::Leaf, true, &mut LastDir::default()) {
+                Ok(leaf) => leaf,
+                Err(_) => return Ok(()),
+            };
+            match dir.rename_noreplace(name, &leaf.dir, leaf.name()) {
+                Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
+                _ => {}
+            }
+            let message = format!(
+                "`{}` is needed as a folder; the resource is now `{}`",
+                String::from_utf8_lossy(path),
+                leaf.shown()
+            );
+            self.notice("path.conflict", &uri, &message);
+            return Ok(());
+        }
+        if self.rules.immutable {
+            return Ok(());
+        }
+        let place = Place::of_file(dir.clone(), path.to_vec());
+        let to = ground.backup.take(&place)?;
+        let message = format!("`{}` is needed as a folder; the file here is now {}", place.shown(), to.display());
+        self.notice("local.backup", "", &message);
+        Ok(())
+    }
+
+    /// Deletes what is due. Only files that the state knows, and only as they were written.
+    pub(crate) fn apply_deletes(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
+        self.begin_phase("deleting");
+        let total = self.mirror.pending_counts()?.deletes;
+        if total == 0 {
+            return Ok(());
+        }
+        let ground = Arc::clone(self.ground());
+        let (mut key, mut tasks, mut finished) = (String::new(), Vec::new(), 0);
+        let mut last = LastDir::default();
+        let mut emptied: Vec<u8> = Vec::new();
+        loop {
+            tasks.clear();
+            self.mirror.deletes_after(&key, READ_ITEMS, &mut tasks)?;
+            let Some(end) = tasks.last() else { break };
+            key.clone_from(&end.pending.uri);
+            self.mirror.begin()?;
+            for task in &tasks {
+                if self.is_cancelled() {
+                    break;
+                }
+                match self.delete(&ground, task, &mut last) {
+                    Ok(parent) => {
+                        self.mirror.delete_row(&task.pending.uri)?;
+                        self.mirror.forget_pending(&task.pending.uri)?;
+                        if parent != emptied {
+                            remove_empty(&ground.folder, &emptied);
+                            last = LastDir::default();
+                            emptied = parent;
+                        }
+                    }
+                    Err(failure) if failure.fatal => {
+                        self.mirror.commit()?;
+                        return Err(Error::new(failure.code, ExitCode::Io, failure.message));
+                    }
+                    Err(failure) => {
+                        self.mirror.set_pending_state(&task.pending.uri, PendingState::Failed, true)?;
+                        self.failed(task, failure, reports);
+                    }
+                }
+                finished += 1;
+                self.status(finished, total, 0);
+            }
+            self.mirror.commit()?;
+            self.check_cancelled()?;
+        }
+        remove_empty(&ground.folder, &emptied);
+        Ok(())
+    }
+
+    /// Deletes one file, or leaves it to its owner; gives back its folder's path.
+    fn delete(&mut self, ground: &crate::place::Ground, task: &Task, last: &mut LastDir) -> Result<Vec<u8>, Failure> {
+        let uri = &task.pending.uri;
+        let Some(row) = &task.row else { return Ok(Vec::new()) };
+        let form = if row.leaf { Form::Leaf } else { Form::Plain };
+        let mut place = match ground.place(uri, form, false, last) {
+            Ok(place) => place,
+            Err(crate::place::NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => {
+                self.gone(uri, row.leaf);
+                return Ok(Vec::new());
+            }
+            Err(no_place) => {
+                let failure = Failure::from(no_place);
+                if failure.fatal {
+                    return Err(failure);
+                }
+                self.notice(
+                    "local.kept",
+                    uri,
+                    &format!("deleted at the Source; what stands in its place is not ours: {}", failure.message),
+                );
+                return Ok(Vec::new());
+            }
+        };
+        // A folder in the way of a plain name leads to the leaf name, which is another file than the recorded one.
+        let moved = (place.form == Form::Leaf) != row.leaf;
+        match place.found {
+            None => self.gone(uri, row.leaf),
+            Some(_) if moved => {
+                self.notice("local.kept", uri, "deleted at the Source; what stands in its place is not ours");
+            }
+            Some(found) if found.kind == Kind::File && ground.is_as_written(row, &found) => {
+                place.dir.unlink(place.name())?;
+                self.gone(uri, row.leaf);
+            }
+            Some(_) if self.rules.immutable => {
+                let message =
+                    format!("`{}` was deleted at the Source and changed here; `--immutable` keeps it", place.shown());
+                return Err(Failure::refused("local.changed", message));
+            }
+            Some(_) => {
+                let to = ground.backup.take(&place)?;
+                place.found = None;
+                self.gone(uri, row.leaf);
+                self.notice(
+                    "local.backup",
+                    uri,
+                    &format!("deleted at the Source; the file changed here is now {}", to.display()),
+                );
+            }
+        }
+        let parent = place.path.len() - place.name().len();
+        Ok(place.path[..parent.saturating_sub(1)].to_vec())
+    }
+
+    fn gone(&mut self, uri: &str, leaf: bool) {
+        self.summary.deleted += 1;
+        self.item(uri, leaf, ItemAction::Deleted, 0);
+    }
+
+    /// Tells the failures that still stand.
+    pub(crate) fn tell(&mut self, reports: Vec<Report>) {
+        for report in reports {
+            self.problem(report.failure.code, &report.uri, &report.failure.message);
+        }
+    }
+
+    /// In a dry run: tells what would be done.
+    pub(crate) fn show_plan(&mut self) -> Result<(), Error> {
+        let (mut key, mut tasks) = (String::new(), Vec::new());
+        loop {
+            tasks.clear();
+            self.mirror.pending_after(&key, READ_ITEMS, &mut tasks)?;
+            let Some(last) = tasks.last() else { return Ok(()) };
+            key.clone_from(&last.pending.uri);
+            for task in &tasks {
+                let leaf = task.row.as_ref().is_some_and(|row| row.leaf);
+                let (action, count) = match (task.pending.action, &task.row) {
+                    (PendingAction::Fetch, None) => (ItemAction::Created, &mut self.summary.created),
+                    (PendingAction::Fetch, Some(_)) => (ItemAction::Updated, &mut self.summary.updated),
+                    (PendingAction::Touch, _) => (ItemAction::Unchanged, &mut self.summary.unchanged),
+                    (PendingAction::Delete, _) => (ItemAction::Deleted, &mut self.summary.deleted),
+                };
+                *count += 1;
+                self.item(&task.pending.uri, leaf, action, task.pending.length.unwrap_or(0));
+            }
+            self.check_cancelled()?;
+        }
+    }
+}
+
+/// The items that are due, in chunks.
+struct Due {
+    buffer: VecDeque<Task>,
+    key: String,
+    exhausted: bool,
+}
+
+impl Due {
+    fn next_chunk(&mut self, session: &Session<'_>) -> Result<Chunk, Error> {
+        let mut chunk = Vec::new();
+        let mut bytes = 0;
+        while chunk.len() < CHUNK_ITEMS && bytes < CHUNK_BYTES {
+            if self.buffer.is_empty() && !self.exhausted {
+                let mut read = Vec::with_capacity(READ_ITEMS);
+                session.mirror.fetches_after(&self.key, READ_ITEMS, &mut read)?;
+                self.exhausted = read.len() < READ_ITEMS;
+                if let Some(last) = read.last() {
+                    self.key.clone_from(&last.pending.uri);
+                }
+                self.buffer = read.into();
+            }
+            let Some(task) = self.buffer.pop_front() else { break };
+            bytes += task.pending.length.unwrap_or(UNKNOWN_BYTES);
+            chunk.push(task);
+        }
+        Ok(chunk)
+    }
+}
+
+fn worker_gone() -> Error {
+    Error::new("internal", ExitCode::Other, "a fetching thread ended early").with_help("please report this")
+}
+
+/// The first file where the path needs a folder: the folder it is in, and where its name ends in the path.
+fn file_on_the_way(folder: &abreast_folder::Folder, path: &[u8]) -> Option<(abreast_folder::Dir, usize)> {
+    let mut dir = folder.root();
+    let mut at = 0;
+    while let Some(slash) = path[at..].iter().position(|byte| *byte == b'/') {
+        let name = &path[at..at + slash];
+        match dir.dir(name) {
+            Ok(next) => dir = next,
+            Err(error) if error.kind() == ErrorKind::NotFolder => return Some((dir, at + slash)),
+            Err(_) => return None,
+        }
+        at += slash + 1;
+    }
+    None
+}
+
+/// Removes a folder and those above it while they are empty; never the root.
+fn remove_empty(folder: &abreast_folder::Folder, path: &[u8]) {
+    let mut path = path;
+    while !path.is_empty() {
+        let at = path.iter().rposition(|byte| *byte == b'/');
+        let (parent, name) = at.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
+        let components = parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        // Not empty, or already gone: either way nothing to do above.
+        if folder.dir(components).and_then(|dir| dir.rmdir(name)).is_err() {
+            return;
+        }
+        path = parent;
+    }
+}

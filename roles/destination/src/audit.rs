@@ -1,0 +1,344 @@
+//! Is the folder what the Source says it should be? Looks only, changes nothing.
+
+use crate::baseline::{listed_into, without_fragment};
+use crate::discover::discover;
+use crate::document::{Answer, Documents, Go};
+use crate::error::{Error, ExitCode};
+use crate::events::{Event, Item, ItemAction, Observer, Status};
+use crate::options::AuditOptions;
+use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
+use crate::probe::FileSystem;
+use crate::verify::{Verdict, hash_file, judge};
+use abreast_folder::{Dir, Folder, Kind, Stat};
+use abreast_net::{Client, Shared};
+use abreast_resourcesync::v1_1::{Change, Root};
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
+use abreast_webtypes::Digests;
+use serde::Serialize;
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Rows compared at a time.
+const ROWS: usize = 512;
+
+/// The outcome of an audit.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct AuditReport {
+    /// Whether digests were compared.
+    pub full: bool,
+    /// Listed and here, as listed.
+    pub same: u64,
+    /// Listed and here, but other bytes or another time.
+    pub updated: u64,
+    /// Listed, not here.
+    pub missing: u64,
+    /// Here, not listed.
+    pub extra: u64,
+    /// Listed without anything to compare by.
+    pub unverified: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Seconds taken.
+    pub seconds: f64,
+    /// The exit code: 0 equal, 1 different.
+    pub exit_code: u8,
+}
+
+/// Compares a folder with a Source, and tells each difference.
+///
+/// # Errors
+/// The lists cannot be read, or the folder is not there.
+pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<AuditReport, Error> {
+    let began = Instant::now();
+    let sync = &options.sync;
+    let folder = Folder::open(&sync.folder)?;
+    let shared = Shared::new(sync.net_options());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
+    let documents = Documents {
+        runtime: Rc::new(runtime),
+        client: Client::new(Arc::clone(&shared)),
+        authorization: sync.authorization.clone(),
+        authorized_url: sync.url.clone(),
+    };
+    let entrance = discover(&documents, sync)?;
+    let expected = Expected::new()?;
+    let mut common = None;
+    let list = entrance
+        .resource_list
+        .as_deref()
+        .ok_or_else(|| Error::new("gap", ExitCode::Gap, "the Source has no Resource List to compare with"))?;
+    let mut listing =
+        Listing { documents: &documents, expected: &expected, seen: HashSet::new(), common: &mut common, cancel };
+    let at = listing.resources(list, 0)?;
+    if let (Some(changes), Some(at)) = (&entrance.change_list, at) {
+        listing.changes(changes, at, 0)?;
+    }
+    let (base, system) = known_base(options)?;
+    let base = sync.base.clone().or(base).or(entrance.uri_space).or(common).unwrap_or_else(|| list.to_owned());
+    let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+    let map = PathMap::new(&base, system.rules)
+        .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+    let mut comparison = Comparison {
+        folder: &folder,
+        map: &map,
+        system,
+        full: options.full,
+        observer,
+        cancel,
+        report: AuditReport { full: options.full, ..AuditReport::default() },
+    };
+    comparison.listed(&expected)?;
+    comparison.present(&expected)?;
+    let mut report = comparison.report;
+    report.requests = shared.counters().requests;
+    report.seconds = began.elapsed().as_secs_f64();
+    report.exit_code = u8::from(report.updated + report.missing + report.extra > 0);
+    observer.event(&Event::Audit(&report));
+    Ok(report)
+}
+
+/// Base and file system as the copy's state has them, when there is one.
+fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSystem>), Error> {
+    let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
+    if !state.exists() {
+        return Ok((None, None));
+    }
+    let mirror = Mirror::open(&state)?;
+    let system = mirror.meta(crate::state::key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
+    Ok((mirror.meta(crate::state::key::BASE)?, system))
+}
+
+/// Reads what is expected.
+struct Listing<'a> {
+    documents: &'a Documents,
+    expected: &'a Expected,
+    seen: HashSet<String>,
+    common: &'a mut Option<String>,
+    cancel: &'a AtomicBool,
+}
+
+impl Listing<'_> {
+    fn resources(&mut self, url: &str, depth: u8) -> Result<Option<i64>, Error> {
+        if !self.seen.insert(url.to_owned()) || depth > 2 {
+            return Err(Error::new(
+                "list.cycle",
+                ExitCode::Limit,
+                format!("an index names {url} more than once, or names itself"),
+            ));
+        }
+        let (mut lists, mut row) = (Vec::new(), Pending::default());
+        let (expected, common, cancel) = (self.expected, &mut *self.common, self.cancel);
+        let answer = self.documents.read(url, None, &mut |head, entry| {
+            stop(cancel)?;
+            if entry.loc.is_empty() {
+                return Ok(Go::On);
+            }
+            if head.root == Root::SitemapIndex {
+                lists.push(entry.loc.clone());
+            } else {
+                listed_into(entry, &mut row);
+                crate::baseline::widen(common, &row.uri);
+                expected.put(&expected_row(&row), i64::MIN, false)?;
+            }
+            Ok(Go::On)
+        })?;
+        let Answer::Read(read) = answer else { return Ok(None) };
+        let mut at = read.head.at.map(|at| at.instant.as_micros());
+        for list in lists {
+            let own = self.resources(&list, depth + 1)?;
+            if read.head.at.is_none() {
+                at = at.into_iter().chain(own).min();
+            }
+        }
+        Ok(at)
+    }
+
+    fn changes(&mut self, url: &str, at: i64, depth: u8) -> Result<(), Error> {
+        if !self.seen.insert(url.to_owned()) || depth > 1 {
+            return Ok(());
+        }
+        let (mut lists, mut item, mut last) = (Vec::new(), Pending::default(), at);
+        let (expected, cancel) = (self.expected, self.cancel);
+        self.documents.read(url, None, &mut |head, entry| {
+            stop(cancel)?;
+            if entry.loc.is_empty() {
+                return Ok(Go::On);
+            }
+            if head.root == Root::SitemapIndex {
+                if entry.until.is_none_or(|until| until.instant.as_micros() >= at) {
+                    lists.push(entry.loc.clone());
+                }
+                return Ok(Go::On);
+            }
+            let time = entry.datetime.or(entry.lastmod).map_or(last, |time| time.instant.as_micros());
+            last = time;
+            if time >= at {
+                listed_into(entry, &mut item);
+                expected.put(&expected_row(&item), time, entry.change == Some(Change::Deleted))?;
+            }
+            Ok(Go::On)
+        })?;
+        for list in lists {
+            self.changes(&list, at, depth + 1)?;
+        }
+        Ok(())
+    }
+}
+
+fn expected_row(item: &Pending) -> ExpectedRow {
+    ExpectedRow { uri: item.uri.clone(), modified: item.modified, length: item.length, digests: item.digests.clone() }
+}
+
+fn stop(cancel: &AtomicBool) -> Result<(), Error> {
+    if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
+}
+
+/// Compares and tells.
+struct Comparison<'a> {
+    folder: &'a Folder,
+    map: &'a PathMap,
+    system: FileSystem,
+    full: bool,
+    observer: &'a dyn Observer,
+    cancel: &'a AtomicBool,
+    report: AuditReport,
+}
+
+impl Comparison<'_> {
+    fn listed(&mut self, expected: &Expected) -> Result<(), Error> {
+        let (mut key, mut rows, began) = (String::new(), Vec::new(), Instant::now());
+        loop {
+            rows.clear();
+            expected.after(&key, ROWS, &mut rows)?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            key.clone_from(&last.uri);
+            for row in &rows {
+                self.compare(row)?;
+            }
+            stop(self.cancel)?;
+            let done = self.report.same + self.report.updated + self.report.missing;
+            let seconds = began.elapsed().as_secs_f64();
+            self.observer.event(&Event::Status(Status { phase: "comparing", done, seconds, ..Status::default() }));
+        }
+    }
+
+    fn compare(&mut self, row: &ExpectedRow) -> Result<(), Error> {
+        let Some((dir, name, path, found)) = find(self.folder, self.map, &row.uri) else {
+            self.report.missing += 1;
+            self.tell(&row.uri, b"", ItemAction::Missing);
+            return Ok(());
+        };
+        let mut listed = Digests::default();
+        listed.set_from_bytes(&row.digests);
+        let mut same = row.length.is_none_or(|length| length == found.size);
+        if same && self.full {
+            let (mut file, _) = dir.open_read(&name)?;
+            let (digests, length) = hash_file(&mut file, &listed).map_err(|cause| {
+                Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}")).with_cause(cause)
+            })?;
+            match judge(&listed, row.length, &digests, length) {
+                Verdict::Verified => {}
+                Verdict::Mismatch => same = false,
+                Verdict::Unverified => self.report.unverified += 1,
+            }
+        } else if same {
+            let time = row.modified.map(|micros| self.system.same_time(micros.saturating_mul(1_000), found.mtime_ns));
+            same = time.unwrap_or(true);
+            self.report.unverified += u64::from(row.length.is_none() && time.is_none());
+        }
+        if same {
+            self.report.same += 1;
+        } else {
+            self.report.updated += 1;
+            self.tell(&row.uri, &path, ItemAction::Different);
+        }
+        Ok(())
+    }
+
+    /// Walks the folder for what nothing listed stands for; without recursion, whatever the depth.
+    fn present(&mut self, expected: &Expected) -> Result<(), Error> {
+        let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
+        while let Some(path) = waiting.pop() {
+            stop(self.cancel)?;
+            let components = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+            let dir = self.folder.dir(components)?;
+            for entry in dir.entries()? {
+                let entry = entry?;
+                if path.is_empty() && entry.name == STATE_FOLDER.as_bytes() || entry.name.starts_with(TEMPORARY_PREFIX)
+                {
+                    continue;
+                }
+                let mut full = path.clone();
+                if !full.is_empty() {
+                    full.push(b'/');
+                }
+                full.extend_from_slice(&entry.name);
+                if entry.kind == Kind::Folder {
+                    waiting.push(full);
+                    continue;
+                }
+                let listed = match self.map.uri(&full) {
+                    Some((uri, _)) if entry.kind == Kind::File => expected.contains(without_fragment(&uri))?,
+                    _ => false,
+                };
+                if !listed {
+                    self.report.extra += 1;
+                    self.tell("", &full, ItemAction::Extra);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, uri: &str, path: &[u8], action: ItemAction) {
+        let path = String::from_utf8_lossy(path);
+        self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes: 0 }));
+    }
+}
+
+/// The file of a URI, under either of its names.
+fn find(folder: &Folder, map: &PathMap, uri: &str) -> Option<(Dir, Vec<u8>, Vec<u8>, Stat)> {
+    let mut path = Vec::new();
+    for form in [Form::Plain, Form::Leaf] {
+        if map.path_into(uri, form, &mut path).is_err() {
+            return None;
+        }
+        let mut components: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+        let name = components.pop()?;
+        if let Ok(dir) = folder.dir(components)
+            && let Ok(stat) = dir.stat(name)
+            && stat.kind == Kind::File
+        {
+            return Some((dir, name.to_vec(), path.clone(), stat));
+        }
+    }
+    None
+}
+
+/// Are the bytes of a kept resource still the ones that were written?
+pub(crate) fn is_as_kept(folder: &Folder, map: &PathMap, row: &Row) -> bool {
+    let mut digests = Digests::default();
+    digests.set_from_bytes(&row.digests);
+    let Some((dir, name, ..)) = find(folder, map, &row.uri) else { return false };
+    let Ok((mut file, stat)) = dir.open_read(&name) else { return false };
+    stat.size == row.length
+        && hash_file(&mut file, &digests).is_ok_and(|(found, _)| found.agree(&digests) == Some(true))
+}
+
+/// A plan to have the kept version again.
+pub(crate) fn fetch_again(row: &Row) -> Pending {
+    Pending {
+        uri: row.uri.clone(),
+        modified: row.modified,
+        length: Some(row.length),
+        digests: row.digests.clone(),
+        changed: row.changed,
+        ..Pending::default()
+    }
+}

@@ -1,0 +1,253 @@
+//! From any URL of a Source, where are its Capability, Resource and Change Lists? [rs-core §6.3, §8, §9]
+
+use crate::admit::Admission;
+use crate::document::{Documents, Go, Page};
+use crate::error::{Error, ExitCode};
+use crate::links;
+use crate::options::SyncOptions;
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
+use std::collections::VecDeque;
+use url::Url;
+
+/// Most documents looked at.
+const LOOKS_MAX: usize = 40;
+/// Most Capability Lists of one Source Description that are told apart.
+const SETS_MAX: usize = 1_000;
+/// The link that names what URIs start with.
+const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
+
+/// Where a set of resources is described.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entrance {
+    pub(crate) capability_list: Option<String>,
+    pub(crate) resource_list: Option<String>,
+    pub(crate) change_list: Option<String>,
+    /// What the URIs of its resources start with.
+    pub(crate) uri_space: Option<String>,
+}
+
+/// Why a document is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It was given or linked to.
+    Named,
+    /// It might be there.
+    Guessed,
+}
+
+struct Look {
+    url: String,
+    found: Found,
+}
+
+/// What one document led to.
+enum Step {
+    Entrance(Entrance),
+    Follow(Vec<String>),
+    Nothing(String),
+}
+
+pub(crate) fn discover(documents: &Documents, options: &SyncOptions) -> Result<Entrance, Error> {
+    let start =
+        Url::parse(&options.url).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
+            Error::new("usage.url", ExitCode::Usage, format!("`{}` is no http or https URL", options.url))
+        })?;
+    let mut queue = VecDeque::from([Look { url: options.url.clone(), found: Found::Named }]);
+    for guess in guesses(&start) {
+        queue.push_back(Look { url: guess, found: Found::Guessed });
+    }
+    let mut seen: Vec<String> = Vec::new();
+    let mut tried: Vec<String> = Vec::new();
+    let mut first_error = None;
+    while let Some(look) = queue.pop_front() {
+        if seen.contains(&look.url) {
+            continue;
+        }
+        if seen.len() >= LOOKS_MAX {
+            break;
+        }
+        seen.push(look.url.clone());
+        match step(documents, options, &look.url) {
+            Ok(Step::Entrance(entrance)) => return Ok(entrance),
+            Ok(Step::Follow(next)) => {
+                tried.push(format!("{}: leads on", look.url));
+                for url in next.into_iter().rev() {
+                    queue.push_front(Look { url, found: Found::Named });
+                }
+            }
+            Ok(Step::Nothing(why)) => tried.push(format!("{}: {why}", look.url)),
+            // What was named must work; what was guessed may be anything.
+            Err(error) if look.found == Found::Named && !matches!(error.exit_code(), ExitCode::SourceInvalid) => {
+                return Err(error);
+            }
+            Err(error) => {
+                tried.push(format!("{}: {}", look.url, error.to_string().lines().next().unwrap_or_default()));
+                if look.found == Found::Named {
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+    }
+    // A document that was named and is broken says more than a list of what is not there.
+    if let Some(error) = first_error.filter(|error| !error.code().starts_with("http.")) {
+        return Err(error);
+    }
+    let message = format!("found no ResourceSync documents at {}\n  tried {}", options.url, tried.join("\n  tried "));
+    Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
+        .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"))
+}
+
+fn guesses(start: &Url) -> Vec<String> {
+    let mut found = Vec::new();
+    for place in ["./.well-known/resourcesync", "/.well-known/resourcesync", "/robots.txt", "/sitemap.xml"] {
+        if let Ok(url) = start.join(place) {
+            found.push(url.into());
+        }
+    }
+    found
+}
+
+fn step(documents: &Documents, options: &SyncOptions, url: &str) -> Result<Step, Error> {
+    let mut linked = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
+    let page = documents.look(url, &mut linked, &mut |head: &Head, entry: &Entry| {
+        let wanted = matches!(head.capability, Some(Capability::Description | Capability::CapabilityList));
+        if !wanted || entries.len() > SETS_MAX {
+            return Ok(Go::Enough);
+        }
+        if !entry.loc.is_empty() {
+            entries.push(entry.clone());
+        }
+        Ok(Go::On)
+    })?;
+    let admission = || Admission::new(url, &options.allow_hosts, options.allow_downgrade);
+    let resolve = |base: &str, links: Vec<String>| -> Vec<String> {
+        let base = Url::parse(base).ok();
+        let mut admission = admission();
+        links
+            .into_iter()
+            .filter_map(|link| base.as_ref()?.join(&link).ok())
+            .map(String::from)
+            .filter(|link| admission.check(link).is_ok())
+            .collect()
+    };
+    let read = match page {
+        Page::Missing(error) if matches!(error.exit_code(), ExitCode::Auth) => return Err(error),
+        Page::Missing(error) => {
+            return Ok(Step::Nothing(error.to_string().lines().next().unwrap_or_default().to_owned()));
+        }
+        Page::Other(body) => {
+            let mut found = linked;
+            if links::is_html(body.trim_ascii_start()) {
+                found.extend(links::in_html(&body));
+            } else if url.ends_with("/robots.txt") {
+                found.extend(links::in_robots(&body));
+            }
+            let found = resolve(url, found);
+            return Ok(if found.is_empty() {
+                Step::Nothing("no ResourceSync document".to_owned())
+            } else {
+                Step::Follow(found)
+            });
+        }
+        Page::Document(read) => read,
+    };
+    let links_with = |rel: &str| -> Vec<String> {
+        read.head.links.iter().filter(|link| link.has_rel(rel)).map(|link| link.href.clone()).collect()
+    };
+    let uri_space = links_with(URI_SPACE).into_iter().next();
+    let locs = |capability: Option<Capability>| -> Vec<String> {
+        let of = entries.iter().filter(|entry| capability.is_none() || entry.capability == capability);
+        of.map(|entry| entry.loc.clone()).collect()
+    };
+    match read.head.capability {
+        Some(Capability::Description) if read.head.root == Root::SitemapIndex => {
+            Ok(Step::Follow(resolve(&read.url, locs(None))))
+        }
+        Some(Capability::Description) => {
+            let lists = resolve(&read.url, locs(None));
+            choose(lists, options, url).map(|list| Step::Follow(vec![list]))
+        }
+        Some(Capability::CapabilityList) => {
+            let resource_list = resolve(&read.url, locs(Some(Capability::ResourceList))).into_iter().next();
+            let change_list = resolve(&read.url, locs(Some(Capability::ChangeList))).into_iter().next();
+            if resource_list.is_none() && change_list.is_none() {
+                return Ok(Step::Nothing(
+                    "a Capability List with neither Resource List nor Change List on its host".to_owned(),
+                ));
+            }
+            Ok(Step::Entrance(Entrance {
+                capability_list: Some(url.to_owned()),
+                resource_list,
+                change_list,
+                uri_space,
+            }))
+        }
+        capability @ (Some(Capability::ResourceList | Capability::ChangeList) | None) => {
+            let is_changes = capability == Some(Capability::ChangeList);
+            // The Capability List knows both; a document without one stands for itself.
+            for up in resolve(&read.url, links_with("up")) {
+                if let Ok(Step::Entrance(entrance)) = step_up(documents, options, &up) {
+                    return Ok(Step::Entrance(entrance));
+                }
+            }
+            let whole = resolve(&read.url, links_with("index")).into_iter().next().unwrap_or_else(|| url.to_owned());
+            Ok(Step::Entrance(Entrance {
+                capability_list: None,
+                resource_list: (!is_changes).then(|| whole.clone()),
+                change_list: is_changes.then_some(whole),
+                uri_space,
+            }))
+        }
+        Some(other) => Ok(Step::Nothing(format!("a `{}` document, which cannot be copied from", other.token()))),
+    }
+}
+
+/// One step up only: a Capability List, never back down to a list.
+fn step_up(documents: &Documents, options: &SyncOptions, up: &str) -> Result<Step, Error> {
+    let mut capability = None;
+    documents.look(up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
+        capability = head.capability;
+        Ok(Go::Enough)
+    })?;
+    if capability == Some(Capability::CapabilityList) {
+        step(documents, options, up)
+    } else {
+        Ok(Step::Nothing(String::new()))
+    }
+}
+
+/// One Capability List of several.
+fn choose(lists: Vec<String>, options: &SyncOptions, url: &str) -> Result<String, Error> {
+    let listed = |lists: &[String]| lists.iter().map(|list| format!("\n  {list}")).collect::<String>();
+    if let Some(set) = &options.set {
+        let fits = |list: &&String| list.as_str() == set || list.split(['/', '?', '#']).any(|part| part == set);
+        let mut found = lists.iter().filter(fits);
+        return match (found.next(), found.next()) {
+            (Some(one), None) => Ok(one.clone()),
+            (one, _) => {
+                let how_many = if one.is_some() { "several sets" } else { "no set" };
+                Err(Error::new(
+                    "discover.set",
+                    ExitCode::Usage,
+                    format!("{url} has {how_many} named `{set}`; it has{}", listed(&lists)),
+                )
+                .with_help("give the whole URL of one of them to `--set`"))
+            }
+        };
+    }
+    match lists.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(Error::new(
+            "discover.nothing",
+            ExitCode::SourceInvalid,
+            format!("{url} lists no set of resources on its host"),
+        )),
+        _ => Err(Error::new(
+            "discover.set",
+            ExitCode::Usage,
+            format!("{url} has several sets of resources{}", listed(&lists)),
+        )
+        .with_help("choose one with `--set NAME` or `--set URL`")),
+    }
+}

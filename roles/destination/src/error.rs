@@ -1,0 +1,139 @@
+//! What stopped a run, and with which exit code does the program end?
+
+use std::fmt;
+
+/// Exit codes of a run, as the program's documentation lists them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ExitCode {
+    /// All was done.
+    #[default]
+    Ok,
+    /// Anything without a code of its own; for audits: the folder differs.
+    Other,
+    /// Options that do not make sense together or for this folder.
+    Usage,
+    /// Some resources could not be kept up to date.
+    Partial,
+    /// The Source's documents cannot be used.
+    SourceInvalid,
+    /// The network or the Source failed for now.
+    Retryable,
+    /// More deletions than allowed.
+    DeleteLimit,
+    /// A limit was reached.
+    Limit,
+    /// Another run holds the folder.
+    Locked,
+    /// Changes were missed and no baseline can be made.
+    Gap,
+    /// The Source wants other credentials.
+    Auth,
+    /// The disk failed or is full.
+    Io,
+    /// Stopped by the user.
+    Cancelled,
+}
+
+impl ExitCode {
+    /// The number.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Other => 1,
+            Self::Usage => 2,
+            Self::Partial => 3,
+            Self::SourceInvalid => 4,
+            Self::Retryable => 5,
+            Self::DeleteLimit => 7,
+            Self::Limit => 8,
+            Self::Locked => 10,
+            Self::Gap => 11,
+            Self::Auth => 12,
+            Self::Io => 13,
+            Self::Cancelled => 130,
+        }
+    }
+}
+
+/// What stopped a run: a stable code, what failed and where, and what to do about it.
+#[derive(Debug)]
+pub struct Error {
+    code: &'static str,
+    exit: ExitCode,
+    message: String,
+    help: Option<String>,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    pub(crate) fn new(code: &'static str, exit: ExitCode, message: impl Into<String>) -> Self {
+        Self { code, exit, message: message.into(), help: None, cause: None }
+    }
+
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn with_cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self::new("cancelled", ExitCode::Cancelled, "stopped before the end")
+            .with_help("run the same command again to continue where it stopped")
+    }
+
+    /// The stable code, for example `delete.limit`.
+    pub const fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// With which code the program ends.
+    pub const fn exit_code(&self) -> ExitCode {
+        self.exit
+    }
+
+    /// What to do about it, when known.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// Whether a later run may succeed without anybody doing anything.
+    pub const fn is_transient(&self) -> bool {
+        matches!(self.exit, ExitCode::Retryable)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "\n  help: {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause.as_ref() as _)
+    }
+}
+
+impl From<abreast_core::LogError> for Error {
+    fn from(cause: abreast_core::LogError) -> Self {
+        Self::new("state", ExitCode::Io, "cannot keep the state of the copy").with_cause(cause)
+    }
+}
+
+impl From<abreast_folder::Error> for Error {
+    fn from(cause: abreast_folder::Error) -> Self {
+        let full = cause.kind() == abreast_folder::ErrorKind::Full;
+        let error = Self::new(if full { "disk.full" } else { "io" }, ExitCode::Io, cause.to_string());
+        let error = if full { error.with_help("free space, then run the same command again") } else { error };
+        error.with_cause(cause)
+    }
+}

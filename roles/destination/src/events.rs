@@ -1,0 +1,174 @@
+//! What is told while a run goes on, and at its end? One type for people's output and for `--json`.
+
+use crate::error::ExitCode;
+use serde::Serialize;
+
+/// Receives what happens. Called on the thread that runs the synchronisation, in order.
+pub trait Observer {
+    /// Something happened.
+    fn event(&self, event: &Event<'_>);
+}
+
+impl<F: Fn(&Event<'_>)> Observer for F {
+    fn event(&self, event: &Event<'_>) {
+        self(event);
+    }
+}
+
+/// Observes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&self, _: &Event<'_>) {}
+}
+
+/// One thing that happened; as JSON an object with `type`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// How far the run is; at most ten a second.
+    Status(Status<'a>),
+    /// One resource was dealt with, or in a dry run would be.
+    Item(Item<'a>),
+    /// One resource or document could not be dealt with; the run goes on.
+    Error(Problem<'a>),
+    /// Something worth knowing.
+    Notice(Problem<'a>),
+    /// The end.
+    Summary(&'a Summary),
+    /// The end of an audit.
+    Audit(&'a crate::audit::AuditReport),
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Status<'a> {
+    /// What is being done: `reading`, `fetching`, `deleting`, `comparing` or `waiting`.
+    pub phase: &'a str,
+    /// Resources dealt with in this phase.
+    pub done: u64,
+    /// Resources to deal with in this phase; 0 when not known.
+    pub total: u64,
+    /// Bytes received so far.
+    pub bytes: u64,
+    /// Listed bytes to receive; 0 when not known.
+    pub total_bytes: u64,
+    /// Seconds since the phase began.
+    pub seconds: f64,
+}
+
+/// One resource.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Item<'a> {
+    /// Its URI.
+    pub uri: &'a str,
+    /// Its path in the folder.
+    pub path: &'a str,
+    /// What was done.
+    pub action: ItemAction,
+    /// Bytes received for it.
+    pub bytes: u64,
+}
+
+/// What was done with a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ItemAction {
+    /// It is new.
+    Created,
+    /// It has other bytes than before.
+    Updated,
+    /// It is here no longer.
+    Deleted,
+    /// It was right already; only its time was set, or a file found here was taken over.
+    Unchanged,
+    /// Audit: listed, not here.
+    Missing,
+    /// Audit: here, not listed.
+    Extra,
+    /// Audit: here with other bytes or another time.
+    Different,
+}
+
+/// A failure or a notice.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Problem<'a> {
+    /// The stable code, for example `fixity.mismatch`.
+    pub code: &'a str,
+    /// The resource or document.
+    pub uri: &'a str,
+    /// What happened, with what to do about it.
+    pub message: &'a str,
+}
+
+/// Which way a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// All was compared with the Resource List.
+    Baseline,
+    /// The Change Lists were followed.
+    Incremental,
+    /// The Source said that nothing has changed.
+    #[default]
+    Unchanged,
+}
+
+/// The outcome of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    /// Which way it took.
+    pub mode: Mode,
+    /// Whether nothing was done, only shown.
+    pub dry_run: bool,
+    /// New resources.
+    pub created: u64,
+    /// Resources with other bytes than before.
+    pub updated: u64,
+    /// Resources removed.
+    pub deleted: u64,
+    /// Resources compared and found right; 0 when the Source said that nothing has changed.
+    pub unchanged: u64,
+    /// Resources refused: no safe path, another host, no digest under `--require-fixity`.
+    pub skipped: u64,
+    /// Resources that could not be had, and lists that could not be read.
+    pub failed: u64,
+    /// Deletions held back: after failures, or beyond the limit.
+    pub held: u64,
+    /// Resources stored without a digest to check them by.
+    pub unverified: u64,
+    /// Bytes received, all told.
+    pub bytes: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Notices given.
+    pub notices: u64,
+    /// Up to which instant the Source's changes are known, as a W3C Datetime.
+    pub cursor: Option<String>,
+    /// Seconds taken.
+    pub seconds: f64,
+    /// More deletions were due than allowed.
+    pub delete_limit: bool,
+    /// Too many resources failed; the rest was not tried.
+    pub budget_spent: bool,
+    /// The exit code.
+    pub exit_code: u8,
+}
+
+impl Summary {
+    /// With which code the program ends.
+    pub const fn outcome(&self) -> ExitCode {
+        if self.budget_spent {
+            ExitCode::Limit
+        } else if self.delete_limit {
+            ExitCode::DeleteLimit
+        } else if self.failed + self.skipped > 0 {
+            ExitCode::Partial
+        } else {
+            ExitCode::Ok
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What may the user choose about a synchronisation or an audit?
+
+use abreast_net::Authorization;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How many deletions one run may make before it asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum MaxDelete {
+    /// 10 % of the resources kept, or 1,000, whichever is more.
+    #[default]
+    Default,
+    /// This many.
+    Count(u64),
+    /// This many of a hundred resources kept.
+    Percent(f64),
+}
+
+impl MaxDelete {
+    /// Reads `N` or `P%`.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let refuse = || format!("`{text}` is no limit; expected a number such as `1000` or a share such as `10%`");
+        match text.trim().strip_suffix('%') {
+            Some(share) => match share.trim().parse::<f64>() {
+                Ok(share) if (0.0..=100.0).contains(&share) => Ok(Self::Percent(share)),
+                _ => Err(refuse()),
+            },
+            None => text.trim().parse().map(Self::Count).map_err(|_| refuse()),
+        }
+    }
+
+    /// The number of deletions allowed; `kept` is asked only when the answer depends on it.
+    pub(crate) fn allowed<E>(self, kept: impl FnOnce() -> Result<u64, E>) -> Result<u64, E> {
+        Ok(match self {
+            Self::Default => (kept()? / 10).max(1_000),
+            Self::Count(count) => count,
+            Self::Percent(share) => (kept()? as f64 * share / 100.0) as u64,
+        })
+    }
+}
+
+/// What to synchronise, and how.
+#[derive(Clone, Debug)]
+pub struct SyncOptions {
+    /// Any URL of the Source: a ResourceSync document, a web page that links to one, or a site's root.
+    pub url: String,
+    /// The folder to keep the copy in; made when it is not there.
+    pub folder: PathBuf,
+    /// Where to keep the state; default: `.abreast` in the folder.
+    pub state: Option<PathBuf>,
+    /// What URIs start with that is not part of their path; default: what the Source says, else what they share.
+    pub base: Option<String>,
+    /// Which set of resources, by name or Capability List URL, when the Source has several.
+    pub set: Option<String>,
+    /// Requests in flight to one host. Default 8.
+    pub connections: usize,
+    /// Threads that fetch and write; default: one for each core, never more than connections.
+    pub threads: Option<usize>,
+    /// Show what would be done, do nothing.
+    pub dry_run: bool,
+    /// Read the whole Resource List again, even where a Change List would do.
+    pub baseline: bool,
+    /// Refuse resources whose digest is not listed or of an unknown algorithm.
+    pub require_fixity: bool,
+    /// Hosts that resources may be on beside the list's own: `host` or `host:port`.
+    pub allow_hosts: Vec<String>,
+    /// Whether a list served over https may name http resources.
+    pub allow_downgrade: bool,
+    /// How many deletions one run may make.
+    pub max_delete: MaxDelete,
+    /// Never replace or delete a file that was changed here.
+    pub immutable: bool,
+    /// Where files that were changed here go before they are replaced; default: `backup` in the state folder.
+    pub backup_dir: Option<PathBuf>,
+    /// Pause between polls when following. Default 30 s.
+    pub interval: Duration,
+    /// Credentials for the Source's host.
+    pub authorization: Option<Authorization>,
+    /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow the fields above.
+    pub net: abreast_net::Options,
+}
+
+impl SyncOptions {
+    /// The defaults for a URL and a folder.
+    pub fn new(url: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
+        Self {
+            url: url.into(),
+            folder: folder.into(),
+            state: None,
+            base: None,
+            set: None,
+            connections: 8,
+            threads: None,
+            dry_run: false,
+            baseline: false,
+            require_fixity: false,
+            allow_hosts: Vec::new(),
+            allow_downgrade: false,
+            max_delete: MaxDelete::Default,
+            immutable: false,
+            backup_dir: None,
+            interval: Duration::from_secs(30),
+            authorization: None,
+            net: abreast_net::Options::default(),
+        }
+    }
+
+    pub(crate) fn net_options(&self) -> abreast_net::Options {
+        abreast_net::Options {
+            connections_per_host: self.connections.max(1),
+            allow_downgrade: self.allow_downgrade,
+            ..self.net.clone()
+        }
+    }
+}
+
+/// What to compare, and how thoroughly.
+#[derive(Clone, Debug)]
+pub struct AuditOptions {
+    /// Source, folder and how to reach them, as for a synchronisation.
+    pub sync: SyncOptions,
+    /// Compare digests, not only lengths and times.
+    pub full: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_numbers_or_shares() {
+        assert_eq!(MaxDelete::parse("12"), Ok(MaxDelete::Count(12)));
+        assert_eq!(MaxDelete::parse("5%"), Ok(MaxDelete::Percent(5.0)));
+        for text in ["", "-1", "101%", "x%", "many"] {
+            assert!(MaxDelete::parse(text).is_err(), "{text}");
+        }
+        let kept = || Ok::<_, ()>(50_000);
+        assert_eq!(MaxDelete::Default.allowed(kept), Ok(5_000));
+        assert_eq!(MaxDelete::Default.allowed(|| Ok::<_, ()>(20)), Ok(1_000));
+        assert_eq!(MaxDelete::Percent(1.0).allowed(kept), Ok(500));
+    }
+}

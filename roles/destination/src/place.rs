@@ -1,0 +1,248 @@
+//! Where exactly does a resource's file go, and what stands there already?
+
+use crate::path_map::{Form, PathError, PathMap, TEMPORARY_PREFIX};
+use crate::probe::FileSystem;
+use abreast_folder::{Dir, Error, ErrorKind, Folder, Kind, Stat};
+use abreast_store::mirror::Row;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::io::{self, Write as _};
+use std::sync::OnceLock;
+
+/// Why a resource has no place.
+#[derive(Debug)]
+pub(crate) enum NoPlace {
+    /// Its URI has no path.
+    Path(PathError),
+    /// A file stands where a folder is needed.
+    Parent,
+    /// A link, pipe, socket or device stands in the way, or the system refuses.
+    Refused(Error),
+}
+
+impl From<PathError> for NoPlace {
+    fn from(error: PathError) -> Self {
+        Self::Path(error)
+    }
+}
+
+impl From<Error> for NoPlace {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// A resource's place.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) dir: Dir,
+    pub(crate) path: Vec<u8>,
+    pub(crate) form: Form,
+    /// The file that stands there.
+    pub(crate) found: Option<Stat>,
+    name_at: usize,
+}
+
+impl Place {
+    /// A file that no resource of ours stands for.
+    pub(crate) fn of_file(dir: Dir, path: Vec<u8>) -> Self {
+        let name_at = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        Self { dir, path, form: Form::Plain, found: None, name_at }
+    }
+
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.path[self.name_at..]
+    }
+
+    pub(crate) fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+
+    /// Looks again.
+    pub(crate) fn look(&mut self) -> Result<(), Error> {
+        self.found = match self.dir.stat(self.name()) {
+            Ok(stat) => Some(stat),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(())
+    }
+}
+
+/// What all threads of a run know about the folder.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    pub(crate) folder: Folder,
+    pub(crate) map: PathMap,
+    pub(crate) system: FileSystem,
+    pub(crate) backup: Backup,
+}
+
+impl Ground {
+    /// Is a file still the one that was written for a row?
+    pub(crate) fn is_as_written(&self, row: &Row, found: &Stat) -> bool {
+        found.kind == Kind::File && found.size == row.length && self.system.same_time(row.file_mtime, found.mtime_ns)
+    }
+
+    /// Finds the place of a URI. A folder in the way means the reserved leaf name.
+    pub(crate) fn place(&self, uri: &str, form: Form, create: bool, last: &mut LastDir) -> Result<Place, NoPlace> {
+        let mut form = form;
+        loop {
+            let mut path = Vec::with_capacity(96);
+            self.map.path_into(uri, form, &mut path)?;
+            let name_at = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+            let dir = last.open(&self.folder, &path[..name_at.saturating_sub(1)], create)?;
+            let mut place = Place { dir, path, form, found: None, name_at };
+            place.look()?;
+            match place.found.map(|stat| stat.kind) {
+                None | Some(Kind::File) => return Ok(place),
+                Some(Kind::Folder) if form == Form::Plain => form = Form::Leaf,
+                Some(_) => {
+                    return Err(NoPlace::Refused(place.dir.open_read(place.name()).expect_err("no regular file")));
+                }
+            }
+        }
+    }
+}
+
+/// The folder used last by one thread, kept open: items come in the order of their paths.
+#[derive(Debug, Default)]
+pub(crate) struct LastDir {
+    path: Vec<u8>,
+    dir: Option<Dir>,
+}
+
+impl LastDir {
+    fn open(&mut self, folder: &Folder, path: &[u8], create: bool) -> Result<Dir, NoPlace> {
+        if path.is_empty() {
+            return Ok(folder.root());
+        }
+        if self.path == path
+            && let Some(dir) = &self.dir
+        {
+            return Ok(dir.clone());
+        }
+        let components = || path.split(|byte| *byte == b'/');
+        let mut opened = folder.dir(components());
+        if create && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            opened = make_all(folder, components());
+        }
+        let dir = opened.map_err(|error| match error.kind() {
+            ErrorKind::NotFolder => NoPlace::Parent,
+            _ => NoPlace::Refused(error),
+        })?;
+        path.clone_into(&mut self.path);
+        self.dir = Some(dir.clone());
+        Ok(dir)
+    }
+}
+
+fn make_all<'a>(folder: &Folder, components: impl Iterator<Item = &'a [u8]>) -> Result<Dir, Error> {
+    let mut dir = folder.root();
+    for component in components {
+        dir = match dir.dir(component) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match dir.create_dir(component) {
+                    Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
+                    _ => {}
+                }
+                dir.dir(component)?
+            }
+            opened => opened?,
+        };
+    }
+    Ok(dir)
+}
+
+/// The name of the temporary file for a URI: always the same, so that what a killed run left is found again.
+pub(crate) fn temporary_name(uri: &str) -> Vec<u8> {
+    let mut hasher = DefaultHasher::new();
+    uri.hash(&mut hasher);
+    let mut name = TEMPORARY_PREFIX.to_vec();
+    name.extend_from_slice(format!("{:016x}", hasher.finish()).as_bytes());
+    name
+}
+
+/// Makes an empty file, in the place of one that a killed run left.
+pub(crate) fn create_temporary(dir: &Dir, name: &[u8]) -> Result<std::fs::File, Error> {
+    match dir.create_new(name) {
+        Err(error) if error.kind() == ErrorKind::Exists => {
+            dir.unlink(name)?;
+            dir.create_new(name)
+        }
+        made => made,
+    }
+}
+
+/// Where files that were changed here go before they are replaced or deleted; made when first needed.
+#[derive(Debug)]
+pub(crate) struct Backup {
+    path: std::path::PathBuf,
+    folder: OnceLock<Folder>,
+}
+
+impl Backup {
+    pub(crate) const fn new(path: std::path::PathBuf) -> Self {
+        Self { path, folder: OnceLock::new() }
+    }
+
+    /// Moves a file away, keeping its path; says where it is now.
+    pub(crate) fn take(&self, place: &Place) -> Result<std::path::PathBuf, Error> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = match self.folder.get() {
+            Some(folder) => folder,
+            None => {
+                // A failure to make it is told by the opening.
+                let _ = std::fs::create_dir_all(&self.path);
+                let folder = Folder::open(&self.path)?;
+                self.folder.get_or_init(|| folder)
+            }
+        };
+        let parent = &place.path[..place.name_at.saturating_sub(1)];
+        let dir = if parent.is_empty() { folder.root() } else { make_all(folder, parent.split(|byte| *byte == b'/'))? };
+        // A second version in one run gets a number.
+        for number in 0_u32..1_000 {
+            let mut name = place.name().to_vec();
+            if number > 0 {
+                name.truncate(240);
+                name.extend_from_slice(format!(".~{number}~").as_bytes());
+            }
+            match place.dir.rename_noreplace(place.name(), &dir, &name) {
+                Err(error) if error.kind() == ErrorKind::Exists => continue,
+                Err(error) if error.kind() == ErrorKind::OtherFileSystem => copy_away(place, &dir, &name)?,
+                moved => moved?,
+            }
+            let mut path = self.path.clone();
+            path.push(std::ffi::OsStr::from_bytes(parent));
+            path.push(std::ffi::OsStr::from_bytes(&name));
+            return Ok(path);
+        }
+        place.dir.rename_noreplace(place.name(), &dir, place.name()).map(|()| self.path.clone())
+    }
+}
+
+fn copy_away(place: &Place, dir: &Dir, name: &[u8]) -> Result<(), Error> {
+    let (mut from, stat) = place.dir.open_read(place.name())?;
+    let mut to = dir.create_new(name)?;
+    let copied = io::copy(&mut from, &mut to).and_then(|_| to.flush()).and_then(|()| to.sync_all());
+    if copied.is_err() {
+        let _ = dir.unlink(name);
+        // The system's word for what failed is lost in the copy; asking for the name again tells the rest.
+        return dir.create_new(name).and_then(|_| dir.rename_noreplace(name, dir, name));
+    }
+    abreast_folder::set_modified(&to, stat.mtime_ns)?;
+    place.dir.unlink(place.name())
+}
+
+/// The stable code for a failure in the folder.
+pub(crate) const fn code_of(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::Symlink => "path.symlink",
+        ErrorKind::NotFolder | ErrorKind::Exists | ErrorKind::NotEmpty => "path.conflict",
+        ErrorKind::NotFile => "path.special",
+        ErrorKind::TooLong | ErrorKind::Name => "path.length",
+        ErrorKind::Denied => "path.denied",
+        ErrorKind::Full => "disk.full",
+        _ => "io",
+    }
+}

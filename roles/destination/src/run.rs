@@ -1,0 +1,452 @@
+//! In which order does a run go? Lock, plan from the lists, fetch, look again, delete, report.
+
+use crate::admit::Admission;
+use crate::apply::Report;
+use crate::changes::Followed;
+use crate::discover::{Entrance, discover};
+use crate::error::{Error, ExitCode};
+use crate::events::{Event, Mode, Observer, Summary};
+use crate::options::SyncOptions;
+use crate::path_map::PathMap;
+use crate::place::{Backup, Ground};
+use crate::session::Session;
+use crate::state::{State, key};
+use abreast_folder::Folder;
+use abreast_net::Shared;
+use abreast_webtypes::Timestamp;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often the Change Lists are read again because resources changed while they were fetched.
+const SECOND_LOOKS: usize = 3;
+/// After this long, files written by an earlier run are made durable by the next one.
+const SETTLE_AFTER: Duration = Duration::from_mins(1);
+/// Longest pause between polls after failures.
+const FOLLOW_PAUSE_MAX: Duration = Duration::from_mins(15);
+/// How soon a stop is noticed between polls.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+
+/// Makes a folder equal to a Source's set of resources, and keeps what is needed to do so faster the next time.
+///
+/// `cancel` stops the run at the next safe point; running again continues.
+///
+/// # Errors
+/// What stopped the run; [`Error::exit_code`] says what kind it was. Failures of single resources are not errors but
+/// part of the [`Summary`].
+pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
+    let shared = Shared::new(options.net_options());
+    sync_with(options, observer, cancel, &shared)
+}
+
+/// Synchronises, then polls until stopped. Failures that may pass are told and retried with growing pauses.
+///
+/// # Errors
+/// The first run's, and later ones that will not pass by themselves.
+pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
+    let shared = Shared::new(options.net_options());
+    let mut last = sync_with(options, observer, cancel, &shared)?;
+    let mut pause = options.interval;
+    loop {
+        if wait(pause, cancel) {
+            return Ok(last);
+        }
+        match sync_with(options, observer, cancel, &shared) {
+            Ok(summary) => (last, pause) = (summary, options.interval),
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Ok(last),
+            Err(error) if matches!(error.exit_code(), ExitCode::Retryable | ExitCode::SourceInvalid) => {
+                let message = error.to_string();
+                observer.event(&Event::Error(crate::events::Problem {
+                    code: error.code(),
+                    uri: &options.url,
+                    message: &message,
+                }));
+                pause = (pause * 2).min(FOLLOW_PAUSE_MAX.max(options.interval));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits, spread by a tenth so that many copies do not ask at once; `true` when stopped.
+fn wait(pause: Duration, cancel: &AtomicBool) -> bool {
+    use std::hash::BuildHasher as _;
+    let share = std::hash::RandomState::new().hash_one(0) % 1_000;
+    let until = Instant::now() + pause + pause / 10 * share as u32 / 1_000;
+    while Instant::now() < until {
+        if cancel.load(Ordering::Relaxed) {
+            return true;
+        }
+        std::thread::sleep(STOP_CHECK.min(until.saturating_duration_since(Instant::now())));
+    }
+    cancel.load(Ordering::Relaxed)
+}
+
+fn sync_with(
+    options: &SyncOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+    shared: &Arc<Shared>,
+) -> Result<Summary, Error> {
+    let began = Instant::now();
+    let before = shared.counters();
+    let state = State::open(options)?;
+    let State { mirror, folder, path, lock } = state;
+    let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
+    let mut session = Session::new(options, observer, cancel, mirror, Arc::clone(shared), epoch)?;
+    if options.dry_run {
+        session.mirror.begin()?;
+    } else {
+        session.settle(&folder)?;
+    }
+    let result = session.run(&folder, &path);
+    // Whatever a transaction was left half-way does not count.
+    session.mirror.rollback()?;
+    result?;
+    drop(lock);
+    let counters = shared.counters();
+    let mut summary = session.summary;
+    summary.requests = counters.requests - before.requests;
+    summary.bytes = counters.bytes_received - before.bytes_received;
+    summary.seconds = began.elapsed().as_secs_f64();
+    summary.exit_code = summary.outcome().number();
+    observer.event(&Event::Summary(&summary));
+    Ok(summary)
+}
+
+impl Session<'_> {
+    fn run(&mut self, folder: &Folder, state: &Path) -> Result<(), Error> {
+        let entrance = self.entrance()?;
+        let list = entrance.resource_list.as_deref().or(entrance.change_list.as_deref()).unwrap_or(&self.options.url);
+        let admission = Admission::new(list, &self.options.allow_hosts, self.options.allow_downgrade);
+        let rules = Arc::get_mut(&mut self.rules).expect("no thread runs yet");
+        rules.admission = Some(admission);
+        if self.mirror.meta(key::BASE)?.is_some() || self.options.base.is_some() || entrance.uri_space.is_some() {
+            self.ensure_ground(folder, state, &entrance, list)?;
+        }
+        self.plan(&entrance)?;
+        if !self.options.dry_run {
+            self.mirror.renew_pending()?;
+        }
+        let counts = self.mirror.pending_counts()?;
+        if counts.fetches + counts.deletes + counts.held > 0 {
+            self.ensure_ground(folder, state, &entrance, list)?;
+            if self.options.dry_run {
+                self.show_plan()?;
+            } else {
+                self.carry_out(&entrance)?;
+            }
+        }
+        self.summary.cursor = self.cursor()?.map(|cursor| cursor.to_string());
+        Ok(())
+    }
+
+    fn cursor(&self) -> Result<Option<Timestamp>, Error> {
+        let text = self.mirror.meta(key::CURSOR)?;
+        Ok(text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros))
+    }
+
+    /// Where the lists are: as found before, or discovered now.
+    fn entrance(&mut self) -> Result<Entrance, Error> {
+        let known = Entrance {
+            capability_list: self.mirror.meta(key::CAPABILITY_LIST)?,
+            resource_list: self.mirror.meta(key::RESOURCE_LIST)?,
+            change_list: self.mirror.meta(key::CHANGE_LIST)?,
+            uri_space: self.mirror.meta(key::URI_SPACE)?,
+        };
+        let source = self.mirror.meta(key::SOURCE_URL)?;
+        let named =
+            source.as_deref() == Some(&self.options.url) || known.capability_list.as_deref() == Some(&self.options.url);
+        let same_set = self.options.set.is_none() || self.options.set == self.mirror.meta("set")?;
+        let has_any = known.resource_list.is_some() || known.change_list.is_some();
+        if named && has_any && same_set {
+            return Ok(known);
+        }
+        let found = discover(&self.documents, self.options)?;
+        if has_any && found.resource_list != known.resource_list && found.change_list != known.change_list {
+            let message = format!(
+                "this folder is a copy of {}, not of {}",
+                known.resource_list.or(known.change_list).unwrap_or_default(),
+                self.options.url
+            );
+            return Err(Error::new("folder.source", ExitCode::Usage, message)
+                .with_help("use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept"));
+        }
+        self.begin()?;
+        for (key, value) in [
+            (key::SOURCE_URL, Some(&self.options.url)),
+            (key::CAPABILITY_LIST, found.capability_list.as_ref()),
+            (key::RESOURCE_LIST, found.resource_list.as_ref()),
+            (key::CHANGE_LIST, found.change_list.as_ref()),
+            (key::URI_SPACE, found.uri_space.as_ref().or(known.uri_space.as_ref())),
+            ("set", self.options.set.as_ref()),
+        ] {
+            self.mirror.set_meta(key, value.map(String::as_str))?;
+        }
+        self.commit()?;
+        Ok(found)
+    }
+
+    /// Decides between following changes and comparing with the whole list.
+    fn plan(&mut self, entrance: &Entrance) -> Result<(), Error> {
+        let changes = entrance.change_list.as_deref();
+        if !self.options.baseline
+            && let (Some(changes), Some(cursor)) = (changes, self.cursor()?)
+        {
+            match self.plan_changes(changes, cursor, true)? {
+                Followed::Unchanged => return Ok(()),
+                Followed::Planned => {
+                    self.summary.mode = Mode::Incremental;
+                    return Ok(());
+                }
+                Followed::Gap(why) => {
+                    if entrance.resource_list.is_none() {
+                        return Err(Error::new("gap", ExitCode::Gap, why)
+                            .with_help("there is no Resource List to begin again from"));
+                    }
+                    self.notice("gap", changes, &format!("{why}; comparing with the whole Resource List"));
+                }
+            }
+        }
+        let Some(list) = entrance.resource_list.as_deref() else {
+            return Err(Error::new("gap", ExitCode::Gap, "the Source has no Resource List, so a copy cannot begin")
+                .with_help("ask for a Capability List that names one"));
+        };
+        let baseline = self.plan_baseline(list, changes.is_some())?;
+        if baseline.unchanged {
+            return Ok(());
+        }
+        if let (true, Some(changes), Some(at)) = (baseline.whole, changes, baseline.at) {
+            // What changed while the list was made, or since.
+            match self.plan_changes(changes, at, false) {
+                Ok(Followed::Gap(why)) => {
+                    self.notice(
+                        "gap",
+                        changes,
+                        &format!("{why}; changes in between are known from the next Resource List only"),
+                    );
+                    self.skip_gap(changes)?;
+                }
+                Ok(_) => {}
+                Err(error) if matches!(error.exit_code(), ExitCode::SourceInvalid) => {
+                    self.summary.failed += 1;
+                    self.new_failures += 1;
+                    self.problem(error.code(), changes, &error.to_string());
+                    self.mirror.set_meta(key::CURSOR, None)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The lists begin after the snapshot: follow them from their own beginning, so that the next run need not
+    /// compare everything again.
+    fn skip_gap(&mut self, changes: &str) -> Result<(), Error> {
+        let documents = self.documents.clone();
+        let mut from = None;
+        documents.look(changes, &mut Vec::new(), &mut |head, entry| {
+            if let Some(stated) = head.from.or(entry.from) {
+                from = Some(from.map_or(stated.instant, |known: Timestamp| known.min(stated.instant)));
+            }
+            Ok(crate::document::Go::On)
+        })?;
+        if let Some(from) = from {
+            let followed = self.plan_changes(changes, from, false)?;
+            if followed == Followed::Planned && self.cursor()?.is_none_or(|cursor| cursor < from) {
+                self.mirror.set_meta(key::CURSOR, Some(&from.as_micros().to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The map from URIs to paths, and the folder: fixed at the first run, the same ever after.
+    fn ensure_ground(&mut self, folder: &Folder, state: &Path, entrance: &Entrance, list: &str) -> Result<(), Error> {
+        if self.ground.is_some() {
+            return Ok(());
+        }
+        let stored = self.mirror.meta(key::BASE)?;
+        if let (Some(stored), Some(asked)) = (&stored, &self.options.base)
+            && stored != asked
+        {
+            return Err(Error::new(
+                "folder.base",
+                ExitCode::Usage,
+                format!("this folder was begun with the base {stored}, not {asked}"),
+            )
+            .with_help("leave `--base` away, or use another folder"));
+        }
+        let system = State::file_system(&self.mirror, folder, self.options.dry_run)?;
+        let map_of = |base: &str| PathMap::new(base, system.rules);
+        let map = match (stored, &self.options.base) {
+            (Some(base), _) => map_of(&base),
+            (None, Some(base)) => map_of(base),
+            (None, None) => {
+                let common = self.mirror.meta("common")?;
+                let candidates = [entrance.uri_space.clone(), common, authority_root(list)];
+                let mut maps = candidates.into_iter().flatten().filter_map(|base| map_of(&base).ok());
+                maps.next().map_or_else(|| map_of(list), Ok)
+            }
+        };
+        let map = map.map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+        self.mirror.set_meta(key::BASE, Some(map.base()))?;
+        let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+        let backup = self.options.backup_dir.clone().unwrap_or_else(|| state.join("backup"));
+        let backup = backup.join(Timestamp::from_seconds(run).to_string().replace(':', ""));
+        self.ground = Some(Arc::new(Ground { folder: folder.clone(), map, system, backup: Backup::new(backup) }));
+        Ok(())
+    }
+
+    /// Fetches, looks again at what changed meanwhile, then deletes.
+    fn carry_out(&mut self, entrance: &Entrance) -> Result<(), Error> {
+        let mut reports: Vec<Report> = Vec::new();
+        self.mirror.set_meta(key::EPOCH, Some(&self.rules.epoch.to_string()))?;
+        self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
+        self.apply_fetches(&mut reports)?;
+        let changes = entrance.change_list.as_deref();
+        for _ in 0..SECOND_LOOKS {
+            let (Some(changes), Some(cursor)) = (changes, self.cursor()?) else { break };
+            // What a rule refuses stays refused; what failed may be another version, or gone, by now.
+            if self.summary.budget_spent || reports.iter().all(|report| report.failure.refused) {
+                break;
+            }
+            match self.plan_changes(changes, cursor, true) {
+                Ok(Followed::Planned) => {}
+                // Told by the next run, if it lasts.
+                Ok(Followed::Unchanged | Followed::Gap(_)) | Err(_) => break,
+            }
+            self.withdraw(&mut reports)?;
+            self.apply_fetches(&mut reports)?;
+        }
+        let counts = self.mirror.pending_counts()?;
+        if counts.deletes > 0 && !self.summary.budget_spent {
+            let allowed = self.options.max_delete.allowed(|| {
+                // Counting reads all rows: only when it could matter.
+                if counts.deletes <= 1_000 && self.options.max_delete == crate::MaxDelete::Default {
+                    Ok(0)
+                } else {
+                    self.mirror.count_rows()
+                }
+            })?;
+            if self.new_failures > 0 {
+                self.summary.held = self.mirror.hold_deletes()?;
+                let message = format!("{} deletions wait for a run without new failures", self.summary.held);
+                self.notice("delete.held", &self.options.url, &message);
+            } else if counts.deletes > allowed {
+                self.summary.held = self.mirror.hold_deletes()?;
+                self.summary.delete_limit = true;
+                let message = format!(
+                    "{} deletions are due, {allowed} are allowed in one run; nothing was deleted\n  help: look at them with \
+                     `--dry-run`, then run once with `--max-delete {}`",
+                    counts.deletes, counts.deletes
+                );
+                self.problem("delete.limit", &self.options.url, &message);
+            } else {
+                self.apply_deletes(&mut reports)?;
+            }
+        } else if counts.deletes > 0 {
+            self.summary.held = self.mirror.hold_deletes()?;
+        }
+        self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
+        self.tell(reports);
+        Ok(())
+    }
+
+    /// Takes back failures that a second look at the Change Lists made void.
+    fn withdraw(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
+        let mut standing = Vec::with_capacity(reports.len());
+        for report in reports.drain(..) {
+            if self.mirror.is_failed(&report.uri)? {
+                standing.push(report);
+                continue;
+            }
+            let count = if report.failure.refused { &mut self.summary.skipped } else { &mut self.summary.failed };
+            *count = count.saturating_sub(1);
+            self.new_failures = self.new_failures.saturating_sub(u64::from(!report.again));
+        }
+        *reports = standing;
+        Ok(())
+    }
+
+    /// Makes what the last run wrote durable, or, when the machine has started anew since, looks whether it is there.
+    fn settle(&mut self, folder: &Folder) -> Result<(), Error> {
+        let Some(written) = self.mirror.meta(key::WRITTEN)? else { return Ok(()) };
+        let epoch = self.mirror.meta(key::EPOCH)?.unwrap_or_default();
+        if self.mirror.meta(key::SETTLED)?.as_deref() == Some(&epoch) {
+            return Ok(());
+        }
+        let (seconds, life) = written.split_once(' ').unwrap_or(("0", ""));
+        let now = now_seconds();
+        let age = now.abs_diff(seconds.parse().unwrap_or(0));
+        if life == boot_id() {
+            if age >= SETTLE_AFTER.as_secs() {
+                folder.root().sync_filesystem()?;
+                self.mirror.set_meta(key::SETTLED, Some(&epoch))?;
+            }
+            return Ok(());
+        }
+        self.recheck(folder, &epoch)
+    }
+
+    /// After a crash of the machine: files not known to be durable are read again; bad ones are fetched again.
+    fn recheck(&mut self, folder: &Folder, epoch: &str) -> Result<(), Error> {
+        let settled = self.mirror.meta(key::SETTLED)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        let Some(base) = self.mirror.meta(key::BASE)? else { return Ok(()) };
+        let system = State::file_system(&self.mirror, folder, false)?;
+        let map = PathMap::new(&base, system.rules)
+            .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+        self.begin_phase("comparing");
+        let (mut key, mut rows) = (String::new(), Vec::new());
+        let (mut checked, mut bad) = (0_u64, 0_u64);
+        loop {
+            rows.clear();
+            self.mirror.rows_after(&key, 512, &mut rows)?;
+            let Some(last) = rows.last() else { break };
+            key.clone_from(&last.uri);
+            self.mirror.begin()?;
+            for row in rows.iter().filter(|row| row.epoch > settled) {
+                checked += 1;
+                if !crate::audit::is_as_kept(folder, &map, row) {
+                    bad += 1;
+                    // What is there is a stranger's file now: it is put aside, not trusted.
+                    self.mirror.put_pending(&crate::audit::fetch_again(row))?;
+                    self.mirror.delete_row(&row.uri)?;
+                }
+            }
+            self.mirror.commit()?;
+            self.check_cancelled()?;
+            self.status(checked, 0, 0);
+        }
+        if checked > 0 {
+            let message = format!(
+                "the machine was restarted before {checked} files were known to be safe; {bad} are fetched again"
+            );
+            self.notice("settle.recheck", &self.options.url, &message);
+        }
+        folder.root().sync_filesystem()?;
+        self.mirror.set_meta(key::SETTLED, Some(epoch))?;
+        Ok(())
+    }
+}
+
+fn authority_root(url: &str) -> Option<String> {
+    let parsed = url::Url::parse(url).ok()?;
+    let at = url.find("://")? + 3;
+    parsed.host_str()?;
+    let end = url[at..].find(['/', '?', '#']).map_or(url.len(), |end| at + end);
+    Some(format!("{}/", &url[..end]))
+}
+
+fn now_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Changes with each start of the machine; empty where the system does not say.
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn written_text() -> String {
+    format!("{} {}", now_seconds(), boot_id())
+}

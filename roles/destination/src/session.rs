@@ -1,0 +1,159 @@
+//! What does one run hold on to: options, state, folder, connections, and the tally?
+
+use crate::document::Documents;
+use crate::error::{Error, ExitCode};
+use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
+use crate::fetch::Rules;
+use crate::options::SyncOptions;
+use crate::place::Ground;
+use abreast_net::{Client, Shared};
+use abreast_store::mirror::Mirror;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Pause between two status events.
+const STATUS_PAUSE: Duration = Duration::from_millis(100);
+/// Fewest failures that end a run; beyond, one in a hundred of what was planned.
+const BUDGET_MIN: u64 = 100;
+
+/// One run.
+pub(crate) struct Session<'a> {
+    pub(crate) options: &'a SyncOptions,
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) cancel: &'a AtomicBool,
+    pub(crate) mirror: Mirror,
+    pub(crate) ground: Option<Arc<Ground>>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) documents: Documents,
+    pub(crate) summary: Summary,
+    /// Failures that were not known from earlier runs: no deletion follows while there are any.
+    pub(crate) new_failures: u64,
+    unchanged_before: u64,
+    phase: &'static str,
+    phase_began: Instant,
+    status_told: Option<Instant>,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(
+        options: &'a SyncOptions,
+        observer: &'a dyn Observer,
+        cancel: &'a AtomicBool,
+        mirror: Mirror,
+        shared: Arc<Shared>,
+        epoch: i64,
+    ) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
+        let rules = Rules {
+            require_fixity: options.require_fixity,
+            immutable: options.immutable,
+            authorization: options.authorization.clone(),
+            authorized_url: options.url.clone(),
+            admission: None,
+            epoch,
+        };
+        Ok(Self {
+            options,
+            observer,
+            cancel,
+            mirror,
+            ground: None,
+            rules: Arc::new(rules),
+            documents: Documents {
+                runtime: Rc::new(runtime),
+                client: Client::new(Arc::clone(&shared)),
+                authorization: options.authorization.clone(),
+                authorized_url: options.url.clone(),
+            },
+            shared,
+            summary: Summary { dry_run: options.dry_run, ..Summary::default() },
+            new_failures: 0,
+            unchanged_before: 0,
+            phase: "reading",
+            phase_began: Instant::now(),
+            status_told: None,
+        })
+    }
+
+    /// The folder and its map, once the base is known.
+    pub(crate) fn ground(&self) -> &Arc<Ground> {
+        self.ground.as_ref().expect("the base is known before anything is planned")
+    }
+
+    /// Begins a transaction; a dry run is one that never ends, and has parts.
+    pub(crate) fn begin(&mut self) -> Result<(), Error> {
+        self.unchanged_before = self.summary.unchanged;
+        Ok(if self.options.dry_run { self.mirror.begin_part() } else { self.mirror.begin() }?)
+    }
+
+    /// Keeps everything since [`Session::begin`].
+    pub(crate) fn commit(&mut self) -> Result<(), Error> {
+        Ok(if self.options.dry_run { self.mirror.join_part() } else { self.mirror.commit() }?)
+    }
+
+    /// Forgets everything since [`Session::begin`]: a plan half made is no plan.
+    pub(crate) fn abandon(&mut self) -> Result<(), Error> {
+        self.summary.unchanged = self.unchanged_before;
+        if self.options.dry_run { self.mirror.give_up_part() } else { self.mirror.rollback() }?;
+        Ok(self.mirror.clear_scratch()?)
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
+        if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    pub(crate) fn begin_phase(&mut self, phase: &'static str) {
+        (self.phase, self.phase_began, self.status_told) = (phase, Instant::now(), None);
+    }
+
+    /// Tells how far the run is, not too often.
+    pub(crate) fn status(&mut self, done: u64, total: u64, total_bytes: u64) {
+        if self.status_told.is_some_and(|told| told.elapsed() < STATUS_PAUSE) {
+            return;
+        }
+        self.status_told = Some(Instant::now());
+        self.observer.event(&Event::Status(Status {
+            phase: self.phase,
+            done,
+            total,
+            bytes: self.shared.counters().bytes_received,
+            total_bytes,
+            seconds: self.phase_began.elapsed().as_secs_f64(),
+        }));
+    }
+
+    pub(crate) fn notice(&mut self, code: &str, uri: &str, message: &str) {
+        self.summary.notices += 1;
+        self.observer.event(&Event::Notice(Problem { code, uri, message }));
+    }
+
+    /// Tells a failure; counting is the caller's.
+    pub(crate) fn problem(&self, code: &str, uri: &str, message: &str) {
+        self.observer.event(&Event::Error(Problem { code, uri, message }));
+    }
+
+    pub(crate) fn item(&self, uri: &str, leaf: bool, action: ItemAction, bytes: u64) {
+        let form = if leaf { crate::Form::Leaf } else { crate::Form::Plain };
+        let mut path = Vec::new();
+        let path = match self.ground().map.path_into(uri, form, &mut path) {
+            Ok(()) => String::from_utf8_lossy(&path),
+            Err(_) => "".into(),
+        };
+        self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes }));
+    }
+
+    /// More failures than a run may have? `planned` items were to be done.
+    pub(crate) fn over_budget(&self, planned: u64) -> bool {
+        self.summary.failed + self.summary.skipped > BUDGET_MIN.max(planned / 100)
+    }
+}

@@ -1,0 +1,202 @@
+//! Whose folder is it, who works on it now, and where is its state?
+
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::path_map::STATE_FOLDER;
+use crate::probe::FileSystem;
+use abreast_folder::{Dir, Folder, Kind};
+use abreast_store::mirror::Mirror;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The database's name in the state folder.
+const DATABASE: &str = "mirror.db";
+const LOCK: &[u8] = b"lock";
+/// Names the state of a folder that keeps it elsewhere.
+const OWNER: &str = "owner";
+/// Folders looked through for copies inside a new copy's folder.
+const NESTED_MAX: usize = 1_000_000;
+
+/// Facts about the mirror as a whole.
+pub(crate) mod key {
+    pub(crate) const BASE: &str = "base";
+    pub(crate) const FILE_SYSTEM: &str = "file-system";
+    pub(crate) const SOURCE_URL: &str = "source-url";
+    pub(crate) const CAPABILITY_LIST: &str = "capability-list";
+    pub(crate) const RESOURCE_LIST: &str = "resource-list";
+    pub(crate) const CHANGE_LIST: &str = "change-list";
+    pub(crate) const URI_SPACE: &str = "uri-space";
+    /// Up to which instant changes are in the state or in the plan, microseconds.
+    pub(crate) const CURSOR: &str = "cursor";
+    /// Whether the cursor is the time of a change that was read, not of a snapshot.
+    pub(crate) const CURSOR_IS_CHANGE: &str = "cursor-is-change";
+    /// The Change List that is still growing.
+    pub(crate) const OPEN_LIST: &str = "open-list";
+    /// Number of the last run that wrote files.
+    pub(crate) const EPOCH: &str = "epoch";
+    /// Files of runs up to this one are known to be on the disk.
+    pub(crate) const SETTLED: &str = "settled";
+    /// When and in which life of the machine the last writing run ended.
+    pub(crate) const WRITTEN: &str = "written";
+}
+
+/// A folder's state, taken for this run.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) mirror: Mirror,
+    pub(crate) folder: Folder,
+    pub(crate) path: PathBuf,
+    /// Held until the run ends.
+    pub(crate) lock: Option<File>,
+}
+
+impl State {
+    pub(crate) fn open(options: &SyncOptions) -> Result<Self, Error> {
+        let path = options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER));
+        let database = path.join(DATABASE);
+        if options.dry_run && !database.exists() {
+            // Nothing to start from, and nothing to leave behind.
+            let folder = if options.folder.is_dir() { options.folder.clone() } else { std::env::temp_dir() };
+            let mirror = Mirror::scratch()?;
+            return Ok(Self { mirror, folder: Folder::open(folder)?, path, lock: None });
+        }
+        std::fs::create_dir_all(&options.folder).map_err(|cause| unusable(&options.folder, cause))?;
+        let folder = Folder::open(&options.folder)?;
+        let marker = make_dir(&folder.root(), STATE_FOLDER.as_bytes())?;
+        let lock = lock(&marker, &options.folder)?;
+        let real = options.folder.canonicalize().map_err(|cause| unusable(&options.folder, cause))?;
+        check_above(&real)?;
+        check_owner(&real, options.state.as_deref())?;
+        std::fs::create_dir_all(&path).map_err(|cause| unusable(&path, cause))?;
+        if !database.exists() {
+            check_below(&folder)?;
+        }
+        let mirror = Mirror::open(&database)?;
+        if options.state.is_some() {
+            std::fs::write(real.join(STATE_FOLDER).join(OWNER), owner_text(&path)?)
+                .map_err(|cause| unusable(&real, cause))?;
+            let text = real.to_string_lossy();
+            match mirror.meta("folder")? {
+                Some(other) if other != text => {
+                    return Err(overlap(format!("the state in {} belongs to the folder {other}", path.display())));
+                }
+                Some(_) => {}
+                None => mirror.set_meta("folder", Some(&text))?,
+            }
+        }
+        Ok(Self { mirror, folder, path, lock: Some(lock) })
+    }
+
+    /// What the file system does to names and times: asked once, then kept, since paths depend on it.
+    pub(crate) fn file_system(mirror: &Mirror, folder: &Folder, dry_run: bool) -> Result<FileSystem, Error> {
+        if let Some(known) = mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text) {
+            return Ok(known);
+        }
+        if dry_run {
+            return Ok(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
+        }
+        let found = FileSystem::probe(&folder.root())?;
+        mirror.set_meta(key::FILE_SYSTEM, Some(&found.to_text()))?;
+        Ok(found)
+    }
+}
+
+fn make_dir(root: &Dir, name: &[u8]) -> Result<Dir, Error> {
+    match root.create_dir(name) {
+        Err(error) if error.kind() != abreast_folder::ErrorKind::Exists => return Err(error.into()),
+        _ => {}
+    }
+    root.dir(name).map_err(|error| {
+        Error::new("path.symlink", ExitCode::Io, error.to_string())
+            .with_help(format!("`{STATE_FOLDER}` in the destination must be a folder of its own"))
+    })
+}
+
+/// One run at a time. The kernel gives the lock back however the holder ends.
+fn lock(marker: &Dir, folder: &Path) -> Result<File, Error> {
+    let Some(mut file) = marker.lock(LOCK)? else {
+        let holder = marker.open_read(LOCK).ok().and_then(|(file, _)| {
+            let mut text = String::new();
+            file.take(32).read_to_string(&mut text).ok()?;
+            text.trim().parse::<u32>().ok()
+        });
+        let by = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        return Err(Error::new(
+            "locked",
+            ExitCode::Locked,
+            format!("another run{by} is at work on {}", folder.display()),
+        )
+        .with_help("wait for it, or stop it"));
+    };
+    // Only for people; the lock itself does not depend on it.
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+    Ok(file)
+}
+
+/// A copy inside another copy's folder would be deleted by it as a stranger, or worse.
+fn check_above(folder: &Path) -> Result<(), Error> {
+    for above in folder.ancestors().skip(1) {
+        let marker = above.join(STATE_FOLDER);
+        if marker.join(DATABASE).exists() || marker.join(OWNER).exists() {
+            return Err(overlap(format!("{} is inside {}, which is a copy itself", folder.display(), above.display())));
+        }
+    }
+    Ok(())
+}
+
+fn check_owner(folder: &Path, state: Option<&Path>) -> Result<(), Error> {
+    let marker = folder.join(STATE_FOLDER);
+    let owner = std::fs::read_to_string(marker.join(OWNER)).ok();
+    let refuse = |other: &str| Err(overlap(format!("{} is a copy whose state is in {other}", folder.display())));
+    match (state, owner) {
+        (None, Some(owner)) => refuse(owner.trim()),
+        (Some(state), Some(owner)) if owner != owner_text(state)? => refuse(owner.trim()),
+        (Some(_), None) if marker.join(DATABASE).exists() => refuse(&marker.display().to_string()),
+        _ => Ok(()),
+    }
+}
+
+fn owner_text(state: &Path) -> Result<String, Error> {
+    let real = std::path::absolute(state).map_err(|cause| unusable(state, cause))?;
+    Ok(format!("{}\n", real.display()))
+}
+
+/// Looks for copies below, once, before the first run.
+fn check_below(folder: &Folder) -> Result<(), Error> {
+    let mut waiting = vec![folder.root()];
+    let mut looked = 0;
+    while let Some(dir) = waiting.pop() {
+        let own = looked == 0;
+        looked += 1;
+        if looked > NESTED_MAX {
+            return Ok(());
+        }
+        // A folder that cannot be listed holds no copy that could be in danger.
+        let Ok(entries) = dir.entries() else { continue };
+        for entry in entries.flatten() {
+            if entry.kind != Kind::Folder {
+                continue;
+            }
+            let is_marker = entry.name == STATE_FOLDER.as_bytes();
+            if is_marker && own {
+                continue;
+            }
+            let Ok(below) = dir.dir(&entry.name) else { continue };
+            if is_marker && (below.stat(DATABASE.as_bytes()).is_ok() || below.stat(OWNER.as_bytes()).is_ok()) {
+                return Err(overlap(format!("{} has a copy of something inside it", folder.path().display())));
+            }
+            waiting.push(below);
+        }
+    }
+    Ok(())
+}
+
+fn overlap(message: String) -> Error {
+    Error::new("folder.overlap", ExitCode::Usage, message)
+        .with_help("give each copy a folder of its own, none inside another")
+}
+
+fn unusable(path: &Path, cause: std::io::Error) -> Error {
+    Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
+}
