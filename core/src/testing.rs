@@ -1,4 +1,4 @@
-//! The contract of [`ChangeLog`](crate::ChangeLog) as code: every store runs it.
+//! The contract of [`ChangeLog`] as code: every store runs it.
 //!
 //! A store's test says how one is made and opened again; [`change_log_contract`] does the rest, and panics with
 //! the name of the promise that was broken.
@@ -30,7 +30,7 @@ pub trait Stores {
     fn reopen(&mut self, log: Arc<dyn ChangeLog>) -> Arc<dyn ChangeLog>;
 }
 
-/// Checks every promise of [`ChangeLog`](crate::ChangeLog).
+/// Checks every promise of [`ChangeLog`].
 ///
 /// # Panics
 /// When one is broken.

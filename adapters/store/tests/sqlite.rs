@@ -96,20 +96,48 @@ fn an_import_of_any_size_is_taken() {
     assert_eq!(log.head(set).unwrap().resources, 25_000);
 }
 
+/// Changes in no order, whose batches touch many pages each.
+fn append_spread(log: &SqliteLog, set: SetId, batches: std::ops::Range<u32>) {
+    for batch in batches {
+        let key =
+            |number: u32| format!("{:08x}/{}", (batch * 1_000 + number).wrapping_mul(0x9e37_79b1), "x".repeat(300));
+        append(log, set, (0..1_000).map(|number| put(key(number))).collect()).expect("appended");
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).expect("the file is there").len()
+}
+
 #[test]
 fn the_write_ahead_log_stays_small_while_changes_keep_coming() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.sqlite");
     let (log, set) = open(&path);
     let mut largest = 0;
-    for batch in 0..60_u32 {
-        let spread = |number: u32| {
-            put(format!("{:08x}/{}", (batch * 1_000 + number).wrapping_mul(0x9e37_79b1), "x".repeat(300)))
-        };
-        append(&log, set, (0..1_000).map(spread).collect()).unwrap();
-        largest = largest.max(std::fs::metadata(folder.path().join("store.sqlite-wal")).unwrap().len());
+    for batch in 0..60 {
+        append_spread(&log, set, batch..batch + 1);
+        largest = largest.max(size(&folder.path().join("store.sqlite-wal")));
     }
-    let database = std::fs::metadata(&path).unwrap().len();
-    assert!(database > 20_000_000, "copied while it works: {database}");
+    assert!(size(&path) > 20_000_000, "copied while it works: {}", size(&path));
     assert!(largest < 64 << 20, "{largest}");
+}
+
+#[test]
+fn a_long_scan_lets_the_write_ahead_log_grow_only_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite");
+    let wal = folder.path().join("store.sqlite-wal");
+    let (log, set) = open(&path);
+    append(&log, set, vec![put("a"), put("b")]).unwrap();
+    let mut largest = 0;
+    log.scan(set, &abreast_core::KeyRange::default(), &mut |_| {
+        append_spread(&log, set, 0..40);
+        largest = size(&wal);
+        std::ops::ControlFlow::Break(())
+    })
+    .unwrap();
+    assert!(largest > 64 << 20, "the scan holds it: {largest}");
+    append_spread(&log, set, 40..50);
+    assert!(size(&wal) <= 64 << 20, "then it is cut back: {}", size(&wal));
 }
