@@ -98,6 +98,18 @@ impl File {
     }
 }
 
+/// What was asked for cannot be done: all reasons, one a line.
+#[derive(Debug)]
+pub(crate) struct Unusable(String);
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unusable {}
+
 /// A set, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct SetConfig {
@@ -168,7 +180,7 @@ impl ServeConfig {
             }
         }
         if !problems.is_empty() {
-            bail!("{}", problems.join("\n"));
+            bail!(Unusable(problems.join("\n")));
         }
         Ok(Self { listen, base_url: file.base_url, data, sets })
     }

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     audit.connections = 4;
     let options = abreast_destination::AuditOptions { sync: audit, full: true };
     let report = abreast_destination::audit(&options, &abreast_destination::Silent, &AtomicBool::new(false))?;
-    if !report.is_equal() {
+    if report.exit_code != 0 {
         bail!("the copy differs: {} updated, {} missing, {} extra", report.updated, report.missing, report.extra);
     }
     line(&format!("   yes: {} files, each with the digest that the museum states", report.same));

@@ -25,6 +25,6 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         logging::failure(&error);
-        ExitCode::from(1)
+        ExitCode::from(if error.is::<config::Unusable>() { 2 } else { 1 })
     })
 }

@@ -78,7 +78,7 @@ pub(crate) fn audit(args: &AuditArgs) -> ExitCode {
             if !args.mirror.json && !args.mirror.quiet {
                 crate::terminal::line(&format!(
                     "{}: {} same, {} updated, {} missing, {} extra, {} unverified",
-                    if report.is_equal() { "equal" } else { "DIFFERENT" },
+                    if report.exit_code == 0 { "equal" } else { "DIFFERENT" },
                     report.same,
                     report.updated,
                     report.missing,
@@ -86,7 +86,7 @@ pub(crate) fn audit(args: &AuditArgs) -> ExitCode {
                     report.unverified
                 ));
             }
-            ExitCode::from(u8::from(!report.is_equal()))
+            ExitCode::from(report.exit_code)
         }
         Err(error) => {
             reporter.failed(&error);

@@ -1,0 +1,58 @@
+//! Real collections: what people publish has odd names, links and sizes that nobody would make up.
+
+use crate::world::{Running, Source, abreast, assert_equal, audit, eventually, files, provided, sync};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Copies the regular files of a tree.
+fn copy_tree(from: &Path, to: &Path) {
+    for (path, bytes) in files(from) {
+        let target = to.join(path);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::write(target, bytes).unwrap();
+    }
+}
+
+fn mirrored_equal(original: &Path) {
+    let temporary = tempfile::tempdir().unwrap();
+    let copy = temporary.path().join("copy");
+    let data = temporary.path().join("store");
+    let source = Source::start(original, 0, &["--data", data.to_str().unwrap()]);
+    let summary = sync(&source.url(), &copy, 0, &[]);
+    assert_eq!(summary["created"].as_u64().unwrap(), files(original).len() as u64);
+    assert_equal(original, &copy);
+    assert_eq!(audit(&source.url(), &copy), 0);
+}
+
+#[test]
+fn the_iso_codes_tree_is_mirrored() {
+    if let Some(tree) = provided("iso-codes", "ABREAST_TEST_ISO_CODES_DIR") {
+        mirrored_equal(&tree);
+    }
+}
+
+#[test]
+fn the_rdflib_distribution_is_mirrored() {
+    if let Some(tree) = provided("rdflib", "ABREAST_TEST_RDFLIB_DIR") {
+        mirrored_equal(&tree);
+    }
+}
+
+#[test]
+fn five_releases_of_brick_arrive_one_after_the_other() {
+    let Some(releases) = provided("Brick", "ABREAST_TEST_BRICK_DIR") else { return };
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("brick"), temporary.path().join("copy"));
+    copy_tree(&releases.join("1.1"), &original);
+    let source = Source::start(&original, 0, &[]);
+    let mut follower = abreast();
+    follower.args(["sync", &source.url()]).arg(&copy).args(["--follow", "--interval", "50ms", "--quiet"]);
+    let _follower = Running(follower.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    eventually("the first release is mirrored", || files(&original) == files(&copy));
+    for release in ["1.2", "1.3", "1.4", "1.5"] {
+        copy_tree(&releases.join(release), &original);
+        eventually("the next release is mirrored", || files(&original) == files(&copy));
+    }
+    assert_eq!(audit(&source.url(), &copy), 0);
+}

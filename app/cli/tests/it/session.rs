@@ -1,0 +1,154 @@
+//! What a user does: serve, sync, audit, demo; and what the program says.
+
+use crate::world::{Running, Source, abreast, assert_equal, audit, eventually, files, run, sync};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+#[test]
+fn a_folder_is_published_mirrored_kept_in_sync_and_audited() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
+    fs::create_dir_all(original.join("deep/er")).unwrap();
+    for (path, content) in
+        [("one.txt", "1"), ("deep/er/two words & more.ttl", "2"), ("deep/100%.txt", "3"), ("empty", "")]
+    {
+        fs::write(original.join(path), content).unwrap();
+    }
+    let source = Source::start(&original, 0, &[]);
+    let url = source.url();
+
+    let summary = sync(&url, &copy, 0, &[]);
+    assert_eq!((summary["mode"].as_str(), summary["created"].as_u64()), (Some("baseline"), Some(4)));
+    assert_equal(&original, &copy);
+    let mtime =
+        |path| fs::metadata(path).unwrap().modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    assert_eq!(mtime(original.join("one.txt")), mtime(copy.join("one.txt")));
+    assert_eq!(audit(&url, &copy), 0);
+
+    let summary = sync(&url, &copy, 0, &[]);
+    assert_eq!(summary["mode"], "unchanged");
+    assert!(summary["requests"].as_u64().unwrap() <= 2, "{summary}");
+
+    fs::write(original.join("one.txt"), "11").unwrap();
+    fs::remove_file(original.join("empty")).unwrap();
+    fs::rename(original.join("deep"), original.join("moved")).unwrap();
+    assert_eq!(audit_after_change(&source, &copy), 1);
+    eventually("the copy follows", || {
+        sync(&url, &copy, 0, &[]);
+        files(&original) == files(&copy)
+    });
+    assert_eq!(audit(&url, &copy), 0);
+    assert!(!copy.join("deep").exists(), "emptied folders leave with their last file");
+    assert_eq!(source.stop(), Some(0), "SIGTERM is a graceful stop");
+}
+
+fn audit_after_change(source: &Source, copy: &std::path::Path) -> i32 {
+    eventually("the Source has seen the edit", || {
+        source.get("/set/changelist.xml").is_some_and(|list| String::from_utf8_lossy(&list).contains("one.txt"))
+    });
+    audit(&source.url(), copy)
+}
+
+#[test]
+fn changes_made_while_the_source_was_down_are_found() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("a"), "1").unwrap();
+    fs::write(original.join("b"), "1").unwrap();
+    let source = Source::start(&original, 0, &[]);
+    let (url, port) = (source.url(), source.port());
+    sync(&url, &copy, 0, &[]);
+    source.kill();
+    fs::write(original.join("a"), "22").unwrap();
+    fs::remove_file(original.join("b")).unwrap();
+    fs::write(original.join("c"), "1").unwrap();
+    let source = Source::start(&original, port, &[]);
+    eventually("the copy follows", || {
+        let summary = sync(&source.url(), &copy, 0, &[]);
+        assert_ne!(summary["mode"], "baseline", "no change was missed, so no new baseline is due");
+        files(&original) == files(&copy)
+    });
+}
+
+#[test]
+fn following_applies_changes_as_they_come() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("a"), "1").unwrap();
+    let source = Source::start(&original, 0, &[]);
+    let mut follower = abreast();
+    follower.args(["sync", &source.url()]).arg(&copy).args(["--follow", "--interval", "100ms", "--json"]);
+    let mut follower = Running(follower.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    eventually("the copy is made", || files(&copy) == files(&original));
+    fs::write(original.join("b"), "2").unwrap();
+    fs::remove_file(original.join("a")).unwrap();
+    eventually("the copy follows", || files(&copy) == files(&original));
+    let pid = rustix::process::Pid::from_child(&follower.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(follower.0.wait().unwrap().code(), Some(130), "stopped by the user");
+}
+
+#[test]
+fn the_demo_ends_well() {
+    let output = run(abreast().arg("demo"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("6. Are they really equal?") && text.contains("   yes: 241 files"), "{text}");
+}
+
+#[test]
+fn the_demo_stays_when_asked() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut demo = abreast();
+    demo.args(["demo", "--keep", "--dir"]).arg(temporary.path());
+    let mut demo = Running(demo.stdout(Stdio::piped()).spawn().unwrap());
+    let lines = BufReader::new(demo.0.stdout.take().unwrap()).lines();
+    let addresses = lines.map(Result::unwrap).find(|line| line.trim_start().starts_with("addresses")).unwrap();
+    assert!(addresses.contains("/.well-known/resourcesync"), "{addresses}");
+    let pid = rustix::process::Pid::from_child(&demo.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(demo.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_dry_run_tells_the_plan_and_does_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("a"), "1").unwrap();
+    let source = Source::start(&original, 0, &[]);
+    let output = run(abreast().args(["sync", &source.url()]).arg(&copy).arg("--dry-run"));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("create    a"),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert!(files(&copy).is_empty());
+    let summary = sync(&source.url(), &copy, 0, &[]);
+    assert_eq!(summary["created"], 1, "the dry run left no trace");
+}
+
+#[test]
+fn one_store_has_one_source_and_one_copy_has_one_run() {
+    let temporary = tempfile::tempdir().unwrap();
+    let original = temporary.path().join("original");
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("a"), "1").unwrap();
+    let _source = Source::start(&original, 0, &[]);
+    let second = run(abreast().arg("serve").arg(&original).args(["--listen", "127.0.0.1:0"]));
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another abreast is serving"), "{second:?}");
+}
+
+#[test]
+fn wrong_usage_is_code_2_and_says_what_to_do() {
+    let output = run(abreast().args(["sync"]));
+    assert_eq!(output.status.code(), Some(2));
+    let output = run(abreast().args(["serve", "/nowhere/at/all"]));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`folder`: cannot open `/nowhere/at/all`"));
+}

@@ -1,0 +1,211 @@
+//! Programs run for a test, and what they leave in folders.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// `abreast` with arguments, none of the caller's settings.
+pub(crate) fn abreast() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_abreast"));
+    for name in ["ABREAST_CONFIG", "ABREAST_LISTEN", "ABREAST_BASE_URL", "ABREAST_DATA", "ABREAST_LOG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A program that is killed when the test ends.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `abreast serve`, listening.
+pub(crate) struct Source {
+    pub(crate) child: Running,
+    /// `127.0.0.1:port`
+    pub(crate) address: String,
+}
+
+impl Source {
+    /// Serves a folder on a free port, or on the given one.
+    pub(crate) fn start(folder: &Path, port: u16, more: &[&str]) -> Self {
+        let mut command = abreast();
+        command.arg("serve").arg(folder).arg("--listen").arg(format!("127.0.0.1:{port}"));
+        command.args(["--name", "set", "--debounce", "30ms"]).args(more);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut address = None;
+        for line in out.lines() {
+            let line = line.unwrap();
+            if let Some(url) = line.trim().strip_prefix("listening on") {
+                address = Some(url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned());
+                break;
+            }
+        }
+        let source = Self { child: Running(child), address: address.expect("serve tells where it listens") };
+        eventually("the Source is ready", || source.status("/readyz") == Some(200));
+        source
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.rsplit(':').next().unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(mut self) {
+        self.child.0.kill().unwrap();
+        self.child.0.wait().unwrap();
+    }
+
+    /// SIGTERM, and the exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.0.wait().unwrap().code()
+    }
+
+    fn status(&self, path: &str) -> Option<u16> {
+        get(&self.address, path).map(|(status, _)| status)
+    }
+
+    /// A document's bytes, if it answers with 200.
+    pub(crate) fn get(&self, path: &str) -> Option<Vec<u8>> {
+        get(&self.address, path).filter(|(status, _)| *status == 200).map(|(_, body)| body)
+    }
+}
+
+/// One GET on a connection of its own; `None` when the connection fails or ends early.
+pub(crate) fn get(address: &str, path: &str) -> Option<(u16, Vec<u8>)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let split = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..split]).into_owned();
+    let length: usize =
+        head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok())?;
+    let body = answer.split_off(split + 4);
+    (body.len() == length).then_some(())?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body))
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// Runs `abreast sync`, expecting an exit code; tells the summary.
+pub(crate) fn sync(url: &str, folder: &Path, code: i32, more: &[&str]) -> serde_json::Value {
+    let output = run(abreast().args(["sync", url]).arg(folder).arg("--json").args(more));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "abreast sync {url} {}\n{text}\n{}",
+        folder.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text.lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .rfind(|line| line["type"] == "summary")
+        .unwrap_or_default()
+}
+
+/// Runs `abreast audit --full`, and tells its exit code.
+pub(crate) fn audit(url: &str, folder: &Path) -> i32 {
+    run(abreast().args(["audit", url]).arg(folder).args(["--full", "--quiet"])).status.code().unwrap()
+}
+
+/// Every visible file with its bytes. Symbolic links and hidden names are left out.
+pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&next) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with('.') || name.ends_with('~') {
+                continue;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file()
+                && let Ok(bytes) = fs::read(entry.path())
+            {
+                found.insert(entry.path().strip_prefix(folder).unwrap().to_owned(), bytes);
+            }
+        }
+    }
+    found
+}
+
+/// The two folders hold the same files; tells the first differences if not.
+pub(crate) fn assert_equal(original: &Path, copy: &Path) {
+    let (original, copy) = (files(original), files(copy));
+    let missing: Vec<_> = original.keys().filter(|path| !copy.contains_key(*path)).take(5).collect();
+    let extra: Vec<_> = copy.keys().filter(|path| !original.contains_key(*path)).take(5).collect();
+    let differ: Vec<_> = original
+        .iter()
+        .filter(|(path, bytes)| copy.get(*path).is_some_and(|other| other != *bytes))
+        .map(|(path, _)| path)
+        .take(5)
+        .collect();
+    assert!(
+        missing.is_empty() && extra.is_empty() && differ.is_empty(),
+        "missing {missing:?}, extra {extra:?}, differ {differ:?}"
+    );
+}
+
+/// Waits until something is so; fails after a minute.
+pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A value that `cargo xtask test` provides; without it the test is counted as skipped, with the reason.
+pub(crate) fn provided(test: &str, name: &str) -> Option<PathBuf> {
+    if let Some(value) = std::env::var_os(name) {
+        return Some(value.into());
+    }
+    let line = format!("{test}: {name} is not set; run `cargo xtask test`\n");
+    if let Some(log) = std::env::var_os("ABREAST_TEST_SKIP_LOG") {
+        let mut log = fs::File::options().append(true).create(true).open(log).unwrap();
+        log.write_all(line.as_bytes()).unwrap();
+    }
+    eprint!("skipped: {line}");
+    None
+}
+
+/// A small generator of random numbers; the same seed gives the same numbers.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
