@@ -283,10 +283,7 @@ impl Session<'_> {
             // First the state: a run that is killed in between finds a leaf that is missing, and moves it again.
             row.leaf = true;
             self.mirror.put_row(&row)?;
-            let leaf = match ground.place(&uri, Form::Leaf, true, &mut LastDir::default()) {
-                Ok(leaf) => leaf,
-                Err(_) => return Ok(()),
-            };
+            let Ok(leaf) = ground.place(&uri, Form::Leaf, true, &mut LastDir::default()) else { return Ok(()) };
             match dir.rename_noreplace(name, &leaf.dir, leaf.name()) {
                 Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
                 _ => {}

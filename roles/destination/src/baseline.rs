@@ -156,7 +156,7 @@ impl Session<'_> {
         }
         let whole = failed == 0;
         let exact = earliest.is_some() && has_changes;
-        if whole && is_index && !exact && self.changed_meanwhile(&documents, &read_so_far)? {
+        if whole && is_index && !exact && Self::changed_meanwhile(&documents, &read_so_far)? {
             return Ok(None);
         }
         diff.finish(self)?;
@@ -257,7 +257,7 @@ impl Session<'_> {
         }
     }
 
-    fn changed_meanwhile(&mut self, documents: &Documents, read: &[(String, Document)]) -> Result<bool, Error> {
+    fn changed_meanwhile(documents: &Documents, read: &[(String, Document)]) -> Result<bool, Error> {
         for (url, known) in read.iter().take(RECHECKED_MAX) {
             if documents.has_changed(url, known)? {
                 return Ok(true);
@@ -268,16 +268,15 @@ impl Session<'_> {
 
     /// From which instant are changes to be replayed? Never later than the server's own clock.
     fn replay_from(&mut self, list: &str, top: &Read, at: Option<Timestamp>, has_changes: bool) -> Option<Timestamp> {
-        let stated = match at {
-            Some(at) => at,
-            None => {
-                let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
-                if has_changes {
-                    let message = format!("the Resource List does not say `at`; changes are replayed from {found}");
-                    self.notice("list.no-at", list, &message);
-                }
-                found
+        let stated = if let Some(at) = at {
+            at
+        } else {
+            let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
+            if has_changes {
+                let message = format!("the Resource List does not say `at`; changes are replayed from {found}");
+                self.notice("list.no-at", list, &message);
             }
+            found
         };
         Some(self.not_after(list, "at", stated, top.date))
     }
@@ -434,10 +433,9 @@ pub(crate) fn compare(listed: &Pending, digests: &Digests, row: Option<&Row>) ->
     match digests.agree(&kept) {
         Some(true) if same_time || listed.modified.is_none() => None,
         Some(true) => Some(PendingAction::Touch),
-        Some(false) => Some(PendingAction::Fetch),
         // Without a digest to compare, length and time have to do; without a time only the server knows.
         None if same_time && listed.modified.is_some() => None,
-        None => Some(PendingAction::Fetch),
+        Some(false) | None => Some(PendingAction::Fetch),
     }
 }
 

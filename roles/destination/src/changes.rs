@@ -316,15 +316,12 @@ impl Session<'_> {
                 action => action,
             }
         };
-        match action {
-            Some(action) => {
-                pending.action = action;
-                self.mirror.put_pending(pending)?;
-            }
-            None => {
-                self.summary.unchanged += u64::from(row.is_some());
-                self.mirror.forget_pending(&pending.uri)?;
-            }
+        if let Some(action) = action {
+            pending.action = action;
+            self.mirror.put_pending(pending)?;
+        } else {
+            self.summary.unchanged += u64::from(row.is_some());
+            self.mirror.forget_pending(&pending.uri)?;
         }
         Ok(())
     }

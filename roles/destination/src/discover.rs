@@ -166,7 +166,7 @@ fn step(documents: &Documents, options: &SyncOptions, url: &str) -> Result<Step,
         }
         Some(Capability::Description) => {
             let lists = resolve(&read.url, locs(None));
-            choose(lists, options, url).map(|list| Step::Follow(vec![list]))
+            choose(&lists, options, url).map(|list| Step::Follow(vec![list]))
         }
         Some(Capability::CapabilityList) => {
             let resource_list = resolve(&read.url, locs(Some(Capability::ResourceList))).into_iter().next();
@@ -218,8 +218,8 @@ fn step_up(documents: &Documents, options: &SyncOptions, up: &str) -> Result<Ste
 }
 
 /// One Capability List of several.
-fn choose(lists: Vec<String>, options: &SyncOptions, url: &str) -> Result<String, Error> {
-    let listed = |lists: &[String]| lists.iter().map(|list| format!("\n  {list}")).collect::<String>();
+fn choose(lists: &[String], options: &SyncOptions, url: &str) -> Result<String, Error> {
+    let listed = format!("\n  {}", lists.join("\n  "));
     if let Some(set) = &options.set {
         let fits = |list: &&String| list.as_str() == set || list.split(['/', '?', '#']).any(|part| part == set);
         let mut found = lists.iter().filter(fits);
@@ -230,24 +230,20 @@ fn choose(lists: Vec<String>, options: &SyncOptions, url: &str) -> Result<String
                 Err(Error::new(
                     "discover.set",
                     ExitCode::Usage,
-                    format!("{url} has {how_many} named `{set}`; it has{}", listed(&lists)),
+                    format!("{url} has {how_many} named `{set}`; it has{listed}"),
                 )
                 .with_help("give the whole URL of one of them to `--set`"))
             }
         };
     }
-    match lists.as_slice() {
+    match lists {
         [one] => Ok(one.clone()),
         [] => Err(Error::new(
             "discover.nothing",
             ExitCode::SourceInvalid,
             format!("{url} lists no set of resources on its host"),
         )),
-        _ => Err(Error::new(
-            "discover.set",
-            ExitCode::Usage,
-            format!("{url} has several sets of resources{}", listed(&lists)),
-        )
-        .with_help("choose one with `--set NAME` or `--set URL`")),
+        _ => Err(Error::new("discover.set", ExitCode::Usage, format!("{url} has several sets of resources{listed}"))
+            .with_help("choose one with `--set NAME` or `--set URL`")),
     }
 }

@@ -172,7 +172,7 @@ impl Fetcher {
             _ => false,
         };
         if self.rules.immutable && place.found.is_some() && !ours {
-            return Err(Failure::refused("local.changed", self.changed_here(&place)));
+            return Err(Failure::refused("local.changed", Self::changed_here(&place)));
         }
         let known = listed.strongest().is_some();
         let etag = task.row.as_ref().filter(|_| ours && !known).and_then(|row| row.etag.as_deref());
@@ -184,7 +184,6 @@ impl Fetcher {
         let verdict = judge(&listed, item.length, &received.digests, received.length);
         let mut notices = Vec::new();
         match verdict {
-            Verdict::Verified => {}
             Verdict::Mismatch => return Err(mismatch(&listed, item.length, &received)),
             Verdict::Unverified if self.rules.require_fixity => {
                 let (code, what) = if item.unknown {
@@ -194,7 +193,7 @@ impl Fetcher {
                 };
                 return Err(Failure::refused(code, format!("{what}, and `--require-fixity` asks for one")));
             }
-            Verdict::Unverified => {}
+            Verdict::Verified | Verdict::Unverified => {}
         }
         if item.unknown {
             let message = match verdict {
@@ -381,14 +380,13 @@ impl Fetcher {
         }
         let mtime = item.modified.map(|micros| micros.saturating_mul(1_000)).or(received.last_modified);
         let name = temporary_name(&item.uri);
-        let mut temporary = match received.file {
-            Some(file) => file,
-            None => {
-                let file = create_temporary(&place.dir, &name)?;
-                let mut temporary = TemporaryFile { dir: place.dir.clone(), name, file, kept: false };
-                temporary.file.write_all(&self.body)?;
-                temporary
-            }
+        let mut temporary = if let Some(file) = received.file {
+            file
+        } else {
+            let file = create_temporary(&place.dir, &name)?;
+            let mut temporary = TemporaryFile { dir: place.dir.clone(), name, file, kept: false };
+            temporary.file.write_all(&self.body)?;
+            temporary
         };
         row.file_mtime = match mtime {
             Some(mtime) => {
@@ -427,7 +425,7 @@ impl Fetcher {
         Err(Failure::new("path.conflict", "its place changed while it was being stored"))
     }
 
-    fn changed_here(&self, place: &Place) -> String {
+    fn changed_here(place: &Place) -> String {
         format!(
             "`{}` is not the file written before, and `--immutable` keeps it\n  help: move it away, or run without `--immutable`",
             place.shown()

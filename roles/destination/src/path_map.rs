@@ -222,11 +222,12 @@ impl PathMap {
     }
 
     fn is_plain(&self, name: &[u8]) -> bool {
-        abreast_folder::is_component(name)
-            && ![ESCAPED, CONTINUED, LEAF, FOREIGN, TEMPORARY_PREFIX].iter().any(|marker| name.starts_with(marker))
-            && !name.eq_ignore_ascii_case(STATE_FOLDER.as_bytes())
-            && !(self.rules.folds_case && name.iter().any(u8::is_ascii_uppercase))
-            && !(self.rules.ascii_only && !name.is_ascii())
+        let is_reserved =
+            [ESCAPED, CONTINUED, LEAF, FOREIGN, TEMPORARY_PREFIX].iter().any(|marker| name.starts_with(marker))
+                || name.eq_ignore_ascii_case(STATE_FOLDER.as_bytes());
+        let is_changed = self.rules.folds_case && name.iter().any(u8::is_ascii_uppercase)
+            || self.rules.ascii_only && !name.is_ascii();
+        abreast_folder::is_component(name) && !is_reserved && !is_changed
     }
 
     fn escape_into(&self, text: &[u8], out: &mut Vec<u8>) {

@@ -189,14 +189,13 @@ impl Backup {
     /// Moves a file away, keeping its path; says where it is now.
     pub(crate) fn take(&self, place: &Place) -> Result<std::path::PathBuf, Error> {
         use std::os::unix::ffi::OsStrExt as _;
-        let folder = match self.folder.get() {
-            Some(folder) => folder,
-            None => {
-                // A failure to make it is told by the opening.
-                let _ = std::fs::create_dir_all(&self.path);
-                let folder = Folder::open(&self.path)?;
-                self.folder.get_or_init(|| folder)
-            }
+        let folder = if let Some(folder) = self.folder.get() {
+            folder
+        } else {
+            // A failure to make it is told by the opening.
+            let _ = std::fs::create_dir_all(&self.path);
+            let folder = Folder::open(&self.path)?;
+            self.folder.get_or_init(|| folder)
         };
         let parent = &place.path[..place.name_at.saturating_sub(1)];
         let dir = if parent.is_empty() { folder.root() } else { make_all(folder, parent.split(|byte| *byte == b'/'))? };

@@ -41,8 +41,8 @@ impl FileSystem {
         let kept = root.stat(LOWER)?.mtime_ns;
         let time_step = match (kept - INSTANT).abs() {
             0 => 1,
-            ..1_000_000 => 1_000_000,
-            ..1_000_000_000 => 1_000_000_000,
+            1..1_000_000 => 1_000_000,
+            1_000_000..1_000_000_000 => 1_000_000_000,
             _ => 2_000_000_000,
         };
         let folds_case = root.stat(UPPER).is_ok();

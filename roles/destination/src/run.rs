@@ -22,9 +22,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How often the Change Lists are read again because resources changed while they were fetched.
 const SECOND_LOOKS: usize = 3;
 /// After this long, files written by an earlier run are made durable by the next one.
-const SETTLE_AFTER: Duration = Duration::from_mins(1);
+const SETTLE_AFTER: Duration = Duration::from_secs(60);
 /// Longest pause between polls after failures.
-const FOLLOW_PAUSE_MAX: Duration = Duration::from_mins(15);
+const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// How soon a stop is noticed between polls.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 

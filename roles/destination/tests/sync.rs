@@ -1,4 +1,11 @@
 //! Does a folder become, and stay, equal to its Source?
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "tests may stop, and need not be fast"
+)]
 
 mod server;
 

@@ -1,5 +1,5 @@
 //! A small HTTP server whose answers a test writes, on 127.0.0.1.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, reason = "a test's tool")]
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
