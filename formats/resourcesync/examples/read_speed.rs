@@ -113,6 +113,11 @@ fn main() {
     println!("{count} entries, {megabytes:.1} MB, {rounds} rounds");
     println!("quick-xml NsReader: {:.0} MB/s", megabytes / base);
     for (name, time) in ["Parser", "Reader", "write_entry"].into_iter().zip(others) {
-        println!("{name}: {:.0} MB/s, {:.2} x NsReader, {:.2} us/entry", megabytes / time, base / time, time * 1e6 / f64::from(count));
+        println!(
+            "{name}: {:.0} MB/s, {:.2} x NsReader, {:.2} us/entry",
+            megabytes / time,
+            base / time,
+            time * 1e6 / f64::from(count)
+        );
     }
 }

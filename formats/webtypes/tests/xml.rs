@@ -104,8 +104,19 @@ fn a_doctype_is_refused_unread() {
 #[test]
 fn only_predefined_entities_and_allowed_characters_are_referred_to() {
     for text in [
-        "<a>&b;</a>", "<a b='&c;'/>", "<a>&</a>", "<a>& b;</a>", "<a>&#0;</a>", "<a>&#1;</a>", "<a>&#xFFFF;</a>",
-        "<a>&#xD800;</a>", "<a>&#x110000;</a>", "<a>&#;</a>", "<a>&amp</a>", "<a b='&#8;'/>", "<a>&AMP;</a>",
+        "<a>&b;</a>",
+        "<a b='&c;'/>",
+        "<a>&</a>",
+        "<a>& b;</a>",
+        "<a>&#0;</a>",
+        "<a>&#1;</a>",
+        "<a>&#xFFFF;</a>",
+        "<a>&#xD800;</a>",
+        "<a>&#x110000;</a>",
+        "<a>&#;</a>",
+        "<a>&amp</a>",
+        "<a b='&#8;'/>",
+        "<a>&AMP;</a>",
     ] {
         assert_eq!(code(text), "xml.syntax", "{text}");
     }
@@ -130,7 +141,8 @@ fn attributes_depth_and_namespaces_are_limited() {
     let nested = |depth| format!("{}{}", "<a>".repeat(depth), "</a>".repeat(depth));
     assert!(read(nested(MAX_DEPTH)).is_ok());
     assert_eq!(code(nested(MAX_DEPTH + 1)), "xml.depth");
-    let namespaces = |count| format!("<a {}/>", (0..count).map(|n| format!("xmlns:n{n}='urn:{n}' ")).collect::<String>());
+    let namespaces =
+        |count| format!("<a {}/>", (0..count).map(|n| format!("xmlns:n{n}='urn:{n}' ")).collect::<String>());
     assert!(read(namespaces(128)).is_ok());
     assert_eq!(code(namespaces(129)), "xml.attributes");
     assert_eq!(code(format!("<{}/>", "n".repeat(1_025))), "xml.size");
@@ -210,10 +222,33 @@ fn utf16_needs_its_mark() {
 #[test]
 fn what_is_not_well_formed_is_refused() {
     for text in [
-        "<a></b>", "<a><b></a></b>", "</a>", "<a/><b/>", "<a/>x", "x<a/>", "{\"a\":1}", "<a b=c/>", "<a b/>", "<a b='<'/>",
-        "<a>\u{1}</a>", "<a>\0</a>", "<a>\u{fffe}</a>", "<a>]]></a>", "<a><!-- -- --></a>", "<!----->", "<a><!b></a>",
-        "<a/><![CDATA[]]>", " <?xml version='1.0'?><a/>", "<?xml version='2.0'?><a/>", "<?xml version='1.0' x='y'?><a/>",
-        "<?xml encoding='utf-8'?><a/>", "<?xml version='1.0'/?><a/>", "<a><?XML b?></a>", "<??><a/>", "< a/>", "<a b='1'c='2'/>",
+        "<a></b>",
+        "<a><b></a></b>",
+        "</a>",
+        "<a/><b/>",
+        "<a/>x",
+        "x<a/>",
+        "{\"a\":1}",
+        "<a b=c/>",
+        "<a b/>",
+        "<a b='<'/>",
+        "<a>\u{1}</a>",
+        "<a>\0</a>",
+        "<a>\u{fffe}</a>",
+        "<a>]]></a>",
+        "<a><!-- -- --></a>",
+        "<!----->",
+        "<a><!b></a>",
+        "<a/><![CDATA[]]>",
+        " <?xml version='1.0'?><a/>",
+        "<?xml version='2.0'?><a/>",
+        "<?xml version='1.0' x='y'?><a/>",
+        "<?xml encoding='utf-8'?><a/>",
+        "<?xml version='1.0'/?><a/>",
+        "<a><?XML b?></a>",
+        "<??><a/>",
+        "< a/>",
+        "<a b='1'c='2'/>",
     ] {
         assert_eq!(code(text), "xml.syntax", "{text}");
     }
@@ -255,14 +290,42 @@ fn documents_have_a_length_limit() {
 
 fn bytes_of_documents() -> impl Strategy<Value = Vec<u8>> {
     let pieces = prop::sample::select(vec![
-        "<a>", "</a>", "<a", " b='", "c'", ">", "/>", "&amp;", "&#10;", "&", ";", "<!--", "-->", "<![CDATA[", "]]>", "<?p", "?>",
-        "<?xml version='1.0'?>", " xmlns:p='urn:a'", "<p:b", "é", "\u{1f600}", "\r\n", "\n", " ", "]", "-", "\u{1}", "x", "<!DOCTYPE", "\"",
+        "<a>",
+        "</a>",
+        "<a",
+        " b='",
+        "c'",
+        ">",
+        "/>",
+        "&amp;",
+        "&#10;",
+        "&",
+        ";",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<?p",
+        "?>",
+        "<?xml version='1.0'?>",
+        " xmlns:p='urn:a'",
+        "<p:b",
+        "é",
+        "\u{1f600}",
+        "\r\n",
+        "\n",
+        " ",
+        "]",
+        "-",
+        "\u{1}",
+        "x",
+        "<!DOCTYPE",
+        "\"",
     ]);
     let bytes = prop_oneof![20 => pieces.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 1..3)];
     let start = prop::sample::select(vec![&b""[..], b"<a>", b"<a>", b"\xef\xbb\xbf<a>", b"\xff\xfe<\0a\0>\0"]);
-    (start, prop::collection::vec(bytes, 0..20), prop::sample::select(vec!["", "</a>"])).prop_map(|(start, pieces, end)| {
-        [start, &pieces.concat(), end.as_bytes()].concat()
-    })
+    (start, prop::collection::vec(bytes, 0..20), prop::sample::select(vec!["", "</a>"]))
+        .prop_map(|(start, pieces, end)| [start, &pieces.concat(), end.as_bytes()].concat())
 }
 
 proptest! {

@@ -58,7 +58,7 @@ fn resync_copies_our_source_and_follows_its_changes_losing_nothing() {
             fs::write(original.join(format!("sub/f{number}.txt")), format!("another content {number}")).unwrap();
             fs::write(original.join(format!("new{number}.txt")), "new").unwrap();
         }
-        fs::rename(original.join("sub/f15.txt"), original.join("renamed, old time.txt")).unwrap();
+        fs::rename(original.join("sub/f15.txt"), original.join("renamed-with-its-old-time.txt")).unwrap();
         eventually("the Source has recorded them", || {
             source
                 .get("/set/changelist.xml")

@@ -255,7 +255,7 @@ impl Parser {
                                 if let Some(step) = self.start_entry()? {
                                     return Ok(step);
                                 }
-                            } else if in_sitemap {
+                            } else if in_sitemap && is_misplaced(element.local()) {
                                 let message = format!(
                                     "`{}` inside `{}`; expected `{}`",
                                     excerpt(element.local()),
@@ -406,6 +406,12 @@ enum Child {
 
 fn too_many_links() -> Fault {
     Fault::new("rs.links", format!("more than {MAX_LINKS} `rs:ln` in one place"))
+}
+
+/// Is it an entry of the other kind of root, or misspelt? Skipping it would make a list look shorter, and a resource
+/// that a list does not name counts as deleted.
+fn is_misplaced(local: &str) -> bool {
+    ["url", "sitemap"].iter().any(|name| local.eq_ignore_ascii_case(name))
 }
 
 fn root(element: &Element<'_>) -> Result<Root, Fault> {

@@ -101,10 +101,7 @@ impl<'a> Element<'a> {
     /// Its attributes, without namespace declarations.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         let token = self.token;
-        self.attributes
-            .iter()
-            .filter(|raw| raw.kind == Kind::Attribute)
-            .map(move |raw| Attribute { raw: *raw, token })
+        self.attributes.iter().filter(|raw| raw.kind == Kind::Attribute).map(move |raw| Attribute { raw: *raw, token })
     }
 
     /// The value of an attribute without namespace.
@@ -501,7 +498,8 @@ impl Reader {
     fn xml_declaration(&self, inside: &str) -> Result<Found, SyntaxError> {
         let tag = format!("<x{inside}>");
         let mut attributes = Vec::new();
-        let read = tag::read(&tag, &mut attributes).map_err(|(code, at, message)| self.fault((code, at + 3, message)))?;
+        let read =
+            tag::read(&tag, &mut attributes).map_err(|(code, at, message)| self.fault((code, at + 3, message)))?;
         if !read.is_some_and(|read| read.length == tag.len() && !read.closed) {
             return self.syntax("the XML declaration is not well-formed");
         }
@@ -558,7 +556,9 @@ fn resolve(
         if attribute.kind == Kind::Declaration {
             let uri = attribute_value(attribute.value(token)).unwrap_or_default();
             let at = attribute.name.start as usize;
-            namespaces.declare(attribute.declares(token), &uri, depth).map_err(|(code, message)| (code, at, message))?;
+            namespaces
+                .declare(attribute.declares(token), &uri, depth)
+                .map_err(|(code, message)| (code, at, message))?;
         }
     }
     let unbound = |name: RawName| {
