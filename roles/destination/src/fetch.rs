@@ -320,7 +320,9 @@ impl Fetcher {
             let packed =
                 response.header("content-encoding").is_some_and(|value| !value.eq_ignore_ascii_case("identity"));
             let state = part.get_or_insert_with(|| Part::new(&response, listed));
-            match read_body(&mut response, state, body, place, uri, listed_length).await {
+            // Packed bytes may be more than those inside, which may be what is listed.
+            let most = listed_length.filter(|_| !packed || unasked_encoding == UnaskedEncoding::Decode);
+            match read_body(&mut response, state, body, place, uri, most).await {
                 Ok(()) => Ok(Ok(Some(packed))),
                 Err(Interrupted::Net(error)) => {
                     if state.file.is_none() {

@@ -1082,3 +1082,176 @@ fn an_audit_tells_each_difference() {
     let (report, _) = audited(true);
     assert_eq!((report.same, report.updated, report.missing, report.extra), (1, 2, 2, 1));
 }
+
+#[test]
+fn what_a_killed_run_left_is_taken_up() {
+    let mut source = Source::new();
+    source.set("/d/a", "one");
+    source.set("/d/b", "two");
+    source.snapshot();
+    let copy = Copy::of(source.url());
+    // Both are planned, neither is had.
+    source.server.remove("/d/a");
+    source.server.remove("/d/b");
+    assert_eq!(copy.run().exit(), 3);
+    assert!(paths(copy.folder()).is_empty());
+    source.server.body("/d/a", "one");
+    source.server.body("/d/b", "two");
+    // One file had its final name when the process died, of the other only the beginning was written.
+    std::fs::write(copy.folder().join("a"), "one").unwrap();
+    let leftover = {
+        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+        let mut hasher = DefaultHasher::new();
+        source.server.url("/d/b").hash(&mut hasher);
+        format!(".%~{:016x}", hasher.finish())
+    };
+    std::fs::write(copy.folder().join(leftover), "tw").unwrap();
+    source.server.take_log();
+    let ran = copy.run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.codes);
+    assert_eq!(paths(copy.folder()), ["a", "b"]);
+    assert_eq!(source.server.take_log(), ["/changelist.xml", "/d/b"]);
+}
+
+#[test]
+fn a_move_to_the_leaf_name_that_was_broken_off_is_finished() {
+    let mut source = Source::new();
+    source.set("/a", "file");
+    source.snapshot();
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/"));
+    copy.run().summary();
+    // The state said so already, the file had not moved yet.
+    let mirror = abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+    let mut row = mirror.row(&source.server.url("/a")).unwrap().unwrap();
+    row.leaf = true;
+    mirror.put_row(&row).unwrap();
+    drop(mirror);
+    source.set("/a/b", "below");
+    let ran = copy.run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.codes);
+    let expected = [("%!a", "file"), ("a/b", "below")].map(|(path, text)| (path.to_owned(), text.to_owned()));
+    assert_eq!(tree(copy.folder()), expected.into());
+}
+
+#[test]
+fn files_that_a_power_loss_spoiled_are_fetched_again() {
+    let mut source = Source::new();
+    source.set("/a", "good");
+    source.set("/b", "fine");
+    source.snapshot();
+    let copy = Copy::of(source.url());
+    copy.run().summary();
+    let path = copy.folder().join("a");
+    let before = std::fs::metadata(&path).unwrap().modified().unwrap();
+    std::fs::write(&path, "\0\0\0\0").unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
+    let mirror = abreast_store::mirror::Mirror::open(&copy.folder().join(".abreast/mirror.db")).unwrap();
+    mirror.set_meta("written", Some("0 another-life-of-this-machine")).unwrap();
+    drop(mirror);
+    let ran = copy.run();
+    assert!(ran.codes.contains(&"settle.recheck".to_owned()), "{:?}", ran.codes);
+    assert_eq!((ran.exit(), copy.read("a").as_deref()), (0, Some("good")));
+    let ran = copy.run();
+    assert_eq!((ran.codes.len(), ran.summary().requests), (0, 1));
+}
+
+#[test]
+fn following_sees_changes_until_it_is_stopped() {
+    let mut source = Source::new();
+    source.set("/a", "1");
+    source.snapshot();
+    let mut copy = Copy::of(source.url());
+    copy.options.interval = Duration::from_millis(5);
+    let cancel = AtomicBool::new(false);
+    let (send, seen) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let following = scope.spawn(|| {
+            let observer = |event: &Event<'_>| match event {
+                Event::Item(item) => send.send(format!("{:?} {}", item.action, item.path)).unwrap(),
+                Event::Error(problem) => send.send(problem.code.to_owned()).unwrap(),
+                _ => {}
+            };
+            abreast_destination::follow(&copy.options, &observer, &cancel)
+        });
+        let next = || seen.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(next(), "Created a");
+        source.set("/b", "2");
+        assert_eq!(next(), "Created b");
+        // A Source that is away for a while is asked again.
+        source.server.put("/changelist.xml", Answer::status(503));
+        assert_eq!(next(), "http.status");
+        source.delete("/a");
+        while next() != "Deleted a" {}
+        cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        following.join().unwrap().unwrap();
+    });
+    assert_eq!(paths(copy.folder()), ["b"]);
+}
+
+#[test]
+fn a_dry_run_shows_the_baseline_that_a_gap_asks_for() {
+    let mut source = Source::new();
+    source.set("/a", "1");
+    source.snapshot();
+    let mut copy = Copy::of(source.url());
+    copy.run().summary();
+    source.set("/b", "2");
+    source.snapshot();
+    source
+        .server
+        .body("/changelist.xml", document("urlset", "capability=\"changelist\" from=\"2026-01-01T00:00:30Z\"", ""));
+    copy.options.dry_run = true;
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created, ran.summary().mode), (0, 1, Mode::Baseline), "{:?}", ran.codes);
+    assert_eq!(paths(copy.folder()), ["a"]);
+}
+
+#[test]
+fn packed_documents_and_packed_resources_are_read() {
+    let server = Server::start();
+    let gzip = |bytes: &[u8]| {
+        use std::io::Write as _;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let entry = |path: &str, body: &[u8]| {
+        format!(
+            "<url><loc>{}</loc><rs:md length=\"{}\" hash=\"md5:{}\"/></url>",
+            server.url(path),
+            body.len(),
+            md5_hex(body)
+        )
+    };
+    let archive = gzip(b"an archive");
+    // One is listed as it is sent, the other as it is when unpacked.
+    let entries = format!("{}{}", entry("/a.gz", &archive), entry("/plain", b"plain text"));
+    server.body("/list.xml.gz", gzip(document("urlset", "capability=\"resourcelist\"", &entries).as_bytes()));
+    server.put("/a.gz", Answer::ok(archive.clone()).header("Content-Encoding", "gzip"));
+    server.put("/plain", Answer::ok(gzip(b"plain text")).header("Content-Encoding", "gzip"));
+    let copy = Copy::of(server.url("/list.xml.gz"));
+    let ran = copy.run();
+    assert_eq!(ran.exit(), 0, "{:?} {}", ran.codes, ran.code());
+    assert_eq!(std::fs::read(copy.folder().join("a.gz")).unwrap(), archive);
+    assert_eq!(copy.read("plain").as_deref(), Some("plain text"));
+}
+
+#[test]
+fn too_many_failures_end_the_run_without_deletions() {
+    let server = Server::start();
+    list_of(&server, &["/old"]);
+    let copy = Copy::of(server.url("/list.xml"));
+    copy.run().summary();
+    let many: Vec<String> = (0..2_000).map(|number| format!("/m{number:04}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    list_of(&server, &many);
+    for path in &many {
+        server.remove(path);
+    }
+    server.take_log();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().held), (8, 1), "{:?}", ran.summary());
+    assert!(server.take_log().len() < 1_900);
+    assert_eq!(paths(copy.folder()), ["old"]);
+}
