@@ -132,7 +132,7 @@ pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare) -> Result<Option
     Ok((!link.rel.is_empty() && !link.href.is_empty()).then_some(link))
 }
 
-/// Reads the text of a child of `url` that 0.1 used [rs-0.1 §3.2].
+/// Reads the text of a child of `url` that 0.1 used [rs-0.1 §3.1].
 pub(super) fn read_alpha(entry: &mut Entry, field: AlphaField, text: &str, spare: &mut Spare) -> Result<(), Fault> {
     let text = text.trim();
     match field {
@@ -230,12 +230,16 @@ fn short(name: &str, attribute: &Attribute<'_>, most: usize, spare: &mut Spare) 
     if text.len() > most {
         return Err(Fault::new("rs.value", format!("`{name}` is longer than {most} bytes")));
     }
-    // Without an early exit the compiler can test many bytes at once.
-    if text.bytes().fold(false, |found, byte| found | (byte < b' ') | (byte == 0x7f)) {
+    if has_control_or_less(text, b' ' - 1) {
         let message = format!("`{name}` has control characters in it: \"{}\"", excerpt(text));
         return Err(Fault::new("rs.value", message));
     }
     Ok(spare.string(text))
+}
+
+/// Is there a byte up to `most`, or DEL? Counted without an early exit, so that many bytes are tested at once.
+pub(super) fn has_control_or_less(text: &str, most: u8) -> bool {
+    text.bytes().filter(|byte| *byte <= most || *byte == 0x7f).count() > 0
 }
 
 /// A snapshot is complete after it was begun, and a span ends after it begins [rs-core §7].

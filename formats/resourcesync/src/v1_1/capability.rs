@@ -40,13 +40,13 @@ pub enum Capability {
     ResourceList,
     /// Resource Dump [rs-core §11.1]
     ResourceDump,
-    /// Resource Dump Manifest [rs-core §11.1.1]
+    /// Resource Dump Manifest [rs-core §11.2]
     ResourceDumpManifest,
     /// Change List [rs-core §12.1]
     ChangeList,
     /// Change Dump [rs-core §13.1]
     ChangeDump,
-    /// Change Dump Manifest [rs-core §13.1.1]
+    /// Change Dump Manifest [rs-core §13.2]
     ChangeDumpManifest,
     /// Resource List Archive [rs-archives]
     ResourceListArchive,

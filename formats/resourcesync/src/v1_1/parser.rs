@@ -1,7 +1,7 @@
 //! Which entries does a stream of bytes hold? The reader without IO [rs-core §7].
 
 use super::attributes::{AlphaField, Fault, MAX_VALUE_LENGTH, Spare, parse_datetime, read_alpha, read_entry_md};
-use super::attributes::{read_head_md, read_ln};
+use super::attributes::{has_control_or_less, read_head_md, read_ln};
 use super::names::{KNOWN, RS, SM};
 use super::{Entry, Error, Head, Root};
 use abreast_webtypes::xml::{self, DEFAULT_MAX_DOCUMENT_LENGTH, Element, Ns, Token};
@@ -437,8 +437,7 @@ fn check_loc(loc: &str) -> Result<(), Fault> {
     if loc.is_empty() {
         return Err(Fault::new("rs.loc", "`loc` is empty"));
     }
-    // Without an early exit the compiler can test many bytes at once.
-    if loc.bytes().fold(false, |found, byte| found | (byte <= b' ') | (byte == 0x7f)) {
+    if has_control_or_less(loc, b' ') {
         let message = format!("`loc` has white space or control characters in it: \"{}\"", excerpt(loc));
         return Err(Fault::new("rs.loc", message));
     }
