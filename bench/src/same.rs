@@ -6,15 +6,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// `Ok(n)`: all n files are equal. Files that a Source does not publish are not asked for, and the copy's own
-/// state (`.abreast`, and what peers leave behind) is not counted.
+/// state in `.abreast` is not counted; nor are files named `beside`, which some peers leave behind.
 ///
 /// # Errors
 /// The first differences.
-pub(crate) fn check(source: &Path, copy: &Path) -> Result<usize> {
+pub(crate) fn check(source: &Path, copy: &Path, beside: Option<&str>) -> Result<usize> {
     let (wanted, found) = (files(source)?, files(copy)?);
     let mut faults: Vec<String> = Vec::new();
     faults.extend(wanted.difference(&found).map(|path| format!("missing {}", path.display())));
-    faults.extend(found.difference(&wanted).map(|path| format!("besides {}", path.display())));
+    let more = found.difference(&wanted).filter(|path| beside.is_none() || path.file_name() != beside.map(str::as_ref));
+    faults.extend(more.map(|path| format!("besides {}", path.display())));
     for path in wanted.intersection(&found) {
         let read = |root: &Path| fs::read(root.join(path)).with_context(|| format!("cannot read {}", path.display()));
         if read(source)? != read(copy)? {

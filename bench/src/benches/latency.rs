@@ -56,7 +56,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 let connections = connections.to_string();
                 let options = ["--connections", connections.as_str(), "--base", &base];
                 let usage = abreast::sync(settings, &abreast, &url, &copy, &options)?;
-                same::check(&tree.folder, &copy)?;
+                same::check(&tree.folder, &copy, None)?;
                 let rate = count as f64 / usage.seconds;
                 report.raw(&json!({
                     "round": round, "server": name, "connections": connections, "resources": count,

@@ -75,7 +75,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let copy = settings.empty_folder("publish-copy")?;
     settle();
     let usage = abreast::sync(settings, &program, &sources[1].0.url(), &copy, &[])?;
-    let files = same::check(&sets[1].tree.folder, &copy)?;
+    let files = same::check(&sets[1].tree.folder, &copy, None)?;
     report.raw(&json!({"resources": files, "sync": usage.json()}));
     crate::settings::remove(&copy)?;
 

@@ -53,7 +53,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 if follower.has_ended() {
                     bail!("abreast sync --follow ended");
                 }
-                match same::check(&source_folder, &copy) {
+                match same::check(&source_folder, &copy, None) {
                     Ok(files) => break files,
                     Err(error) if start.elapsed() > LIMIT => {
                         return Err(error.context(format!("{name}: not equal in time")));
