@@ -1,0 +1,156 @@
+//! Does every case of `resourcesync-1.1/manifest.toml` end as it says?
+#![allow(clippy::unwrap_used)]
+
+use abreast_resourcesync::v1_1::{Change, Document, Entry, Error, Limits, Parser, Root, Step};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    case: Vec<Case>,
+}
+
+/// One document and what becomes of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    id: String,
+    cites: String,
+    input: String,
+    #[serde(default)]
+    #[expect(dead_code, reason = "for people who read the manifest")]
+    note: String,
+    expect: Expect,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Expect {
+    Accept(Accept),
+    Reject { code: String, text: String },
+}
+
+/// What is counted in a document that is read.
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+struct Accept {
+    root: Option<String>,
+    capability: Option<String>,
+    lenient_capability: bool,
+    entries: usize,
+    head_links: usize,
+    /// `rs:ln` of all entries together.
+    links: usize,
+    /// Digests that can be verified, and those that cannot, of all entries together.
+    digests: usize,
+    unknown_digests: usize,
+    changes: Vec<String>,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("resourcesync-1.1")
+}
+
+fn manifest() -> Manifest {
+    toml::from_str(&std::fs::read_to_string(folder().join("manifest.toml")).unwrap()).unwrap()
+}
+
+fn counted(document: &Document) -> Accept {
+    let head = &document.head;
+    let sum = |count: &dyn Fn(&Entry) -> usize| document.entries.iter().map(count).sum();
+    Accept {
+        root: (head.root == Root::SitemapIndex).then(|| head.root.element().to_owned()),
+        capability: head.capability.map(|capability| capability.token().to_owned()),
+        lenient_capability: head.lenient_capability,
+        entries: document.entries.len(),
+        head_links: head.links.len(),
+        links: sum(&|entry| entry.links.len()),
+        digests: sum(&|entry| entry.digests.to_string().split_ascii_whitespace().count()),
+        unknown_digests: sum(&|entry| entry.digests.unknown.len()),
+        changes: document
+            .entries
+            .iter()
+            .filter_map(|entry| entry.change)
+            .map(Change::token)
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+/// The same document in small chunks, as it may arrive.
+fn read_in_chunks(bytes: &[u8], chunk: usize) -> Result<Document, Error> {
+    let mut parser = Parser::new(Limits::default());
+    let mut chunks = bytes.chunks(chunk);
+    let (mut entry, mut entries) = (Entry::default(), Vec::new());
+    loop {
+        match parser.next(&mut entry)? {
+            Step::NeedInput => match chunks.next() {
+                Some(chunk) => parser.feed(chunk),
+                None => parser.finish(),
+            },
+            Step::Head => {}
+            Step::Entry => entries.push(entry.clone()),
+            Step::End => return Ok(Document { head: parser.head().unwrap().clone(), entries }),
+        }
+    }
+}
+
+fn failure(case: &Case) -> Option<String> {
+    let bytes = std::fs::read(folder().join(&case.input)).unwrap();
+    let read = Document::from_slice(&bytes);
+    for chunk in [1, 7, 100] {
+        if read_in_chunks(&bytes, chunk) != read {
+            return Some(format!("in chunks of {chunk} it reads otherwise"));
+        }
+    }
+    match (&case.expect, read) {
+        (Expect::Accept(expected), Ok(document)) => {
+            let found = counted(&document);
+            if found != *expected {
+                return Some(format!("expected {expected:?}\n  found {found:?}"));
+            }
+            let again = Document::from_slice(&document.to_bytes()).unwrap();
+            let again = counted(&again);
+            let expected = Accept { lenient_capability: false, unknown_digests: 0, ..found };
+            (again != expected).then(|| format!("written and read again it is {again:?}"))
+        }
+        (Expect::Reject { code, text }, Err(error)) => {
+            let shown = error.to_string();
+            let first = shown.lines().next().unwrap_or_default();
+            (error.code() != code || first != text).then(|| format!("refused as {} {first:?}", error.code()))
+        }
+        (Expect::Accept(_), Err(error)) => Some(format!("refused: {error}")),
+        (Expect::Reject { .. }, Ok(document)) => Some(format!("accepted: {:?}", counted(&document))),
+    }
+}
+
+#[test]
+fn every_case_ends_as_its_manifest_says() {
+    let failures: Vec<_> = manifest()
+        .case
+        .iter()
+        .filter_map(|case| failure(case).map(|failure| format!("{} [{}]: {failure}", case.id, case.cites)))
+        .collect();
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+#[test]
+fn the_manifest_names_every_document_once() {
+    let manifest = manifest();
+    let named: BTreeSet<_> = manifest.case.iter().map(|case| case.input.clone()).collect();
+    assert_eq!(named.len(), manifest.case.len());
+    let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let documents: BTreeSet<_> = files.filter(|name| name != "manifest.toml").collect();
+    assert_eq!(documents, named);
+}
+
+#[test]
+fn every_example_in_xml_has_its_case() {
+    let manifest = manifest();
+    for number in (1..=8).chain(12..=33) {
+        let id = format!("rs-core/ex-{number:02}");
+        assert!(manifest.case.iter().any(|case| case.id == id), "{id}");
+    }
+}
