@@ -1,5 +1,6 @@
 //! How is a plan carried out? Fetch and store, make room where names conflict, then delete [design: journal].
 
+use crate::desk::Desk;
 use crate::error::{Error, ExitCode};
 use crate::events::ItemAction;
 use crate::fetch::{Failure, Outcome};
@@ -19,6 +20,8 @@ use std::time::Duration;
 const CHUNK_ITEMS: usize = 64;
 /// Listed bytes after which a chunk ends.
 const CHUNK_BYTES: u64 = 1 << 20;
+/// Chunks handed out at a time, at least: enough to see several folders.
+const OUTSTANDING_CHUNKS: usize = 48;
 /// What an item of unknown length counts.
 const UNKNOWN_BYTES: u64 = 16 << 10;
 /// Items read from the plan at a time.
@@ -94,15 +97,15 @@ impl Session<'_> {
         let connections = self.options.connections.max(1);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.options.threads.unwrap_or(cores).clamp(1, connections);
-        let outstanding_max = connections * 2;
-        let (send_work, work) = tokio::sync::mpsc::channel::<Chunk>(outstanding_max);
+        let outstanding_max = (connections * 2).max(OUTSTANDING_CHUNKS);
+        let desk = Arc::new(Desk::new(threads));
         let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
         let stop = Arc::new(AtomicBool::new(false));
         let crew = Crew {
             ground: Arc::clone(self.ground()),
             rules: Arc::clone(&self.rules),
             shared: Arc::clone(&self.shared),
-            work: Arc::new(tokio::sync::Mutex::new(work)),
+            desk: Arc::clone(&desk),
             stop: Arc::clone(&stop),
         };
         let result = std::thread::scope(|scope| {
@@ -112,16 +115,20 @@ impl Session<'_> {
                 std::thread::Builder::new()
                     .name(format!("fetch-{number}"))
                     .spawn_scoped(scope, move || {
-                        if let Err(error) = crew.run(connections, &done) {
+                        if let Err(error) = crew.run(number, connections, &done) {
                             tracing::error!(%error, "cannot start a thread's runtime");
                         }
                     })
-                    .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause))?;
+                    .map_err(|cause| {
+                        // Those that started are sent home.
+                        desk.close();
+                        Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
+                    })?;
             }
             drop((send_done, crew));
-            let result = self.coordinate(&send_work, &done, &stop, outstanding_max, (total, total_bytes), reports);
+            let result = self.coordinate(&desk, &done, &stop, outstanding_max, (total, total_bytes), reports);
             stop.store(result.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
-            drop(send_work);
+            desk.close();
             result
         });
         if result.is_err() {
@@ -133,7 +140,7 @@ impl Session<'_> {
     /// Hands out work and keeps what comes back, until all is done or the run is to stop.
     fn coordinate(
         &mut self,
-        work: &tokio::sync::mpsc::Sender<Chunk>,
+        desk: &Desk,
         done: &std::sync::mpsc::Receiver<DoneChunk>,
         stop: &AtomicBool,
         outstanding_max: usize,
@@ -153,7 +160,7 @@ impl Session<'_> {
                 if chunk.is_empty() {
                     break;
                 }
-                work.try_send(chunk).map_err(|_| worker_gone())?;
+                desk.put(chunk);
                 outstanding += 1;
             }
             if outstanding == 0 {

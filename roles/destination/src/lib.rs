@@ -5,6 +5,7 @@ mod apply;
 mod audit;
 mod baseline;
 mod changes;
+mod desk;
 mod discover;
 mod document;
 mod error;

@@ -1,5 +1,6 @@
 //! Who fetches, how many at a time, and how does work reach them? Threads with a runtime and connections each.
 
+use crate::desk::Desk;
 use crate::fetch::{Fetcher, Outcome, Rules};
 use crate::place::{Ground, LastDir};
 use abreast_net::{Client, Shared};
@@ -9,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
-use tokio::sync::{Mutex, mpsc};
 
 /// How soon a stop is noticed while waiting for a server.
 const STOP_CHECK: Duration = Duration::from_millis(100);
@@ -25,24 +25,24 @@ pub(crate) struct Crew {
     pub(crate) ground: Arc<Ground>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) work: Arc<Mutex<mpsc::Receiver<Chunk>>>,
+    pub(crate) desk: Arc<Desk>,
     pub(crate) stop: Arc<AtomicBool>,
 }
 
 impl Crew {
     /// One thread's life: `connections` items at a time until there is no more work.
-    pub(crate) fn run(self, connections: usize, done: &Sender<DoneChunk>) -> std::io::Result<()> {
+    pub(crate) fn run(self, thread: usize, connections: usize, done: &Sender<DoneChunk>) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = Client::new(Arc::clone(&self.shared));
         let tasks = tokio::task::LocalSet::new();
         for _ in 0..connections {
-            tasks.spawn_local(self.clone().connection(client.clone(), done.clone()));
+            tasks.spawn_local(self.clone().connection(thread, client.clone(), done.clone()));
         }
         runtime.block_on(tasks);
         Ok(())
     }
 
-    async fn connection(self, client: Client, done: Sender<DoneChunk>) {
+    async fn connection(self, thread: usize, client: Client, done: Sender<DoneChunk>) {
         let mut fetcher = Fetcher {
             admission: self.rules.admission.clone(),
             ground: self.ground,
@@ -52,7 +52,7 @@ impl Crew {
             body: Vec::new(),
         };
         loop {
-            let Some(chunk) = self.work.lock().await.recv().await else { return };
+            let Some(chunk) = self.desk.take(thread).await else { return };
             let mut stopped = pin!(stopped(&self.stop));
             let mut results = Vec::with_capacity(chunk.len());
             for task in chunk {
