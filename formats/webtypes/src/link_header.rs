@@ -109,7 +109,7 @@ fn write_param(out: &mut String, name: &str, value: &str) {
     out.push_str("; ");
     out.push_str(name);
     out.push_str("=\"");
-    for character in value.chars().filter(|character| matches!(character, ' '..='~')) {
+    for character in value.chars().filter(|character| matches!(character, ' '..='~' | '\t')) {
         if matches!(character, '"' | '\\') {
             out.push('\\');
         }
@@ -164,7 +164,9 @@ fn parse_element(text: &str) -> Option<Link> {
     }
     let rel = rel.filter(|rel| !rel.is_empty())?;
     for (name, value) in &mut params {
-        if let (true, Some(decoded)) = (name.ends_with('*'), decode_extended(value)) {
+        // `rel` and `anchor` are never written so; decoded, they would mean something else.
+        let is_extended = name.len() > 1 && name.ends_with('*') && !matches!(name.as_str(), "rel*" | "anchor*");
+        if let (true, Some(decoded)) = (is_extended, decode_extended(value)) {
             name.pop();
             *value = decoded;
         }

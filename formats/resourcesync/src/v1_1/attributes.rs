@@ -118,7 +118,8 @@ pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare) -> Result<Option
             b"rel" => link.rel = short("rel", &attribute, MAX_URI_LENGTH, spare)?,
             b"href" => link.href = short("href", &attribute, MAX_URI_LENGTH, spare)?,
             b"pri" => {
-                link.pri = attribute.value().trim().parse().ok().filter(|priority| (1..=999_999).contains(priority));
+                link.pri =
+                    attribute.value().trim_ascii().parse().ok().filter(|priority| (1..=999_999).contains(priority));
             }
             b"modified" => link.modified = Some(datetime(&attribute)?),
             b"type" => link.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
@@ -134,7 +135,7 @@ pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare) -> Result<Option
 
 /// Reads the text of a child of `url` that 0.1 used [rs-0.1 §3.1].
 pub(super) fn read_alpha(entry: &mut Entry, field: AlphaField, text: &str, spare: &mut Spare) -> Result<(), Fault> {
-    let text = text.trim();
+    let text = text.trim_ascii();
     match field {
         AlphaField::Fixity(Some(algorithm)) => {
             if entry.digests.parse_value_into(algorithm, text.as_bytes()).is_err() {
@@ -143,8 +144,8 @@ pub(super) fn read_alpha(entry: &mut Entry, field: AlphaField, text: &str, spare
         }
         AlphaField::Fixity(None) => note_unknown(&mut entry.digests, text),
         AlphaField::Size => entry.length = Some(length("rs:size", text)?),
-        AlphaField::MediaType => entry.media_type = Some(spare.string(text)),
-        AlphaField::Encoding => entry.encoding = Some(spare.string(text)),
+        AlphaField::MediaType => entry.media_type = Some(checked("rs:mimetype", text, MAX_VALUE_LENGTH, spare)?),
+        AlphaField::Encoding => entry.encoding = Some(checked("rs:contentencoding", text, MAX_VALUE_LENGTH, spare)?),
     }
     Ok(())
 }
@@ -165,9 +166,9 @@ pub(super) enum AlphaField {
 impl AlphaField {
     pub(super) fn of(element: &Element<'_>) -> Option<Self> {
         Some(match element.local().as_bytes() {
-            b"fixity" => {
-                Self::Fixity(element.attribute("type").and_then(|kind| Algorithm::from_token(kind.trim().as_bytes())))
-            }
+            b"fixity" => Self::Fixity(
+                element.attribute("type").and_then(|kind| Algorithm::from_token(kind.trim_ascii().as_bytes())),
+            ),
             b"size" => Self::Size,
             b"mimetype" => Self::MediaType,
             b"contentencoding" => Self::Encoding,
@@ -196,7 +197,7 @@ fn capability(attribute: &Attribute<'_>) -> Result<(Capability, bool), Fault> {
 
 fn change(attribute: &Attribute<'_>) -> Result<Change, Fault> {
     let value = attribute.value();
-    Change::from_token(value.trim()).ok_or_else(|| {
+    Change::from_token(value.trim_ascii()).ok_or_else(|| {
         let message =
             format!("`change` is \"{}\"; expected created, updated or deleted [rs-core §12.1]", excerpt(&value));
         Fault::new("rs.change", message)
@@ -225,8 +226,11 @@ fn length(name: &str, text: &str) -> Result<u64, Fault> {
 }
 
 fn short(name: &str, attribute: &Attribute<'_>, most: usize, spare: &mut Spare) -> Result<String, Fault> {
-    let value = attribute.value();
-    let text = value.trim_ascii();
+    checked(name, &attribute.value(), most, spare)
+}
+
+fn checked(name: &str, text: &str, most: usize, spare: &mut Spare) -> Result<String, Fault> {
+    let text = text.trim_ascii();
     if text.len() > most {
         return Err(Fault::new("rs.value", format!("`{name}` is longer than {most} bytes")));
     }

@@ -110,7 +110,7 @@ impl Capability {
     ///
     /// Lenient: at least one published server program writes `capabilityList`.
     pub fn from_token_leniently(token: &str) -> Option<(Self, bool)> {
-        let token = token.trim();
+        let token = token.trim_ascii();
         Self::ALL
             .into_iter()
             .find(|capability| capability.token().eq_ignore_ascii_case(token))
