@@ -65,6 +65,7 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
         client: Client::new(Arc::clone(&shared)),
         authorization: sync.authorization.clone(),
         authorized_url: sync.url.clone(),
+        cancel,
     };
     let entrance = discover(&documents, sync)?;
     let expected = Expected::new()?;
@@ -116,7 +117,7 @@ fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSyst
 
 /// Reads what is expected.
 struct Listing<'a> {
-    documents: &'a Documents,
+    documents: &'a Documents<'a>,
     expected: &'a Expected,
     seen: HashSet<String>,
     common: &'a mut Option<String>,

@@ -201,7 +201,7 @@ impl Session<'_> {
 
     fn read_list(
         &mut self,
-        documents: &Documents,
+        documents: &Documents<'_>,
         url: &str,
         depth: u8,
         diff: &mut Diff,
@@ -257,7 +257,7 @@ impl Session<'_> {
         }
     }
 
-    fn changed_meanwhile(documents: &Documents, read: &[(String, Document)]) -> Result<bool, Error> {
+    fn changed_meanwhile(documents: &Documents<'_>, read: &[(String, Document)]) -> Result<bool, Error> {
         for (url, known) in read.iter().take(RECHECKED_MAX) {
             if documents.has_changed(url, known)? {
                 return Ok(true);

@@ -223,7 +223,7 @@ impl Session<'_> {
     /// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not changed.
     fn read_changes(
         &mut self,
-        documents: &Documents,
+        documents: &Documents<'_>,
         url: &str,
         known: Option<&Document>,
         cursor: Timestamp,

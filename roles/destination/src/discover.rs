@@ -47,7 +47,7 @@ enum Step {
     Nothing(String),
 }
 
-pub(crate) fn discover(documents: &Documents, options: &SyncOptions) -> Result<Entrance, Error> {
+pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Result<Entrance, Error> {
     let start =
         Url::parse(&options.url).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
             Error::new("usage.url", ExitCode::Usage, format!("`{}` is no http or https URL", options.url))
@@ -107,7 +107,7 @@ fn guesses(start: &Url) -> Vec<String> {
     found
 }
 
-fn step(documents: &Documents, options: &SyncOptions, url: &str) -> Result<Step, Error> {
+fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<Step, Error> {
     let mut linked = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     let page = documents.look(url, &mut linked, &mut |head: &Head, entry: &Entry| {
@@ -204,7 +204,7 @@ fn step(documents: &Documents, options: &SyncOptions, url: &str) -> Result<Step,
 }
 
 /// One step up only: a Capability List, never back down to a list.
-fn step_up(documents: &Documents, options: &SyncOptions, up: &str) -> Result<Step, Error> {
+fn step_up(documents: &Documents<'_>, options: &SyncOptions, up: &str) -> Result<Step, Error> {
     let mut capability = None;
     documents.look(up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
         capability = head.capability;

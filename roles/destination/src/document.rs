@@ -8,6 +8,7 @@ use abreast_webtypes::Timestamp;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write as _;
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use tokio::runtime::Runtime;
 
 /// Largest document read, unpacked; ten times what the specification allows.
@@ -22,12 +23,14 @@ const PAGE_BYTES_MAX: usize = 256 << 10;
 
 /// Fetches and reads documents on the run's own thread.
 #[derive(Clone)]
-pub(crate) struct Documents {
+pub(crate) struct Documents<'a> {
     pub(crate) runtime: Rc<Runtime>,
     pub(crate) client: Client,
     pub(crate) authorization: Option<Authorization>,
     /// The URL the credentials are for.
     pub(crate) authorized_url: String,
+    /// Stops waiting for a server.
+    pub(crate) cancel: &'a AtomicBool,
 }
 
 /// What a document's server said about it.
@@ -78,7 +81,7 @@ pub(crate) enum Page {
 
 type Each<'a> = &'a mut dyn FnMut(&Head, &Entry) -> Result<Go, Error>;
 
-impl Documents {
+impl Documents<'_> {
     fn request<'r>(&'r self, url: &'r str) -> Request<'r> {
         let authorization =
             self.authorization.as_ref().filter(|_| crate::admit::same_origin(url, &self.authorized_url));
@@ -109,10 +112,21 @@ impl Documents {
                 Err(Stop::Document(error)) => Ok(Err(error)),
             }
         });
-        match self.runtime.block_on(work) {
+        match self.run(work)? {
             Ok(answer) => answer,
             Err(error) => Err(net_error(error)),
         }
+    }
+
+    /// Runs to the end, or until the user wants to stop.
+    fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                done = work => Ok(done),
+                () = crate::workers::stopped(self.cancel) => Err(Error::cancelled()),
+            }
+        })
     }
 
     /// Has a document changed since it was read?
@@ -161,7 +175,7 @@ impl Documents {
             begin.truncate(PAGE_BYTES_MAX);
             Ok(Ok(Page::Other(begin)))
         });
-        match self.runtime.block_on(work) {
+        match self.run(work)? {
             Ok(page) => page,
             Err(error) if error.is_transient() => Err(net_error(error)),
             Err(error) => Ok(Page::Missing(net_error(error))),
@@ -286,7 +300,11 @@ fn check_interval(url: &str, head: &Head) -> Result<(), Error> {
 }
 
 pub(crate) fn syntax_error(url: &str, fault: &abreast_resourcesync::v1_1::Error) -> Error {
-    Error::new(fault.code(), ExitCode::SourceInvalid, format!("cannot read {url}\n  {fault}"))
+    let exit = match fault.code() {
+        "rs.entries" | "rs.links" | "xml.size" => ExitCode::Limit,
+        _ => ExitCode::SourceInvalid,
+    };
+    Error::new(fault.code(), exit, format!("cannot read {url}\n  {fault}"))
 }
 
 pub(crate) fn net_error(error: abreast_net::Error) -> Error {

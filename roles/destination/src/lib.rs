@@ -1,4 +1,5 @@
 //! Destination: discovers, copies and keeps up.
+#![doc = include_str!("../README.md")]
 
 mod admit;
 mod apply;

@@ -27,7 +27,7 @@ pub(crate) struct Session<'a> {
     pub(crate) ground: Option<Arc<Ground>>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) documents: Documents,
+    pub(crate) documents: Documents<'a>,
     pub(crate) summary: Summary,
     /// Failures that were not known from earlier runs: no deletion follows while there are any.
     pub(crate) new_failures: u64,
@@ -70,6 +70,7 @@ impl<'a> Session<'a> {
                 client: Client::new(Arc::clone(&shared)),
                 authorization: options.authorization.clone(),
                 authorized_url: options.url.clone(),
+                cancel,
             },
             shared,
             summary: Summary { dry_run: options.dry_run, ..Summary::default() },

@@ -74,7 +74,8 @@ impl Crew {
     }
 }
 
-async fn stopped(stop: &AtomicBool) {
+/// Ends when a stop is asked for.
+pub(crate) async fn stopped(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(STOP_CHECK).await;
     }

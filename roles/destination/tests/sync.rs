@@ -1255,3 +1255,20 @@ fn too_many_failures_end_the_run_without_deletions() {
     assert!(server.take_log().len() < 1_900);
     assert_eq!(paths(copy.folder()), ["old"]);
 }
+
+#[test]
+fn a_server_that_says_nothing_does_not_keep_a_run_from_stopping() {
+    // Takes connections, never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let copy = Copy::of(format!("http://{}/caps.xml", silent.local_addr().unwrap()));
+    let cancel = AtomicBool::new(false);
+    let began = std::time::Instant::now();
+    let error = std::thread::scope(|scope| {
+        let run = scope.spawn(|| sync(&copy.options, &abreast_destination::Silent, &cancel));
+        let _connection = silent.accept().unwrap();
+        cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        run.join().unwrap().unwrap_err()
+    });
+    assert_eq!(error.exit_code(), ExitCode::Cancelled);
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
