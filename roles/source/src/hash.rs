@@ -9,6 +9,7 @@ use sha2::Sha256;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Which digests a set publishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,8 +38,8 @@ impl DigestPolicy {
 pub(crate) enum Hashed {
     /// Read whole, and unchanged while it was read.
     Stable(State, Stat),
-    /// It changed while it was read: look again later.
-    Changing,
+    /// It changed while it was read, or a moment before: look again later.
+    Unsettled,
     /// It is not there any more, or is no regular file now.
     Gone,
     /// It could not be opened or read, for another reason than being gone.
@@ -60,6 +61,8 @@ const TOGETHER: usize = 512 * 1024;
 /// Reads files and hashes them; keeps its buffers.
 pub(crate) struct Hasher {
     policy: DigestPolicy,
+    /// Files that changed more recently are not read.
+    settle: Duration,
     chunk: Vec<u8>,
     small: Vec<u8>,
 }
@@ -72,8 +75,8 @@ struct Waiting {
 }
 
 impl Hasher {
-    pub(crate) fn new(policy: DigestPolicy) -> Self {
-        Self { policy, chunk: Vec::new(), small: Vec::with_capacity(TOGETHER + SMALL as usize) }
+    pub(crate) fn new(policy: DigestPolicy, settle: Duration) -> Self {
+        Self { policy, settle, chunk: Vec::new(), small: Vec::with_capacity(TOGETHER + SMALL as usize) }
     }
 
     /// Hashes files, and tells how each ended, in their order.
@@ -82,11 +85,12 @@ impl Hasher {
         let mut waiting = Vec::new();
         for (place, target) in targets.iter().enumerate() {
             let result = match target.dir.open_read(target.name) {
+                Ok((_, stat)) if age_of(&stat) < self.settle => Hashed::Unsettled,
                 Ok((file, stat)) if stat.size <= SMALL => match self.read_small(file, &stat) {
                     Ok(range) => {
                         waiting.extend(range.map(|range| Waiting { place, range, stat }));
                         // Stands in for those waiting until their digest is known.
-                        Hashed::Changing
+                        Hashed::Unsettled
                     }
                     Err(error) => Hashed::Failed(error),
                 },
@@ -152,7 +156,7 @@ impl Hasher {
             };
             length += read as u64;
             if length > before.size {
-                return Ok(Hashed::Changing);
+                return Ok(Hashed::Unsettled);
             }
             if let Some(md5) = &mut md5 {
                 md5.update(&self.chunk[..read]);
@@ -162,7 +166,7 @@ impl Hasher {
             }
         }
         if length != before.size || witness_of(&Stat::of(&file)?) != witness_of(before) {
-            return Ok(Hashed::Changing);
+            return Ok(Hashed::Unsettled);
         }
         let digests = Digests {
             md5: md5.map(|md5| md5.finalize().into()),
@@ -171,6 +175,13 @@ impl Hasher {
         };
         Ok(Hashed::Stable(state_of(name, before, digests), *before))
     }
+}
+
+/// Time since the file's last change of content or metadata; a time to come counts as long ago.
+fn age_of(stat: &Stat) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
+    let age = now.saturating_sub(stat.ctime_ns);
+    if age < 0 { Duration::MAX } else { Duration::from_nanos(age as u64) }
 }
 
 fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {

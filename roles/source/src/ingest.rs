@@ -6,12 +6,12 @@
 use crate::hash::{DigestPolicy, Hashed, Hasher, Target, witness_of};
 use crate::names::key_of;
 use abreast_core::{Action, Change, ChangeLog, Imported, LogError, SetId};
-use abreast_folder::{Dir, Stat};
+use abreast_folder::Dir;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Files in one batch: a few milliseconds of hashing, one transaction.
 const BATCH: usize = 512;
@@ -44,7 +44,7 @@ impl Default for IngestOptions {
 /// Something to look at.
 pub(crate) enum Work {
     /// A file that is new or looks changed.
-    Check { path: Vec<u8>, dir: Dir, stat: Stat },
+    Check { path: Vec<u8>, dir: Dir },
     /// A resource whose file is gone.
     Gone { key: String },
 }
@@ -151,36 +151,30 @@ fn hash_batches(
     sender: &SyncSender<(u64, Vec<Outcome>)>,
     options: &IngestOptions,
 ) {
-    let mut hasher = Hasher::new(options.digests);
+    let mut hasher = Hasher::new(options.digests, options.settle);
     loop {
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, batch)) = next else { return };
-        if sender.send((number, look(&mut hasher, options, &batch))).is_err() {
+        if sender.send((number, look(&mut hasher, &batch))).is_err() {
             return;
         }
     }
 }
 
-fn look(hasher: &mut Hasher, options: &IngestOptions, batch: &[Work]) -> Vec<Outcome> {
+fn look(hasher: &mut Hasher, batch: &[Work]) -> Vec<Outcome> {
     let name_of = |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    // Judged once: a file must not become settled between choosing the targets and reading the results.
-    let settled: Vec<bool> =
-        batch.iter().map(|work| matches!(work, Work::Check { stat, .. } if age_of(stat) >= options.settle)).collect();
     let targets: Vec<Target<'_>> = batch
         .iter()
-        .zip(&settled)
-        .filter_map(|(work, settled)| match work {
-            Work::Check { path, dir, .. } if *settled => Some(Target { dir, name: &path[name_of(path)..] }),
-            _ => None,
+        .filter_map(|work| match work {
+            Work::Check { path, dir } => Some(Target { dir, name: &path[name_of(path)..] }),
+            Work::Gone { .. } => None,
         })
         .collect();
     let mut hashed = hasher.hash(&targets).into_iter();
     batch
         .iter()
-        .zip(&settled)
-        .map(|(work, settled)| match work {
+        .map(|work| match work {
             Work::Gone { key } => Outcome::Gone(key.clone()),
-            Work::Check { path, .. } if !settled => Outcome::Deferred(path.clone()),
             Work::Check { path, .. } => match hashed.next() {
                 Some(Hashed::Stable(state, stat)) => {
                     Outcome::Put(Imported { key: key_of(path), state, witness: witness_of(&stat).to_vec() })
@@ -188,17 +182,10 @@ fn look(hasher: &mut Hasher, options: &IngestOptions, batch: &[Work]) -> Vec<Out
                 // Recorded as a deletion if it was known, else as nothing at all.
                 Some(Hashed::Gone) => Outcome::Gone(key_of(path)),
                 Some(Hashed::Failed(error)) => Outcome::Problem(path.clone(), error.to_string()),
-                Some(Hashed::Changing) | None => Outcome::Deferred(path.clone()),
+                Some(Hashed::Unsettled) | None => Outcome::Deferred(path.clone()),
             },
         })
         .collect()
-}
-
-/// Time since the file's last change of content or metadata; a time to come counts as long ago.
-pub(crate) fn age_of(stat: &Stat) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
-    let age = now.saturating_sub(stat.ctime_ns);
-    if age < 0 { Duration::MAX } else { Duration::from_nanos(age as u64) }
 }
 
 /// Appends that are not durable yet, and the first failure.

@@ -217,27 +217,28 @@ impl Walk<'_> {
             self.report.ingest.problem(&path, &format!("its URI is longer than {MAX_KEY} bytes"));
             return Ok(());
         }
-        let stat = match dir.stat(name) {
-            Ok(stat) if stat.kind == Kind::File => stat,
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => {
-                self.report.ingest.problem(&path, &error);
-                return self.skip(&path, Kind::File);
-            }
-        };
-        self.report.files += 1;
         self.gone_before(&key)?;
-        let unchanged = match self.known.peek()? {
-            Some(known) if known.key == key => {
-                let same = known.witness == witness_of(&stat);
-                self.known.advance();
-                same
+        if self.known.peek()?.is_some_and(|known| known.key == key) {
+            let stat = match dir.stat(name) {
+                Ok(stat) if stat.kind == Kind::File => stat,
+                // Gone since the folder was listed: left to the merge.
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                Err(error) => {
+                    self.report.ingest.problem(&path, &error);
+                    return self.skip(&path, Kind::File);
+                }
+            };
+            let same = self.known.peek()?.is_some_and(|known| known.witness == witness_of(&stat));
+            self.known.advance();
+            if same && !self.options.read_all {
+                self.report.files += 1;
+                return Ok(());
             }
-            _ => false,
-        };
-        if (!unchanged || self.options.read_all) && !self.options.held.contains(&path) {
-            self.sink.push(Work::Check { path, dir, stat })?;
+        }
+        self.report.files += 1;
+        if !self.options.held.contains(&path) {
+            self.sink.push(Work::Check { path, dir })?;
         }
         Ok(())
     }

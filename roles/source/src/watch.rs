@@ -360,7 +360,7 @@ impl Watching {
         let key = key_of(path);
         match found {
             Found::Folder => return sink.push(Work::Gone { key }),
-            Found::File(dir, stat) => sink.push(Work::Check { path: path.to_vec(), dir, stat })?,
+            Found::File(dir) => sink.push(Work::Check { path: path.to_vec(), dir })?,
             Found::Nothing => sink.push(Work::Gone { key: key.clone() })?,
             Found::Unreadable => return Ok(()),
         }
@@ -376,7 +376,7 @@ impl Watching {
 }
 
 enum Found {
-    File(abreast_folder::Dir, abreast_folder::Stat),
+    File(abreast_folder::Dir),
     Folder,
     Nothing,
     Unreadable,
@@ -394,7 +394,7 @@ fn kind_of(folder: &Folder, path: &[u8]) -> Found {
         Err(_) => return Found::Unreadable,
     };
     match dir.stat(name) {
-        Ok(stat) if stat.kind == Kind::File => Found::File(dir, stat),
+        Ok(stat) if stat.kind == Kind::File => Found::File(dir),
         Ok(stat) if stat.kind == Kind::Folder => Found::Folder,
         Ok(_) => Found::Nothing,
         Err(error) if absent(error.kind()) => Found::Nothing,
