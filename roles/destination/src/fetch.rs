@@ -1,9 +1,10 @@
 //! How does one resource get from its URL to its place, whole and verified or not at all?
 
 use crate::admit::{Admission, Refusal};
+use crate::partial::{Partials, RESUME_BYTES};
 use crate::path_map::Form;
 use crate::place::{Ground, LastDir, NoPlace, Place, code_of, create_temporary, temporary_name};
-use crate::verify::{Hasher, Verdict, hash_file, judge};
+use crate::verify::{Hasher, Verdict, hash_file, hash_into, judge};
 use abreast_folder::{Dir, ErrorKind, Kind, set_modified};
 use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
 use abreast_store::mirror::{PendingAction, Row, Task};
@@ -134,11 +135,13 @@ struct TemporaryFile {
     name: Vec<u8>,
     file: File,
     kept: bool,
+    /// Another run can go on with it.
+    resumable: bool,
 }
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        if !self.kept {
+        if !self.kept && !self.resumable {
             let _ = self.dir.unlink(&self.name);
         }
     }
@@ -289,10 +292,12 @@ impl Fetcher {
         etag: Option<&str>,
         unasked_encoding: UnaskedEncoding,
     ) -> Result<Option<Received>, Failure> {
-        let Self { client, body, rules, .. } = self;
+        let Self { client, body, rules, ground, .. } = self;
         let authorization =
             rules.authorization.as_ref().filter(|_| crate::admit::same_origin(uri, &rules.authorized_url));
-        let mut part: Option<Part> = None;
+        let large = listed_length.is_none_or(|length| length >= RESUME_BYTES);
+        let mut part =
+            if large { Part::begun_before(&ground.partials, place, uri, listed, listed_length) } else { None };
         let result = abreast_net::with_retries(client, uri, async |_| {
             // A file begun by an earlier attempt is continued when the server still has the same version.
             let resume = part.as_ref().and_then(|part| Some((part.length, part.etag.clone()?)));
@@ -303,13 +308,18 @@ impl Fetcher {
                 authorization,
                 ..Request::new(uri)
             };
-            let mut response = client.send(&request).await?.require_success()?;
+            let mut answered = client.send(&request).await?;
+            if answered.status() == StatusCode::RANGE_NOT_SATISFIABLE && resume.is_some() {
+                drop(answered);
+                answered = client.send(&Request { range_from: None, ..request }).await?;
+            }
+            let mut response = answered.require_success()?;
             if response.status() == StatusCode::NOT_MODIFIED {
                 return Ok(Ok(None));
             }
             let goes_on = resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag));
             if !goes_on {
-                part = None;
+                discard(&mut part);
                 if response.status() != StatusCode::OK {
                     let message =
                         format!("the server answered {} where the whole resource was asked for", response.status());
@@ -322,7 +332,7 @@ impl Fetcher {
             let state = part.get_or_insert_with(|| Part::new(&response, listed));
             // Packed bytes may be more than those inside, which may be what is listed.
             let most = listed_length.filter(|_| !packed || unasked_encoding == UnaskedEncoding::Decode);
-            match read_body(&mut response, state, body, place, uri, most).await {
+            match read_body(&mut response, state, body, place, uri, most, &ground.partials).await {
                 Ok(()) => Ok(Ok(Some(packed))),
                 Err(Interrupted::Net(error)) => {
                     if state.file.is_none() {
@@ -330,12 +340,21 @@ impl Fetcher {
                     }
                     Err(error)
                 }
-                Err(Interrupted::Failed(failure)) => Ok(Err(failure)),
+                Err(Interrupted::Failed(failure)) => {
+                    discard(&mut part);
+                    Ok(Err(failure))
+                }
             }
         })
         .await?;
         let Some(packed) = result? else { return Ok(None) };
-        let part = part.expect("a body was read");
+        let mut part = part.expect("a body was read");
+        // Whole now: either it gets its name, or it is of no use.
+        if let Some(temporary) = &mut part.file
+            && std::mem::take(&mut temporary.resumable)
+        {
+            ground.partials.forget(uri);
+        }
         Ok(Some(Received {
             file: part.file,
             digests: part.hasher.finish(),
@@ -386,7 +405,7 @@ impl Fetcher {
             file
         } else {
             let file = create_temporary(&place.dir, &name)?;
-            let mut temporary = TemporaryFile { dir: place.dir.clone(), name, file, kept: false };
+            let mut temporary = TemporaryFile { dir: place.dir.clone(), name, file, kept: false, resumable: false };
             temporary.file.write_all(&self.body)?;
             temporary
         };
@@ -461,6 +480,41 @@ impl Part {
     }
 }
 
+impl Part {
+    /// What an earlier run has of a large file: its bytes are read again, and the rest asked for on condition that the
+    /// server still has the same version.
+    fn begun_before(
+        partials: &Partials,
+        place: &Place,
+        uri: &str,
+        listed: &Digests,
+        length: Option<u64>,
+    ) -> Option<Self> {
+        let etag = partials.etag(uri)?;
+        let name = temporary_name(uri);
+        let (mut file, stat) = place.dir.open_append(&name).ok()?;
+        if stat.size == 0 || length.is_some_and(|length| stat.size > length) {
+            return None;
+        }
+        if length == Some(stat.size) {
+            // All of it: the last byte is asked for again, since nothing cannot be.
+            file.set_len(stat.size - 1).ok()?;
+        }
+        let mut hasher = Hasher::for_listed(listed);
+        let read = hash_into(&mut file, &mut hasher).ok()?;
+        let file = TemporaryFile { dir: place.dir.clone(), name, file, kept: false, resumable: true };
+        Some(Self { hasher, length: read, etag: Some(etag), last_modified: None, file: Some(file) })
+    }
+}
+
+/// Forgets what was received: it is of another version, or of no use.
+fn discard(part: &mut Option<Part>) {
+    if let Some(Part { file: Some(file), .. }) = part {
+        file.resumable = false;
+    }
+    *part = None;
+}
+
 enum Interrupted {
     Net(abreast_net::Error),
     Failed(Failure),
@@ -473,6 +527,7 @@ async fn read_body(
     place: &Place,
     uri: &str,
     listed_length: Option<u64>,
+    partials: &Partials,
 ) -> Result<(), Interrupted> {
     let io = |error: std::io::Error| Interrupted::Failed(error.into());
     if let Some(temporary) = &mut part.file {
@@ -488,12 +543,18 @@ async fn read_body(
         part.hasher.update(&chunk);
         if let Some(temporary) = &mut part.file {
             temporary.file.write_all(&chunk).map_err(io)?;
+            if part.length >= RESUME_BYTES
+                && !temporary.resumable
+                && let Some(etag) = part.etag.as_deref().filter(|etag| etag.starts_with('"'))
+            {
+                temporary.resumable = partials.note(uri, etag);
+            }
         } else if body.len() + chunk.len() <= MEMORY_BYTES {
             body.extend_from_slice(&chunk);
         } else {
             let name = temporary_name(uri);
             let file = create_temporary(&place.dir, &name).map_err(|error| Interrupted::Failed(error.into()))?;
-            let mut temporary = TemporaryFile { dir: place.dir.clone(), name, file, kept: false };
+            let mut temporary = TemporaryFile { dir: place.dir.clone(), name, file, kept: false, resumable: false };
             temporary.file.write_all(body).and_then(|()| temporary.file.write_all(&chunk)).map_err(io)?;
             part.file = Some(temporary);
         }

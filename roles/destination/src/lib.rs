@@ -14,6 +14,7 @@ mod events;
 mod fetch;
 mod links;
 mod options;
+mod partial;
 mod path_map;
 mod place;
 mod probe;

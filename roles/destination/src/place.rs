@@ -1,5 +1,6 @@
 //! Where exactly does a resource's file go, and what stands there already?
 
+use crate::partial::Partials;
 use crate::path_map::{Form, PathError, PathMap, TEMPORARY_PREFIX};
 use crate::probe::FileSystem;
 use abreast_folder::{Dir, Error, ErrorKind, Folder, Kind, Stat};
@@ -76,6 +77,7 @@ pub(crate) struct Ground {
     pub(crate) map: PathMap,
     pub(crate) system: FileSystem,
     pub(crate) backup: Backup,
+    pub(crate) partials: Partials,
 }
 
 impl Ground {

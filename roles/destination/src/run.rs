@@ -7,8 +7,9 @@ use crate::discover::{Entrance, discover};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Summary};
 use crate::options::SyncOptions;
-use crate::path_map::PathMap;
-use crate::place::{Backup, Ground};
+use crate::partial::Partials;
+use crate::path_map::{Form, PathMap};
+use crate::place::{Backup, Ground, LastDir, temporary_name};
 use crate::session::Session;
 use crate::state::{State, key};
 use abreast_folder::Folder;
@@ -294,7 +295,13 @@ impl Session<'_> {
         let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
         let backup = self.options.backup_dir.clone().unwrap_or_else(|| state.join("backup"));
         let backup = backup.join(Timestamp::from_seconds(run).to_string().replace(':', ""));
-        self.ground = Some(Arc::new(Ground { folder: folder.clone(), map, system, backup: Backup::new(backup) }));
+        self.ground = Some(Arc::new(Ground {
+            folder: folder.clone(),
+            map,
+            system,
+            backup: Backup::new(backup),
+            partials: Partials::new(state.join("partial")),
+        }));
         Ok(())
     }
 
@@ -349,7 +356,23 @@ impl Session<'_> {
             self.summary.held = self.mirror.hold_deletes()?;
         }
         self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
+        self.sweep_partials()?;
         self.tell(reports);
+        Ok(())
+    }
+
+    /// Removes what was begun and is wanted no longer.
+    fn sweep_partials(&mut self) -> Result<(), Error> {
+        let ground = Arc::clone(self.ground());
+        for note in ground.partials.all() {
+            if self.mirror.is_failed(&note.uri)? {
+                continue;
+            }
+            if let Ok(place) = ground.place(&note.uri, Form::Plain, false, &mut LastDir::default()) {
+                let _ = place.dir.unlink(&temporary_name(&note.uri));
+            }
+            ground.partials.forget(&note.uri);
+        }
         Ok(())
     }
 

@@ -67,11 +67,17 @@ impl Hasher {
 /// The digests of a whole file, of the algorithms that are listed, and how many bytes it has.
 pub(crate) fn hash_file(file: &mut File, listed: &Digests) -> io::Result<(Digests, u64)> {
     let mut hasher = Hasher::for_listed(listed);
+    let length = hash_into(file, &mut hasher)?;
+    Ok((hasher.finish(), length))
+}
+
+/// Reads a file from where it stands to its end; says how many bytes that were.
+pub(crate) fn hash_into(file: &mut File, hasher: &mut Hasher) -> io::Result<u64> {
     let mut block = vec![0; BLOCK_BYTES];
     let mut length = 0;
     loop {
         match file.read(&mut block) {
-            Ok(0) => return Ok((hasher.finish(), length)),
+            Ok(0) => return Ok(length),
             Ok(count) => {
                 hasher.update(&block[..count]);
                 length += count as u64;

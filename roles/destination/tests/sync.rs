@@ -1272,3 +1272,62 @@ fn a_server_that_says_nothing_does_not_keep_a_run_from_stopping() {
     assert_eq!(error.exit_code(), ExitCode::Cancelled);
     assert!(began.elapsed() < Duration::from_secs(20));
 }
+
+#[test]
+fn a_large_file_is_continued_by_the_next_run() {
+    let server = Server::start();
+    let body: Vec<u8> = (0..12_000_000_u32).map(|number| (number % 253) as u8).collect();
+    let entry = format!(
+        "<url><loc>{}</loc><rs:md length=\"{}\" hash=\"md5:{}\"/></url>",
+        server.url("/big"),
+        body.len(),
+        md5_hex(&body)
+    );
+    server.body("/list.xml", document("urlset", "capability=\"resourcelist\"", &entry));
+    server.put("/big", Answer::ok(body.clone()).header("etag", "\"v1\""));
+    let begin = body[..10_000_000].to_vec();
+    let length = body.len();
+    let cut = move |etag: &str| {
+        let mut raw = format!("HTTP/1.1 200 OK\r\nETag: {etag}\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+        raw.extend_from_slice(&begin);
+        Answer::raw(raw)
+    };
+    for (etag, rest) in [("\"v1\"", 2_000_000), ("\"v0\"", 12_000_000)] {
+        let mut copy = Copy::of(server.url("/list.xml"));
+        copy.options.net.retries = 0;
+        let (cut, etag) = (cut.clone(), etag.to_owned());
+        server.handler(move |path, _| (path == "/big").then(|| cut(&etag)));
+        assert_eq!(copy.run().exit(), 3);
+        assert!(paths(copy.folder())[0].starts_with(".%~"), "{:?}", paths(copy.folder()));
+        server.handler(|_, _| None);
+        let ran = copy.run();
+        assert_eq!(ran.exit(), 0, "{:?}", ran.codes);
+        let bytes = ran.summary().bytes;
+        assert!((rest..rest + 20_000).contains(&bytes), "{bytes}");
+        assert_eq!(std::fs::read(copy.folder().join("big")).unwrap(), body);
+        assert_eq!(paths(copy.folder()), ["big"]);
+        assert_eq!(std::fs::read_dir(copy.folder().join(".abreast/partial")).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn what_was_begun_is_removed_when_it_is_wanted_no_longer() {
+    let mut source = Source::new();
+    source.set("/small", "1");
+    source.snapshot();
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/"));
+    copy.options.net.retries = 0;
+    copy.run().summary();
+    let body = "x".repeat(9_000_000);
+    source.set("/big", &body);
+    let mut raw = b"HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: 9000000\r\n\r\n".to_vec();
+    raw.extend_from_slice(&body.as_bytes()[..8_900_000]);
+    source.server.put("/big", Answer::raw(raw));
+    assert_eq!(copy.run().exit(), 3);
+    assert_eq!(paths(copy.folder()).len(), 2);
+    source.delete("/big");
+    source.set("/small", "2");
+    let ran = copy.run();
+    assert_eq!((ran.exit(), paths(copy.folder())), (0, vec!["small".to_owned()]), "{:?}", ran.codes);
+}

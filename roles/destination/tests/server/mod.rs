@@ -137,7 +137,17 @@ fn serve(inner: &Inner, stream: TcpStream) {
             format!("\"{:x}\"", hasher.finish())
         });
         let same = answer.status == 200 && conditions.get("if-none-match") == Some(&etag);
-        let (status, body) = if same { (304, &b""[..]) } else { (answer.status, &answer.body[..]) };
+        let (mut status, mut body) = if same { (304, &b""[..]) } else { (answer.status, &answer.body[..]) };
+        let mut range = String::new();
+        if let Some(from) = conditions
+            .get("range")
+            .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok())
+            && conditions.get("if-range") == Some(&etag)
+            && from < body.len()
+        {
+            range = format!("content-range: bytes {from}-{}/{}\r\n", body.len() - 1, body.len());
+            (status, body) = (206, &body[from..]);
+        }
         let mut head = format!("HTTP/1.1 {status} X\r\netag: {etag}\r\n");
         if !same {
             let _ = write!(head, "content-length: {}\r\n", body.len());
@@ -145,6 +155,7 @@ fn serve(inner: &Inner, stream: TcpStream) {
         for (name, value) in answer.headers.iter().filter(|(name, _)| name != "etag") {
             let _ = write!(head, "{name}: {value}\r\n");
         }
+        head.push_str(&range);
         head.push_str("\r\n");
         let mut out = head.into_bytes();
         out.extend_from_slice(body);
