@@ -155,28 +155,30 @@ impl Digests {
     /// # Errors
     /// A token without algorithm, or a value that cannot be a digest of its algorithm.
     pub fn parse_into(&mut self, attribute: &[u8]) -> Result<(), ParseDigestError> {
-        for token in attribute.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty()) {
-            let Some(colon) = token.iter().position(|byte| *byte == b':') else {
-                return Err(ParseDigestError::NoAlgorithm(shown(token)));
-            };
-            let (name, value) = (&token[..colon], &token[colon + 1..]);
-            match Algorithm::from_token(name) {
-                Some(algorithm) => self.parse_value_into(algorithm, value)?,
-                None if self.unknown.len() < Self::MAX_UNKNOWN => self.unknown.push(shown(name)),
-                None => {}
-            }
-        }
-        Ok(())
+        tokens(attribute).try_for_each(|token| self.parse_token_into(token))
     }
 
     /// Reads a `hash` attribute like [`Digests::parse_into`], except that a token which cannot be read is kept among
     /// the unknown ones: a digest nobody can compute says nothing, and is no reason to refuse a whole document.
     pub fn parse_leniently_into(&mut self, attribute: &[u8]) {
-        for token in attribute.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty()) {
-            if self.parse_into(token).is_err() && self.unknown.len() < Self::MAX_UNKNOWN {
+        for token in tokens(attribute) {
+            if self.parse_token_into(token).is_err() && self.unknown.len() < Self::MAX_UNKNOWN {
                 self.unknown.push(shown(token));
             }
         }
+    }
+
+    fn parse_token_into(&mut self, token: &[u8]) -> Result<(), ParseDigestError> {
+        let Some(colon) = memchr::memchr(b':', token) else {
+            return Err(ParseDigestError::NoAlgorithm(shown(token)));
+        };
+        let (name, value) = (&token[..colon], &token[colon + 1..]);
+        match Algorithm::from_token(name) {
+            Some(algorithm) => self.parse_value_into(algorithm, value)?,
+            None if self.unknown.len() < Self::MAX_UNKNOWN => self.unknown.push(shown(name)),
+            None => {}
+        }
+        Ok(())
     }
 
     /// Reads one value in hex, or in base64 as ResourceSync 0.1 writes it.
@@ -276,6 +278,10 @@ fn from_hex(text: &[u8], out: &mut [u8]) -> bool {
         *byte = high << 4 | (low & 15);
     }
     bad & 0xf0 == 0
+}
+
+fn tokens(attribute: &[u8]) -> impl Iterator<Item = &[u8]> {
+    attribute.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty())
 }
 
 fn shown(value: &[u8]) -> String {

@@ -241,9 +241,9 @@ fn checked(name: &str, text: &str, most: usize, spare: &mut Spare) -> Result<Str
     Ok(spare.string(text))
 }
 
-/// Is there a byte up to `most`, or DEL? Counted without an early exit, so that many bytes are tested at once.
+/// Is there a byte up to `most`, or DEL? Without an early exit, so that many bytes are tested at once.
 pub(super) fn has_control_or_less(text: &str, most: u8) -> bool {
-    text.bytes().filter(|byte| *byte <= most || *byte == 0x7f).count() > 0
+    text.bytes().fold(0, |found, byte| found | u8::from(byte <= most) | u8::from(byte == 0x7f)) != 0
 }
 
 /// A snapshot is complete after it was begun, and a span ends after it begins [rs-core §7].

@@ -212,10 +212,12 @@ impl Parser {
 
     fn advance(&mut self, entry: &mut Entry) -> Result<Step, Error> {
         loop {
-            match self.xml.next()? {
-                Token::NeedInput => return Ok(Step::NeedInput),
-                Token::Done => return Ok(Step::End),
-                Token::Text(text) => {
+            // Matched in place: unwrapping first would copy each token through memory, which costs as much as a tag.
+            match self.xml.next() {
+                Err(error) => return Err(error),
+                Ok(Token::NeedInput) => return Ok(Step::NeedInput),
+                Ok(Token::Done) => return Ok(Step::End),
+                Ok(Token::Text(text)) => {
                     let (most, into) = match self.place {
                         Place::Field(Field::Loc) => (MAX_URI_LENGTH, &mut self.entry.loc),
                         Place::Field(_) => (MAX_VALUE_LENGTH, &mut self.text),
@@ -227,11 +229,11 @@ impl Parser {
                         return Err(self.too_long(most));
                     }
                 }
-                Token::Start(element) => {
+                Ok(Token::Start(ref element)) => {
                     let place = self.place;
                     match place {
                         Place::Ignored { open, in_entry } => self.place = Place::Ignored { open: open + 1, in_entry },
-                        Place::Entry => match Self::start_in_entry(&element, &mut self.entry, &mut self.spare) {
+                        Place::Entry => match Self::start_in_entry(element, &mut self.entry, &mut self.spare) {
                             Ok(Child::Loc) if self.loc_read => {
                                 return Err(self.xml.error("rs.loc", "a second `loc` in one entry"));
                             }
@@ -277,11 +279,11 @@ impl Parser {
                                     }
                                     (RS, b"md") => {
                                         self.md_read = true;
-                                        read_head_md(&mut self.head, &element)
+                                        read_head_md(&mut self.head, element)
                                     }
                                     (RS, b"ln") if self.head.links.len() == MAX_LINKS => Err(too_many_links()),
                                     (RS, b"ln") => {
-                                        read_ln(&element, &mut self.spare).map(|link| self.head.links.extend(link))
+                                        read_ln(element, &mut self.spare).map(|link| self.head.links.extend(link))
                                     }
                                     _ => Ok(()),
                                 };
@@ -290,7 +292,7 @@ impl Parser {
                             }
                         }
                         Place::Outside => {
-                            self.head.root = root(&element).map_err(|fault| self.error(fault))?;
+                            self.head.root = root(element).map_err(|fault| self.error(fault))?;
                             self.place = Place::Root;
                         }
                         Place::Field(field) => {
@@ -299,7 +301,7 @@ impl Parser {
                         }
                     }
                 }
-                Token::End => match self.place {
+                Ok(Token::End) => match self.place {
                     Place::Ignored { open: 1, in_entry } => {
                         self.place = if in_entry { Place::Entry } else { Place::Root };
                     }

@@ -390,8 +390,12 @@ impl Reader {
 
     fn text(&mut self) -> Result<Found, SyntaxError> {
         let rest = self.input.rest().as_bytes();
-        let mut at = self.searched;
+        // Mostly it is the indentation before a tag, shorter than a search is worth.
+        let mut at = self.searched.max(rest.iter().take(16).position(|byte| !is_space(*byte)).unwrap_or_default());
         let length = loop {
+            if rest[at..].first() == Some(&b'<') {
+                break at;
+            }
             let Some(found) = memchr3(b'<', b'&', b']', &rest[at..]) else {
                 self.searched = rest.len();
                 return self.incomplete();
