@@ -248,8 +248,8 @@ impl Mirror {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
-                let kept =
-                    if row.get_ref(8)? != rusqlite::types::ValueRef::Null { Some(read_row(row, 8)?) } else { None };
+                let is_kept = row.get_ref(8)? != rusqlite::types::ValueRef::Null;
+                let kept = if is_kept { Some(read_row(row, 8)?) } else { None };
                 out.push(Task { pending: read_pending(row)?, row: kept });
             }
             Ok(())
