@@ -30,7 +30,9 @@ pub fn sitemap(bytes: &[u8]) {
     let whole = read_in_pieces(bytes, usize::MAX);
     let piece = bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte))) % 31 + 1;
     assert_eq!(read_in_pieces(bytes, piece), whole, "in pieces of {piece}");
-    assert_eq!(read_in_pieces(bytes, 1), whole, "byte by byte");
+    if bytes.len() < 1_000 {
+        assert_eq!(read_in_pieces(bytes, 1), whole, "byte by byte");
+    }
     let (Some(head), entries, None) = whole else { return };
     let mut document = Document { head, entries };
     if has_coarse_interval(&document) {

@@ -190,9 +190,9 @@ fn parse_param(text: &str) -> Option<(String, String, &str)> {
         while let Some((at, character)) = characters.next() {
             match character {
                 '"' => return Some((name, value, &quoted[at + 1..])),
-                '\\' => value.push(characters.next()?.1),
-                character if character.is_ascii_control() && character != '\t' => return None,
-                character => value.push(character),
+                '\\' => value.push(characters.next().map(|pair| pair.1).filter(|escaped| is_quotable(*escaped))?),
+                character if is_quotable(character) => value.push(character),
+                _ => return None,
             }
         }
         return None;
@@ -203,6 +203,11 @@ fn parse_param(text: &str) -> Option<(String, String, &str)> {
     (!value.bytes().any(|byte| byte.is_ascii_control())).then(|| (name, value.to_owned(), &rest[end..]))
 }
 
+/// A tab is allowed inside quotes, other control characters are not [rfc9110 §5.6.4].
+fn is_quotable(character: char) -> bool {
+    !character.is_ascii_control() || character == '\t'
+}
+
 /// `UTF-8'language'percent-encoded` [rfc8187 §3.2].
 fn decode_extended(value: &str) -> Option<String> {
     let (charset, rest) = value.split_once('\'')?;
@@ -210,7 +215,9 @@ fn decode_extended(value: &str) -> Option<String> {
     if !charset.eq_ignore_ascii_case("utf-8") {
         return None;
     }
-    percent_decode_str(encoded).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+    let decoded = percent_decode_str(encoded).decode_utf8().ok()?;
+    // What a field cannot carry is not smuggled in either.
+    decoded.chars().all(is_quotable).then(|| decoded.into_owned())
 }
 
 /// tchar [rfc9110 §5.6.2]
@@ -247,7 +254,16 @@ mod tests {
 
     #[test]
     fn skips_what_cannot_be_read_and_keeps_the_rest() {
-        for bad in ["nonsense", "<a>", "<a>; rel", "<a>; rel=\"\"", "<a b>; rel=x", "<a>; =x; rel=up", "<a> rel=up"] {
+        for bad in [
+            "nonsense",
+            "<a>",
+            "<a>; rel",
+            "<a>; rel=\"\"",
+            "<a b>; rel=x",
+            "<a>; =x; rel=up",
+            "<a> rel=up",
+            "<a>; rel=up; x=\"\\\u{1}\"",
+        ] {
             let read = links(&format!("{bad}, <good>; rel=up"));
             assert_eq!(read.iter().map(|link| link.target.as_str()).collect::<Vec<_>>(), ["good"], "{bad}");
         }
@@ -269,9 +285,10 @@ mod tests {
 
     #[test]
     fn decodes_extended_titles() {
-        let read = links("<a>; rel=up; title*=UTF-8'de'%c3%a4%20b; title*=latin1''%e4");
+        let read = links("<a>; rel=up; title*=UTF-8'de'%c3%a4%20b; title*=latin1''%e4; title*=utf-8''a%0d%0ab");
         assert_eq!(read[0].params[0], ("title".to_owned(), "ä b".to_owned()));
         assert_eq!(read[0].params[1].0, "title*");
+        assert_eq!(read[0].params[2].1, "utf-8''a%0d%0ab");
     }
 
     #[test]
