@@ -16,6 +16,8 @@
 mod input;
 mod namespaces;
 mod reader;
+mod references;
+mod scope;
 mod tag;
 
 pub use namespaces::Ns;

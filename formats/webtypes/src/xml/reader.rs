@@ -1,12 +1,13 @@
 //! Which token comes next? Framing, the stack of open elements, references.
 
-use super::input::{Behind, Input, forbidden};
+use super::input::{Behind, Input};
 use super::namespaces::{Namespaces, Ns};
+use super::references::{attribute_value, line_ends, references};
+use super::scope::resolve;
 use super::tag::{self, Fault, Kind, RawAttribute, RawName, is_space};
 use super::{DEFAULT_MAX_DOCUMENT_LENGTH, MAX_DEPTH, MAX_TOKEN_LENGTH};
 use crate::{SyntaxError, excerpt};
-use memchr::{memchr, memchr2, memchr3, memmem};
-use quick_xml::escape::{EscapeError, unescape};
+use memchr::{memchr, memchr3, memmem};
 use quick_xml::parser::{ElementParser, Parser as _};
 use std::borrow::Cow;
 
@@ -541,113 +542,5 @@ impl Reader {
             self.searched = rest.len();
         }
         found.map(|found| from + found + mark.len())
-    }
-}
-
-/// Applies the declarations of an element, then finds the namespaces of its name and attributes.
-fn resolve(
-    token: &str,
-    name: RawName,
-    attributes: &mut [RawAttribute],
-    namespaces: &mut Namespaces,
-    depth: usize,
-) -> Result<Ns, Fault> {
-    for attribute in &*attributes {
-        if attribute.special {
-            let check = attribute_value(attribute.value(token));
-            check.map_err(|message| ("xml.syntax", attribute.value.0 as usize, message))?;
-        }
-        if attribute.kind == Kind::Declaration {
-            let uri = attribute_value(attribute.value(token)).unwrap_or_default();
-            let at = attribute.name.start as usize;
-            namespaces
-                .declare(attribute.declares(token), &uri, depth)
-                .map_err(|(code, message)| (code, at, message))?;
-        }
-    }
-    let unbound = |name: RawName| {
-        let message = format!("the prefix `{}` is not declared", excerpt(name.prefix(token)));
-        ("xml.syntax", name.start as usize, message)
-    };
-    for attribute in attributes.iter_mut() {
-        // Without a prefix an attribute has no namespace, whatever the default is [xml-names §6.2].
-        if attribute.name.colon != 0 && attribute.kind == Kind::Attribute {
-            attribute.ns = namespaces.resolve(attribute.name.prefix(token)).ok_or_else(|| unbound(attribute.name))?;
-        }
-    }
-    refuse_duplicates(token, attributes, namespaces)?;
-    namespaces.resolve(name.prefix(token)).ok_or_else(|| unbound(name))
-}
-
-/// No attribute twice, neither as written nor by namespace [xml-names §6.3]; sorted when there are many.
-fn refuse_duplicates(token: &str, attributes: &[RawAttribute], namespaces: &Namespaces) -> Result<(), Fault> {
-    const FEW: usize = 8;
-    let key = |raw: &RawAttribute| {
-        let prefix = raw.name.prefix(token);
-        let uri = match prefix {
-            "" => "",
-            "xmlns" => "xmlns",
-            prefix => namespaces.uri(prefix),
-        };
-        (raw.name.local(token), uri)
-    };
-    let duplicate = if attributes.len() <= FEW {
-        let pair = |(index, one): (usize, &RawAttribute)| {
-            let local = one.name.local(token).as_bytes();
-            let same = |other: &RawAttribute| {
-                let other_local = other.name.local(token).as_bytes();
-                // The first byte nearly always tells them apart.
-                local.len() == other_local.len() && local[0] == other_local[0] && key(other) == key(one)
-            };
-            attributes[..index].iter().any(same).then_some(*one)
-        };
-        attributes.iter().enumerate().find_map(pair)
-    } else {
-        let mut sorted: Vec<_> = attributes.iter().collect();
-        sorted.sort_by_key(|raw| key(raw));
-        // The sort is stable: of two equal ones the later is reported.
-        sorted
-            .windows(2)
-            .filter(|pair| key(pair[0]) == key(pair[1]))
-            .map(|pair| *pair[1])
-            .min_by_key(|raw| raw.name.start)
-    };
-    match duplicate {
-        Some(raw) => {
-            let message = format!("attribute `{}` twice on one element", excerpt(raw.name.whole(token)));
-            Err(("xml.attributes", raw.name.start as usize, message))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Line ends become `\n` [xml §2.11].
-fn line_ends(raw: &str) -> Cow<'_, str> {
-    if memchr(b'\r', raw.as_bytes()).is_none() {
-        return Cow::Borrowed(raw);
-    }
-    Cow::Owned(raw.replace("\r\n", "\n").replace('\r', "\n"))
-}
-
-/// White space becomes blanks, then references are replaced [xml §3.3.3].
-fn attribute_value(raw: &str) -> Result<String, String> {
-    let mut text = line_ends(raw).into_owned();
-    if memchr2(b'\n', b'\t', text.as_bytes()).is_some() {
-        text = text.replace(['\n', '\t'], " ");
-    }
-    references(&text)
-}
-
-/// Replaces the five predefined entities and references to characters that XML allows.
-fn references(text: &str) -> Result<String, String> {
-    let replaced = unescape(text).map_err(|error| match error {
-        EscapeError::UnrecognizedEntity(_, name) => format!("entity `&{};` is not defined", excerpt(&name)),
-        EscapeError::UnterminatedEntity(_) => "`&` begins no reference; alone it is written `&amp;`".to_owned(),
-        _ => "a character reference names no character".to_owned(),
-    })?;
-    // A literal character was checked on input, so a forbidden one came from a reference.
-    match forbidden(&replaced) {
-        Some(_) => Err("a character reference names a character that XML does not allow".to_owned()),
-        None => Ok(replaced.into_owned()),
     }
 }

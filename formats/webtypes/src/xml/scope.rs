@@ -1,0 +1,83 @@
+//! Which namespaces do an element and its attributes have, and is an attribute there twice? [xml-names §6]
+
+use super::namespaces::{Namespaces, Ns};
+use super::references::attribute_value;
+use super::tag::{Fault, Kind, RawAttribute, RawName};
+use crate::excerpt;
+
+/// Applies the declarations of an element, then finds the namespaces of its name and attributes.
+pub(super) fn resolve(
+    token: &str,
+    name: RawName,
+    attributes: &mut [RawAttribute],
+    namespaces: &mut Namespaces,
+    depth: usize,
+) -> Result<Ns, Fault> {
+    for attribute in &*attributes {
+        if attribute.special {
+            let check = attribute_value(attribute.value(token));
+            check.map_err(|message| ("xml.syntax", attribute.value.0 as usize, message))?;
+        }
+        if attribute.kind == Kind::Declaration {
+            let uri = attribute_value(attribute.value(token)).unwrap_or_default();
+            let at = attribute.name.start as usize;
+            namespaces
+                .declare(attribute.declares(token), &uri, depth)
+                .map_err(|(code, message)| (code, at, message))?;
+        }
+    }
+    let unbound = |name: RawName| {
+        let message = format!("the prefix `{}` is not declared", excerpt(name.prefix(token)));
+        ("xml.syntax", name.start as usize, message)
+    };
+    for attribute in attributes.iter_mut() {
+        // Without a prefix an attribute has no namespace, whatever the default is [xml-names §6.2].
+        if attribute.name.colon != 0 && attribute.kind == Kind::Attribute {
+            attribute.ns = namespaces.resolve(attribute.name.prefix(token)).ok_or_else(|| unbound(attribute.name))?;
+        }
+    }
+    refuse_duplicates(token, attributes, namespaces)?;
+    namespaces.resolve(name.prefix(token)).ok_or_else(|| unbound(name))
+}
+
+/// No attribute twice, neither as written nor by namespace [xml-names §6.3]; sorted when there are many.
+fn refuse_duplicates(token: &str, attributes: &[RawAttribute], namespaces: &Namespaces) -> Result<(), Fault> {
+    const FEW: usize = 8;
+    let key = |raw: &RawAttribute| {
+        let prefix = raw.name.prefix(token);
+        let uri = match prefix {
+            "" => "",
+            "xmlns" => "xmlns",
+            prefix => namespaces.uri(prefix),
+        };
+        (raw.name.local(token), uri)
+    };
+    let duplicate = if attributes.len() <= FEW {
+        let pair = |(index, one): (usize, &RawAttribute)| {
+            let local = one.name.local(token).as_bytes();
+            let same = |other: &RawAttribute| {
+                let other_local = other.name.local(token).as_bytes();
+                // The first byte nearly always tells them apart.
+                local.len() == other_local.len() && local[0] == other_local[0] && key(other) == key(one)
+            };
+            attributes[..index].iter().any(same).then_some(*one)
+        };
+        attributes.iter().enumerate().find_map(pair)
+    } else {
+        let mut sorted: Vec<_> = attributes.iter().collect();
+        sorted.sort_by_key(|raw| key(raw));
+        // The sort is stable: of two equal ones the later is reported.
+        sorted
+            .windows(2)
+            .filter(|pair| key(pair[0]) == key(pair[1]))
+            .map(|pair| *pair[1])
+            .min_by_key(|raw| raw.name.start)
+    };
+    match duplicate {
+        Some(raw) => {
+            let message = format!("attribute `{}` twice on one element", excerpt(raw.name.whole(token)));
+            Err(("xml.attributes", raw.name.start as usize, message))
+        }
+        None => Ok(()),
+    }
+}
