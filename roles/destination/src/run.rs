@@ -211,6 +211,12 @@ impl Session<'_> {
             }
         }
         let Some(list) = entrance.resource_list.as_deref() else {
+            if let (Some(changes), None) = (changes, self.cursor()?) {
+                let told = "there is no Resource List to begin from; only what this Change List tells is copied";
+                self.notice("gap", changes, told);
+                self.summary.mode = Mode::Incremental;
+                return self.skip_gap(changes);
+            }
             return Err(Error::new("gap", ExitCode::Gap, "the Source has no Resource List, so a copy cannot begin")
                 .with_help("ask for a Capability List that names one"));
         };
