@@ -1,16 +1,19 @@
 //! Bytes on their way out: from memory, or from a file in chunks.
 
+use abreast_folder::Stat;
 use bytes::Bytes;
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, SizeHint};
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 
-/// Bytes read from a file at a time.
-pub(crate) const CHUNK: usize = 128 * 1024;
+/// Bytes read from a file at a time, and so what a client that does not read holds in memory.
+const CHUNK: u64 = 64 * 1024;
 
 /// A response body.
 pub(crate) enum ResponseBody {
@@ -61,23 +64,39 @@ impl Body for ResponseBody {
     }
 }
 
-type Chunk = (File, io::Result<Vec<u8>>);
-
 /// A range of a file, read by blocking threads a chunk ahead of the network.
-/// A file that shrank meanwhile ends the connection: the promised length is never filled with other bytes.
+///
+/// A file that shrank or was written meanwhile ends the connection before the last byte: the promised length is
+/// never filled with bytes of another state.
 pub(crate) struct FileBody {
-    file: Option<File>,
-    /// Where to go before the next read.
-    seek: Option<u64>,
-    reading: Option<JoinHandle<Chunk>>,
+    file: Arc<File>,
+    /// As it was when the answer began.
+    stat: Stat,
+    at: u64,
     remaining: u64,
+    reading: Option<JoinHandle<io::Result<Vec<u8>>>>,
 }
 
 impl FileBody {
     /// The bytes from `start` on, `length` of them.
-    pub(crate) fn new(file: File, start: u64, length: u64) -> Self {
-        Self { file: Some(file), seek: (start > 0).then_some(start), reading: None, remaining: length }
+    pub(crate) fn new(file: Arc<File>, stat: Stat, start: u64, length: u64) -> Self {
+        Self { file, stat, at: start, remaining: length, reading: None }
     }
+}
+
+fn read_chunk(file: &File, stat: &Stat, at: u64, wanted: usize, last: bool) -> io::Result<Vec<u8>> {
+    let mut chunk = vec![0; wanted];
+    file.read_exact_at(&mut chunk, at)?;
+    if last && !unchanged(file, stat)? {
+        return Err(io::Error::other("the file was written while it was sent"));
+    }
+    Ok(chunk)
+}
+
+/// Are the bytes read from this file those of the state it had?
+pub(crate) fn unchanged(file: &File, before: &Stat) -> io::Result<bool> {
+    let now = Stat::of(file).map_err(io::Error::other)?;
+    Ok((now.size, now.mtime_ns) == (before.size, before.mtime_ns))
 }
 
 impl Body for FileBody {
@@ -88,28 +107,19 @@ impl Body for FileBody {
         if self.remaining == 0 {
             return Poll::Ready(None);
         }
-        if let Some(mut file) = self.file.take() {
-            let wanted = self.remaining.min(CHUNK as u64) as usize;
-            let seek = self.seek.take();
-            self.reading = Some(tokio::task::spawn_blocking(move || {
-                let mut chunk = vec![0; wanted];
-                let found = seek.map_or(Ok(0), |start| file.seek(SeekFrom::Start(start)));
-                let read = found.and_then(|_| file.read_exact(&mut chunk)).map(|()| chunk);
-                (file, read)
-            }));
-        }
-        let Some(reading) = &mut self.reading else {
-            return Poll::Ready(Some(Err(io::Error::other("the file could not be read"))));
-        };
-        let (file, chunk) = match std::task::ready!(Pin::new(reading).poll(cx)) {
-            Ok(done) => done,
-            Err(error) => return Poll::Ready(Some(Err(io::Error::other(error)))),
-        };
-        self.reading = None;
-        match chunk {
+        let this = &mut *self;
+        let reading = this.reading.get_or_insert_with(|| {
+            let (file, stat, at) = (Arc::clone(&this.file), this.stat, this.at);
+            let wanted = this.remaining.min(CHUNK) as usize;
+            let last = wanted as u64 == this.remaining;
+            tokio::task::spawn_blocking(move || read_chunk(&file, &stat, at, wanted, last))
+        });
+        let read = ready!(Pin::new(reading).poll(cx));
+        this.reading = None;
+        match read.map_err(io::Error::other).flatten() {
             Ok(chunk) => {
-                self.remaining -= chunk.len() as u64;
-                self.file = Some(file);
+                this.at += chunk.len() as u64;
+                this.remaining -= chunk.len() as u64;
                 Poll::Ready(Some(Ok(Frame::data(chunk.into()))))
             }
             Err(error) => Poll::Ready(Some(Err(error))),

@@ -1,7 +1,7 @@
 //! Does the client already have it? If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since [rfc9110 §13].
 
-use http::HeaderMap;
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the preconditions of a GET or HEAD say.
@@ -15,32 +15,32 @@ pub(crate) enum Precondition {
     Failed,
 }
 
-/// Judges the preconditions for a representation with this entity tag (quoted) and modification time in seconds.
+/// Judges the preconditions for a representation with this entity tag (quoted, strong) and modification time in seconds.
 pub(crate) fn judge(headers: &HeaderMap, tag: &str, modified: Option<i64>) -> Precondition {
-    let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
-    if let Some(wanted) = text(IF_MATCH) {
-        if !(wanted.trim() == "*" || tags(wanted).any(|wanted| wanted == tag)) {
+    let date = |name| headers.get(name).and_then(|value: &HeaderValue| seconds(value.to_str().ok()?));
+    if headers.contains_key(IF_MATCH) {
+        if !tags(headers, &IF_MATCH).any(|wanted| wanted == "*" || wanted == tag) {
             return Precondition::Failed;
         }
-    } else if let (Some(since), Some(modified)) = (text(IF_UNMODIFIED_SINCE).and_then(seconds), modified)
+    } else if let (Some(since), Some(modified)) = (date(IF_UNMODIFIED_SINCE), modified)
         && modified > since
     {
         return Precondition::Failed;
     }
-    if let Some(known) = text(IF_NONE_MATCH) {
-        let strong = tag.strip_prefix("W/").unwrap_or(tag);
+    if headers.contains_key(IF_NONE_MATCH) {
         let matches =
-            known.trim() == "*" || tags(known).any(|known| known.strip_prefix("W/").unwrap_or(known) == strong);
+            tags(headers, &IF_NONE_MATCH).any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag);
         return if matches { Precondition::NotModified } else { Precondition::Send };
     }
-    match (text(IF_MODIFIED_SINCE).and_then(seconds), modified) {
+    match (date(IF_MODIFIED_SINCE), modified) {
         (Some(since), Some(modified)) if modified <= since => Precondition::NotModified,
         _ => Precondition::Send,
     }
 }
 
-fn tags(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim)
+fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let fields = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    fields.flat_map(|list| list.split(',').map(str::trim))
 }
 
 /// An HTTP date in seconds since 1970; a date that is none is ignored, as the RFC asks.

@@ -9,6 +9,7 @@ mod route;
 mod routes;
 mod run;
 mod site;
+mod stream;
 
 pub use run::{Server, ServerError, ServerOptions};
 pub use site::{ServedSet, Site};

@@ -16,7 +16,10 @@ pub(crate) enum Wanted {
 
 /// Reads a Range header for a representation of this length.
 pub(crate) fn wanted(header: Option<&str>, length: u64) -> Wanted {
-    let Some(list) = header.and_then(|header| header.trim().strip_prefix("bytes=")) else { return Wanted::Whole };
+    let Some((unit, list)) = header.and_then(|header| header.split_once('=')) else { return Wanted::Whole };
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return Wanted::Whole;
+    }
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for (number, range) in list.split(',').map(str::trim).filter(|range| !range.is_empty()).enumerate() {
         let Some((first, last)) = range.split_once('-') else { return Wanted::Whole };

@@ -3,16 +3,18 @@
 use crate::body::{FileBody, ResponseBody};
 use crate::conditional::{Precondition, http_date, judge};
 use crate::range::{Wanted, wanted};
+use abreast_folder::Stat;
 use bytes::Bytes;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE,
     RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Frame;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 pub(crate) type Answer = Response<ResponseBody>;
 
@@ -53,7 +55,8 @@ pub(crate) fn text(content_type: &'static str, body: impl Into<Bytes>) -> Answer
 /// Where the bytes of a representation come from.
 pub(crate) enum Content {
     Memory(Bytes),
-    File(File),
+    /// An open file, and how it was when it was opened.
+    File(Arc<File>, Stat),
 }
 
 /// A representation: bytes that can be asked for in part, and again only if changed.
@@ -70,10 +73,7 @@ pub(crate) struct Representation {
 
 impl Representation {
     /// The answer to a GET or HEAD with these headers.
-    ///
-    /// # Errors
-    /// When a file cannot be read as far as its length promises; the connection should be closed.
-    pub(crate) fn answer(self, request: &HeaderMap) -> io::Result<Answer> {
+    pub(crate) fn answer(self, method: &Method, request: &HeaderMap) -> Answer {
         let mut answer = Response::new(ResponseBody::empty());
         let headers = answer.headers_mut();
         headers.reserve(12);
@@ -88,18 +88,21 @@ impl Representation {
             Precondition::Send => {}
             Precondition::NotModified => {
                 *answer.status_mut() = StatusCode::NOT_MODIFIED;
-                return Ok(answer);
+                return answer;
             }
             Precondition::Failed => {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
                 *answer.status_mut() = StatusCode::PRECONDITION_FAILED;
-                return Ok(answer);
+                return answer;
             }
         }
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         // A weak or outdated validator means the whole [rfc9110 §13.1.5].
         let current = request.get(IF_RANGE).is_none_or(|validator| validator.as_bytes() == self.tag.as_bytes());
-        let range = request.get(RANGE).filter(|_| current).and_then(|range| range.to_str().ok());
+        // Only GET has ranges [rfc9110 §14.2].
+        let range =
+            request.get(RANGE).filter(|_| current && method == Method::GET).and_then(|range| range.to_str().ok());
         match wanted(range, self.length) {
             Wanted::Whole => {
                 headers.insert(CONTENT_TYPE, self.content_type);
@@ -111,7 +114,7 @@ impl Representation {
                 if let Ok(range) = HeaderValue::from_str(&format!("bytes */{}", self.length)) {
                     answer.headers_mut().insert(CONTENT_RANGE, range);
                 }
-                return Ok(answer);
+                return answer;
             }
             Wanted::Ranges(ranges) if ranges.len() == 1 => {
                 let (first, last) = ranges[0];
@@ -129,14 +132,14 @@ impl Representation {
                 return multipart(answer, &self.content, self.length, &self.content_type, &ranges);
             }
         }
-        Ok(answer)
+        answer
     }
 }
 
 fn part(content: Content, start: u64, length: u64) -> ResponseBody {
     match content {
         Content::Memory(bytes) => ResponseBody::from(bytes.slice(start as usize..(start + length) as usize)),
-        Content::File(file) => ResponseBody::File(FileBody::new(file, start, length)),
+        Content::File(file, stat) => ResponseBody::File(FileBody::new(file, stat, start, length)),
     }
 }
 
@@ -147,7 +150,7 @@ fn multipart(
     length: u64,
     content_type: &HeaderValue,
     ranges: &[(u64, u64)],
-) -> io::Result<Answer> {
+) -> Answer {
     const BOUNDARY: &str = "abreast-byteranges-7d1f0c";
     let mut frames: Vec<ResponseBody> = Vec::new();
     let mut total = 0;
@@ -160,9 +163,8 @@ fn multipart(
         frames.push(ResponseBody::from(head));
         let content = match content {
             Content::Memory(bytes) => Content::Memory(bytes.clone()),
-            Content::File(file) => Content::File(file.try_clone()?),
+            Content::File(file, stat) => Content::File(Arc::clone(file), *stat),
         };
-        // Clones share their place in the file: each part seeks only when its turn comes.
         frames.push(part(content, *first, last - first + 1));
     }
     let end = format!("\r\n--{BOUNDARY}--\r\n");
@@ -174,7 +176,7 @@ fn multipart(
     }
     headers.insert(CONTENT_LENGTH, HeaderValue::from(total));
     *answer.body_mut() = ResponseBody::Parts(Chain { bodies: frames.into_iter().collect() }.boxed_unsync());
-    Ok(answer)
+    answer
 }
 
 /// Bodies one after the other.

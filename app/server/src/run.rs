@@ -1,15 +1,16 @@
 //! How does the server start, answer and stop?
 //!
 //! Stopping, in this order: readiness says no, no new connection is accepted, requests in flight are finished
-//! (at most ten seconds), connections are closed. The caller then stops the watches and closes the store.
+//! (at most [`ServerOptions::stop_timeout`]), connections are closed. The caller then stops the watches and closes the store.
 
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
 use crate::routes::{document, health, home, resource};
 use crate::site::Site;
-use http::header::ALLOW;
-use http::{HeaderValue, Method, Request, StatusCode};
-use hyper::body::Incoming;
+use crate::stream::ClientStream;
+use http::header::{ALLOW, CONNECTION, HOST};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics::{Counter, counter};
@@ -23,6 +24,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+/// Bytes of a request's line and headers together, and of an answer in memory; headers are at most 100.
+const MAX_HEAD: usize = 64 * 1024;
+/// Bytes of a request target: twice the longest URI published.
+const MAX_TARGET: usize = 16 * 1024;
+
 /// Limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerOptions {
@@ -30,13 +36,20 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Time for a request's header, and for an idle connection.
     pub header_timeout: Duration,
+    /// Time without progress after which the connection of a client that does not read its answer is closed.
+    pub stall_timeout: Duration,
     /// Time for requests in flight when stopping.
     pub stop_timeout: Duration,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { connections: 2_048, header_timeout: Duration::from_secs(30), stop_timeout: Duration::from_secs(8) }
+        Self {
+            connections: 2_048,
+            header_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(60),
+            stop_timeout: Duration::from_secs(8),
+        }
     }
 }
 
@@ -153,9 +166,8 @@ async fn serve(stream: TcpStream, shared: &Arc<Shared>, mut stop: watch::Receive
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
-        .max_buf_size(64 * 1024)
-        .max_headers(100)
-        .serve_connection(TokioIo::new(stream), service);
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(ClientStream::new(stream, options.stall_timeout)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -182,14 +194,46 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Ok(answer);
     }
+    if let Some(answer) = refused(request) {
+        return Ok(answer);
+    }
     let site = &shared.site;
     match route(request.uri().path(), site.sets.iter().map(|set| set.slug.as_str())) {
         Route::Home => Ok(home::answer(site)),
         Route::Live => Ok(health::live()),
         Route::Ready => Ok(health::ready(site, shared.stopping.load(Ordering::Relaxed))),
         Route::Metrics => Ok(health::metrics(site)),
-        Route::Document(path) => document::answer(site, path, request.headers()).await,
-        Route::Resource(set, path) => resource::answer(&site.sets[set], &path, request.headers()),
+        Route::Document(path) => document::answer(site, path, request.method(), request.headers()).await,
+        Route::Resource(set, path) => resource::answer(&site.sets[set], &path, request.method(), request.headers()),
         Route::NotFound => Ok(problem(StatusCode::NOT_FOUND, "nothing is published at this address")),
+    }
+}
+
+/// What no honest reader sends; the connection is closed after the answer.
+fn refused(request: &Request<Incoming>) -> Option<Answer> {
+    let (status, detail) = if !host_is_sound(request.headers(), request.version()) {
+        (StatusCode::BAD_REQUEST, "a request names one host")
+    } else if !request.body().is_end_stream() {
+        // A way to smuggle a second request past a proxy [rfc9110 §9.3.1].
+        (StatusCode::BAD_REQUEST, "GET and HEAD have no body here")
+    } else if request.uri().path_and_query().is_some_and(|target| target.as_str().len() > MAX_TARGET) {
+        (StatusCode::URI_TOO_LONG, "nothing published has so long an address")
+    } else {
+        return None;
+    };
+    let mut answer = problem(status, detail);
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    Some(answer)
+}
+
+/// Exactly one Host, of characters a host and port have; HTTP/1.0 may go without [rfc9112 §3.2].
+fn host_is_sound(headers: &HeaderMap, version: Version) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => version < Version::HTTP_11,
+        (Some(host), None) => {
+            host.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte))
+        }
+        (Some(_), Some(_)) => false,
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
+use abreast_folder::Stat;
 use abreast_source::publish::{Body, Document, DocumentPath, Freshness, PublishError};
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, LINK, VARY};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -12,7 +13,12 @@ use std::sync::Arc;
 /// Documents below this are sent as they are.
 const WORTH_COMPRESSING: u64 = 1_024;
 
-pub(crate) async fn answer(site: &Arc<Site>, path: DocumentPath, headers: &HeaderMap) -> io::Result<Answer> {
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    path: DocumentPath,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
     let document = match site.publisher.cached(&path) {
         Some(document) => document,
         None => match blocking(site, move |site| site.publisher.document(&path)).await {
@@ -20,7 +26,7 @@ pub(crate) async fn answer(site: &Arc<Site>, path: DocumentPath, headers: &Heade
             Err(error) => return Ok(refusal(&error)),
         },
     };
-    let compressed = document.plain().length() >= WORTH_COMPRESSING && accepts_gzip(headers);
+    let compressed = accepts_gzip(headers, document.plain().length() >= WORTH_COMPRESSING);
     let body = if !compressed {
         document.plain().clone()
     } else if let Some(body) = document.gzip_if_ready() {
@@ -32,7 +38,7 @@ pub(crate) async fn answer(site: &Arc<Site>, path: DocumentPath, headers: &Heade
             Err(error) => return Ok(refusal(&error)),
         }
     };
-    represent(site, &document, path, body, compressed)?.answer(headers)
+    Ok(represent(site, &document, path, body, compressed)?.answer(method, headers))
 }
 
 fn represent(
@@ -64,7 +70,11 @@ fn represent(
     let length = body.length();
     let content = match body {
         Body::Memory(bytes) => Content::Memory(bytes),
-        Body::File(file) => Content::File(File::open(file.path())?),
+        Body::File(file) => {
+            let file = File::open(file.path())?;
+            let stat = Stat::of(&file).map_err(io::Error::other)?;
+            Content::File(Arc::new(file), stat)
+        }
     };
     Ok(Representation {
         content,
@@ -99,16 +109,67 @@ fn refusal(error: &PublishError) -> Answer {
     }
 }
 
-/// Is gzip named, and not refused with `q=0`?
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(ACCEPT_ENCODING)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|coding| {
-            let mut parts = coding.split(';').map(str::trim);
-            let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-            named && !parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0)))
-        })
+/// Should the answer be gzip? Its weight must not be below that of the bytes as they are [rfc9110 §12.5.3]; with
+/// equal weights, `worth` decides.
+fn accepts_gzip(headers: &HeaderMap, worth: bool) -> bool {
+    let (mut gzip, mut identity, mut any) = (None, None, None);
+    let fields = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    for coding in fields.flat_map(|value| value.split(',')) {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let weight = parts.find_map(weight).unwrap_or(1.0);
+        if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") {
+            gzip = Some(weight);
+        } else if name.eq_ignore_ascii_case("identity") {
+            identity = Some(weight);
+        } else if name == "*" {
+            any = Some(weight);
+        }
+    }
+    let gzip = gzip.or(any).unwrap_or(0.0);
+    // Unnamed, it is always good enough, and never preferred.
+    let identity = identity.or(any.filter(|weight| *weight == 0.0)).unwrap_or(f32::MIN_POSITIVE);
+    gzip > 0.0 && gzip >= identity && (worth || identity == 0.0)
+}
+
+/// `q=` and a number from 0 to 1; anything else in its place refuses the coding.
+fn weight(parameter: &str) -> Option<f32> {
+    let (name, value) = parameter.split_once('=')?;
+    let number = || value.parse().ok().filter(|weight| (0.0..=1.0).contains(weight)).unwrap_or(0.0);
+    name.eq_ignore_ascii_case("q").then(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_chosen_as_the_client_weighs_it() {
+        let of = |value: &str, worth| {
+            let headers = [(ACCEPT_ENCODING, value.parse().unwrap())].into_iter().collect();
+            accepts_gzip(&headers, worth)
+        };
+        for accepted in
+            ["gzip", "GZIP;q=0.1", "br, x-gzip", "*", "deflate,gzip;q=1.0,*;q=0.5", "identity;q=0, gzip;q=0.001"]
+        {
+            assert!(of(accepted, true), "{accepted}");
+        }
+        for refused in [
+            "",
+            "br",
+            "gzip;q=0",
+            "gzip; Q=0.000",
+            "*;q=0",
+            "gzip;q=0, *",
+            "gzip;q=x",
+            "gzip;q=-1",
+            "gzip;q=0.5, identity",
+        ] {
+            assert!(!of(refused, true), "{refused}");
+        }
+        assert!(!of("gzip", false), "small documents are sent as they are");
+        assert!(of("identity;q=0, gzip", false), "unless that is refused");
+        assert!(of("gzip, *;q=0", false));
+        assert!(!accepts_gzip(&HeaderMap::new(), true));
+    }
 }

@@ -1,21 +1,24 @@
 //! `/{set}/r/…`: the resources themselves, straight from the published folder.
 //!
 //! A path is opened beneath the folder's handle, through no symbolic link, and only if every name on it would be
-//! published. Length, tag and time are those of the opened file; a file that shrinks ends the connection.
+//! published. Length, tag and time are those of the opened file; a file written while it is sent ends the connection.
 
-use crate::respond::{Answer, Content, Representation, problem};
+use crate::body::unchanged;
+use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::ServedSet;
 use abreast_folder::{ErrorKind, Stat};
 use abreast_webtypes::decode_segment;
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::sync::Arc;
 
 /// Files up to this size are read at once, on the thread that answers: they are in the page cache or cost one read.
 const READ_AT_ONCE: u64 = 64 * 1024;
 
-pub(crate) fn answer(set: &ServedSet, path: &str, headers: &HeaderMap) -> io::Result<Answer> {
+pub(crate) fn answer(set: &ServedSet, path: &str, method: &Method, headers: &HeaderMap) -> io::Result<Answer> {
     let Some(relative) = relative_path(path) else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
@@ -26,11 +29,19 @@ pub(crate) fn answer(set: &ServedSet, path: &str, headers: &HeaderMap) -> io::Re
         }
         Err(_) => return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource")),
     };
-    let content = if stat.size <= READ_AT_ONCE { read(file, &stat)? } else { Content::File(file) };
-    Representation {
+    let content = if stat.size <= READ_AT_ONCE {
+        match read(&file, &stat)? {
+            Some(bytes) => Content::Memory(bytes),
+            None => return Ok(try_later("the resource is being written", 1)),
+        }
+    } else {
+        Content::File(Arc::new(file), stat)
+    };
+    Ok(Representation {
         content,
         length: stat.size,
-        tag: format!("\"{:x}-{:x}-{:x}\"", stat.mtime_ns, stat.size, stat.inode),
+        // ctime: a modification time can be set back after a change, this cannot.
+        tag: format!("\"{:x}-{:x}-{:x}\"", stat.ctime_ns, stat.size, stat.inode),
         modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
         content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
         more: vec![
@@ -40,17 +51,15 @@ pub(crate) fn answer(set: &ServedSet, path: &str, headers: &HeaderMap) -> io::Re
             (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
         ],
     }
-    .answer(headers)
+    .answer(method, headers))
 }
 
-fn read(file: File, stat: &Stat) -> io::Result<Content> {
-    let mut bytes = Vec::with_capacity(stat.size as usize + 1);
-    file.take(stat.size).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 == stat.size {
-        Ok(Content::Memory(bytes.into()))
-    } else {
-        Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was read"))
-    }
+/// The bytes of one state of the file; `None` while somebody writes it.
+fn read(mut file: &File, stat: &Stat) -> io::Result<Option<Bytes>> {
+    let mut bytes = Vec::with_capacity(stat.size as usize);
+    file.by_ref().take(stat.size).read_to_end(&mut bytes)?;
+    let whole = bytes.len() as u64 == stat.size && unchanged(file, stat)?;
+    Ok(whole.then(|| bytes.into()))
 }
 
 /// The path beneath the folder; `None` for what is not published.

@@ -1,0 +1,91 @@
+//! What may a client do with its connection? Read its answers in time, and end its lines as HTTP does.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+/// A client's connection, which fails when nothing could be written for `stall`.
+pub(crate) struct ClientStream {
+    stream: TcpStream,
+    stall: Duration,
+    /// Runs only while the client does not read.
+    stalled: Option<Pin<Box<Sleep>>>,
+    last_read: u8,
+}
+
+impl ClientStream {
+    pub(crate) fn new(stream: TcpStream, stall: Duration) -> Self {
+        Self { stream, stall, stalled: None, last_read: 0 }
+    }
+
+    fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stall = self.stall;
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
+        ready!(timer.as_mut().poll(cx));
+        // What the kernel still holds for this client is dropped as well.
+        let _ = self.stream.set_zero_linger();
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+    }
+
+    /// A line feed without carriage return becomes a byte that no header may hold, and so a 400: where peers
+    /// disagree about the end of a line, one sees two requests where the other sees one [rfc9112 §2.2, §11.2].
+    /// Bodies are never read here, so nothing else is touched.
+    fn refuse_bare_line_feeds(&mut self, read: &mut [u8]) {
+        let Some(&last) = read.last() else { return };
+        let bare: Vec<usize> = memchr::memchr_iter(b'\n', read)
+            .filter(|at| at.checked_sub(1).map_or(self.last_read, |before| read[before]) != b'\r')
+            .collect();
+        for at in bare {
+            read[at] = 0;
+        }
+        self.last_read = last;
+    }
+}
+
+impl AsyncRead for ClientStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
+        this.refuse_bare_line_feeds(&mut buffer.filled_mut()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.watch(cx, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
+        this.watch(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,130 @@
+//! Documents over HTTP: encodings, validators, how long they may be kept.
+
+use crate::world::{Reply, Served, World};
+use abreast_core::PageRule;
+use flate2::read::GzDecoder;
+use std::io::Read as _;
+
+/// A set whose first Change List is closed.
+fn world() -> (World, Served) {
+    let world = World::with(PageRule { changes: 20, ..PageRule::default() });
+    world.write("first", "1");
+    world.publish();
+    for number in 0..50 {
+        world.write(&format!("f{number}"), "1");
+    }
+    world.publish();
+    let served = world.serve();
+    (world, served)
+}
+
+fn unpacked(reply: &Reply) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(&reply.body[..]).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn each_encoding_is_a_representation_of_its_own() {
+    let (_world, served) = world();
+    for target in ["/set/resourcelist.xml", "/set/changelist.xml", "/set/changelist/1.xml", "/set/sitemap/1.xml"] {
+        let plain = served.get(target);
+        let packed = served.ask("GET", target, &[("Accept-Encoding", "br, gzip;q=0.8")]);
+        assert_eq!((plain.status, packed.status), (200, 200), "{target}");
+        if plain.body.len() >= 1_024 {
+            assert_eq!(packed.header("content-encoding"), "gzip", "{target}");
+            assert_eq!(unpacked(&packed), plain.body);
+            assert_ne!(plain.header("etag"), packed.header("etag"));
+        }
+        for (coding, reply) in [("identity", &plain), ("gzip", &packed)] {
+            assert_eq!(reply.header("vary"), "Accept-Encoding", "{target}");
+            let tag = reply.header("etag");
+            let again = served.ask("GET", target, &[("Accept-Encoding", coding), ("If-None-Match", &tag)]);
+            assert_eq!((again.status, again.body.len()), (304, 0), "{target} {coding}");
+            assert_eq!((again.header("etag"), again.header("vary")), (tag, "Accept-Encoding".into()));
+            assert_eq!(again.header("cache-control"), reply.header("cache-control"));
+        }
+        let crossed = [("Accept-Encoding", "identity"), ("If-None-Match", &*packed.header("etag"))];
+        let crossed = served.ask("GET", target, &crossed).status;
+        assert_eq!(crossed, if plain.header("etag") == packed.header("etag") { 304 } else { 200 }, "{target}");
+    }
+    let ranged = [("Accept-Encoding", "gzip"), ("Range", "bytes=0-9")];
+    let ranged = served.ask("GET", "/set/changelist/1.xml", &ranged);
+    let packed = served.ask("GET", "/set/changelist/1.xml", &[("Accept-Encoding", "gzip")]);
+    assert_eq!((ranged.status, &ranged.body[..]), (206, &packed.body[..10]), "ranges are of the encoded bytes");
+}
+
+#[test]
+fn gzip_is_sent_to_those_who_take_it() {
+    let (_world, served) = world();
+    let encoding = |accept: &str| {
+        let reply = served.ask("GET", "/set/changelist/1.xml", &[("Accept-Encoding", accept)]);
+        assert_eq!(reply.status, 200);
+        reply.header("content-encoding")
+    };
+    for accepted in ["gzip", "*", "identity;q=0, gzip", "gzip;q=0.001", "deflate, GZIP"] {
+        assert_eq!(encoding(accepted), "gzip", "{accepted}");
+    }
+    for refused in ["", "identity", "gzip;q=0", "gzip;q=0, *;q=1", "*;q=0", "br", "gzip;q=0.2, identity;q=0.9"] {
+        assert_eq!(encoding(refused), "", "{refused}");
+    }
+}
+
+#[test]
+fn closed_change_lists_are_kept_for_ever_and_open_ones_asked_for() {
+    let (_world, served) = world();
+    let kept = |target: &str| served.get(target).header("cache-control");
+    assert!(kept("/set/changelist/1.xml").contains("immutable"));
+    assert!(kept("/set/changelist/1.xml").contains("max-age=31536000"));
+    for target in ["/set/changelist/3.xml", "/set/changelist.xml", "/set/resourcelist.xml", "/set/capabilitylist.xml"] {
+        assert_eq!(kept(target), "no-cache", "{target}");
+    }
+    assert_eq!(served.get("/set/changelist/4.xml").status, 404);
+    assert_eq!(served.get("/set/changelist/0.xml").status, 404);
+    assert_eq!(served.get("/set/changelist/18446744073709551615.xml").status, 404);
+}
+
+#[test]
+fn a_closed_change_list_keeps_its_bytes_and_tag() {
+    let (world, served) = world();
+    let before = served.get("/set/changelist/1.xml");
+    for number in 0..50 {
+        world.write(&format!("g{number}"), "1");
+    }
+    world.publish();
+    let after = served.get("/set/changelist/1.xml");
+    assert_eq!((after.header("etag"), &after.body), (before.header("etag"), &before.body));
+    assert_eq!(served.get("/set/changelist/4.xml").status, 200);
+}
+
+#[test]
+fn crawlers_find_the_way() {
+    let (_world, served) = world();
+    let robots = served.get("/robots.txt");
+    assert!(robots.header("content-type").starts_with("text/plain"));
+    assert!(robots.text().contains("Sitemap: https://example.org/sitemap.xml"), "{}", robots.text());
+    let sitemap = served.get("/sitemap.xml");
+    assert!(sitemap.header("content-type").starts_with("application/xml"));
+    let address = sitemap.text();
+    let address = address.split("<loc>").nth(1).unwrap().split("</loc>").next().unwrap();
+    let shard = served.get(address.strip_prefix("https://example.org").unwrap());
+    assert!(shard.text().contains("https://example.org/set/r/f49"));
+    let description = served.get("/.well-known/resourcesync");
+    assert!(description.text().contains("https://example.org/set/capabilitylist.xml"));
+}
+
+#[test]
+fn lists_wait_for_the_end_of_the_import() {
+    let world = World::new();
+    world.write("a", "1");
+    let served = world.serve();
+    for target in ["/set/resourcelist.xml", "/set/changelist.xml", "/set/resourcelist/1.xml"] {
+        let reply = served.get(target);
+        assert_eq!(reply.status, 503, "{target}");
+        assert!(reply.header("retry-after").parse::<u32>().is_ok());
+        assert_eq!(reply.header("content-type"), "application/problem+json");
+    }
+    assert_eq!(served.get("/set/capabilitylist.xml").status, 200);
+    world.publish();
+    assert_eq!(served.get("/set/resourcelist.xml").status, 200);
+}

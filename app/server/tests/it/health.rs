@@ -1,0 +1,53 @@
+//! Probes and figures.
+
+use crate::world::{World, eventually};
+use abreast_source::WatchState;
+use abreast_source::watch::{Watch, WatchOptions};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[test]
+fn alive_at_once_and_ready_when_the_import_is_complete() {
+    let world = World::new();
+    world.write("a", "1");
+    let served = world.serve();
+    assert_eq!(served.get("/livez").status, 200);
+    let waiting = served.get("/readyz");
+    assert_eq!(waiting.status, 503);
+    assert!(waiting.text().contains("set `set` is being read for the first time"), "{}", waiting.text());
+    assert!(!waiting.header("retry-after").is_empty());
+    world.publish();
+    assert_eq!(served.get("/readyz").status, 200);
+}
+
+#[test]
+fn not_ready_while_the_folder_is_gone() {
+    let mut world = World::new();
+    world.write("a", "1");
+    let mut options = WatchOptions::new(&world.folder);
+    options.debounce = Duration::from_millis(20);
+    options.ingest.settle = Duration::from_millis(50);
+    let watch = Watch::start(options, Arc::clone(&world.log), world.set);
+    world.status = Arc::clone(watch.status());
+    eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
+    let served = world.serve();
+    assert_eq!(served.get("/readyz").status, 200);
+    let aside = world.temporary.path().join("aside");
+    std::fs::rename(&world.folder, &aside).unwrap();
+    std::fs::write(aside.join("b"), "1").unwrap();
+    eventually("the loss is told", || served.get("/readyz").status == 503);
+    assert_eq!(served.get("/livez").status, 200);
+    let list = served.get("/set/resourcelist.xml");
+    assert!(list.text().contains("https://example.org/set/r/a"), "nothing is deleted");
+    watch.stop();
+}
+
+#[test]
+fn figures_are_text_for_prometheus() {
+    let world = World::new();
+    let served = world.serve();
+    let reply = served.get("/metrics");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "abreast_test 1\n"));
+    assert!(reply.header("content-type").starts_with("text/plain; version=0.0.4"));
+    assert_eq!(reply.header("cache-control"), "no-store");
+}

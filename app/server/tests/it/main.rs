@@ -1,0 +1,12 @@
+//! What a server on a real socket answers, to honest clients and to others.
+#![expect(clippy::unwrap_used, reason = "tests end at the first surprise")]
+
+mod documents;
+mod files;
+mod health;
+mod limits;
+mod ranges;
+mod requests;
+mod stop;
+mod targets;
+mod world;

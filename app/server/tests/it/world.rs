@@ -1,0 +1,238 @@
+//! A folder served on a port of its own, and a client that says exactly what it is told to.
+
+use abreast_core::{ChangeLog, Clock, NewSet, PageRule, SetId, SystemClock};
+use abreast_folder::Folder;
+use abreast_server::{ServedSet, Server, ServerOptions, Site};
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
+use abreast_source::{IngestOptions, ScanOptions, WatchStatus, scan};
+use abreast_store::MemoryLog;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+pub(crate) const BASE: &str = "https://example.org/";
+/// The content of a file beside the published folder: no answer may hold it.
+pub(crate) const SECRET: &str = "not for publication";
+
+pub(crate) struct World {
+    pub(crate) temporary: tempfile::TempDir,
+    pub(crate) folder: PathBuf,
+    pub(crate) log: Arc<dyn ChangeLog>,
+    pub(crate) set: SetId,
+    pub(crate) status: Arc<WatchStatus>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(PageRule::default())
+    }
+
+    pub(crate) fn with(page_rule: PageRule) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(temporary.path().join("secret"), SECRET).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(clock));
+        let set = log.open_set(&NewSet { slug: "set".into(), page_rule }).unwrap().id;
+        Self { temporary, folder, log, set, status: Arc::default() }
+    }
+
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// Records what the folder holds, and ends the import.
+    pub(crate) fn publish(&self) {
+        let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
+        let options = ScanOptions { ingest, ..ScanOptions::default() };
+        let folder = Folder::open(&self.folder).unwrap();
+        scan(&folder, b"", &*self.log, self.set, &options, &AtomicBool::new(false)).unwrap();
+        if self.log.head(self.set).unwrap().importing {
+            self.log.complete_import(self.set).unwrap();
+        }
+    }
+
+    pub(crate) fn serve(&self) -> Served {
+        self.serve_with(ServerOptions::default())
+    }
+
+    pub(crate) fn serve_with(&self, options: ServerOptions) -> Served {
+        let urls = SourceUrls::new(BASE);
+        let set_urls = urls.set("set");
+        let link = format!("<{}>; rel=\"resourcesync\"", set_urls.capability_list());
+        let sets = vec![PublishedSet { id: self.set, slug: "set".into(), urls: set_urls }];
+        let documents = self.temporary.path().join("documents");
+        let publisher = Publisher::new(Arc::clone(&self.log), urls, sets, documents).unwrap();
+        let served = ServedSet {
+            slug: "set".into(),
+            title: "A <set>".into(),
+            folder: Folder::open(&self.folder).unwrap(),
+            watch: Arc::clone(&self.status),
+            link,
+        };
+        let site = Site { publisher, sets: vec![served], metrics: Box::new(|| "abreast_test 1\n".into()) };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let server = runtime.block_on(Server::bind(([127, 0, 0, 1], 0).into(), options)).unwrap();
+        let address = server.address().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let thread = std::thread::spawn(move || runtime.block_on(server.run(Arc::new(site), stopped)));
+        Served { address, stop, thread: Some(thread) }
+    }
+}
+
+/// A running server; stops when dropped.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    pub(crate) fn connect(&self) -> Client {
+        Client::over(TcpStream::connect(self.address).unwrap())
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Reply {
+        let mut client = self.connect();
+        client.request(method, target, headers);
+        client.reply(method).unwrap().unwrap()
+    }
+
+    pub(crate) fn get(&self, target: &str) -> Reply {
+        self.ask("GET", target, &[])
+    }
+
+    /// Sends these bytes and nothing more, and reads all answers until the server closes the connection.
+    pub(crate) fn answers_to(&self, bytes: &[u8]) -> Vec<Reply> {
+        let mut client = self.connect();
+        // A server that has seen enough may close before all is written.
+        let _ = client.send(bytes);
+        let mut replies = Vec::new();
+        while let Ok(Some(reply)) = client.reply("GET") {
+            replies.push(reply);
+        }
+        replies
+    }
+
+    pub(crate) fn tell_stop(&self) {
+        self.stop.send(true).unwrap();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    pub(crate) fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    /// The values of a header, joined; empty when there is none.
+    pub(crate) fn header(&self, name: &str) -> String {
+        let values: Vec<_> =
+            self.headers.iter().filter(|(given, _)| given == name).map(|(_, value)| &**value).collect();
+        values.join(", ")
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+pub(crate) struct Client {
+    pub(crate) stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        // A server that does not answer fails the test instead of stopping it.
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Self { stream: BufReader::new(stream) }
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    pub(crate) fn request(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) {
+        let headers: String = headers.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect();
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: example.org\r\n{headers}\r\n");
+        self.send(request.as_bytes()).unwrap();
+    }
+
+    /// The status line and headers of the next answer; `None` when the connection was closed in between.
+    pub(crate) fn head(&mut self) -> io::Result<Option<Reply>> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        assert!(line.starts_with("HTTP/1.") && line.ends_with("\r\n"), "{line:?}");
+        let mut reply = Reply { status: line[9..12].parse().unwrap(), headers: Vec::new(), body: Vec::new() };
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let Some((name, value)) = line.trim_end().split_once(':') else { return Ok(Some(reply)) };
+            reply.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+
+    /// The next answer; an error when it is cut off.
+    pub(crate) fn reply(&mut self, method: &str) -> io::Result<Option<Reply>> {
+        let Some(mut reply) = self.head()? else { return Ok(None) };
+        if method != "HEAD" && reply.status != 304 {
+            let length = reply.header("content-length");
+            assert!(!length.is_empty(), "an answer without length: {reply:?}");
+            reply.body = vec![0; length.parse().unwrap()];
+            self.stream.read_exact(&mut reply.body)?;
+        }
+        Ok(Some(reply))
+    }
+
+    /// Has the server closed the connection, with nothing more to say?
+    pub(crate) fn is_closed(&mut self) -> bool {
+        // Closed with something of ours unread, it is reset.
+        matches!(self.stream.read(&mut [0]), Ok(0))
+            || matches!(self.stream.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::ConnectionReset)
+    }
+}
+
+/// Waits until something is so; fails after half a minute.
+pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
