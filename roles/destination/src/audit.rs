@@ -1,6 +1,6 @@
 //! Is the folder what the Source says it should be? Looks only, changes nothing.
 
-use crate::baseline::{listed_into, without_fragment};
+use crate::baseline::{change_into, listed_into, without_fragment};
 use crate::discover::discover;
 use crate::document::{Answer, Documents, Go};
 use crate::error::{Error, ExitCode};
@@ -180,7 +180,7 @@ impl Listing<'_> {
             let time = entry.datetime.or(entry.lastmod).map_or(last, |time| time.instant.as_micros());
             last = time;
             if time >= at {
-                listed_into(entry, &mut item);
+                change_into(entry, &mut item);
                 expected.put(&expected_row(&item), time, entry.change == Some(Change::Deleted))?;
             }
             Ok(Go::On)

@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Entry, Head, Root};
 use abreast_store::mirror::{Document, Pending, PendingAction, Row};
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
 use std::collections::{HashSet, VecDeque};
 
 /// Rows of the state read at a time.
@@ -419,6 +419,16 @@ pub(crate) fn listed_into(entry: &Entry, out: &mut Pending) {
     out.digests = entry.digests.to_bytes();
     out.unknown = !entry.digests.unknown.is_empty();
     out.changed = None;
+}
+
+/// A change as listed. Its `lastmod` is the time of the change in lists of version 1.0, and in those written for
+/// clients of both versions; then only the server knows when the resource was modified [rs-core §12.1].
+pub(crate) fn change_into(entry: &Entry, out: &mut Pending) {
+    listed_into(entry, out);
+    let same_time = |one: W3cDatetime, two: W3cDatetime| one.instant == two.instant;
+    if entry.datetime.is_none_or(|datetime| entry.lastmod.is_some_and(|lastmod| same_time(datetime, lastmod))) {
+        out.modified = None;
+    }
 }
 
 /// What is to be done about a listed resource, given what is kept; `None` when nothing is.

@@ -1,7 +1,7 @@
 //! What has changed since the cursor? Change Lists, their index, and whether anything was missed [rs-core §12].
 
 use crate::admit::Admission;
-use crate::baseline::{compare, listed_into, widen};
+use crate::baseline::{change_into, compare, widen};
 use crate::document::{Answer, Documents, Go, Read};
 use crate::error::{Error, ExitCode};
 use crate::session::Session;
@@ -267,7 +267,7 @@ impl Session<'_> {
                 }
             }
             let time = entry.datetime.or(entry.lastmod).map_or(last, |time| time.instant);
-            listed_into(entry, &mut item);
+            change_into(entry, &mut item);
             item.action = match entry.change {
                 Some(Change::Deleted) => PendingAction::Delete,
                 _ => PendingAction::Fetch,

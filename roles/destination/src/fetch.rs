@@ -385,7 +385,7 @@ impl Fetcher {
         let mut row = Row {
             uri: item.uri.clone(),
             leaf: place.form == Form::Leaf,
-            modified: item.modified,
+            modified: item.modified.or(received.last_modified.map(|nanoseconds| nanoseconds / 1_000)),
             length: received.length,
             digests: received.digests.to_bytes(),
             changed: item.changed,

@@ -213,6 +213,27 @@ fn unsorted_changes_end_in_the_newest_state() {
 }
 
 #[test]
+fn a_lone_change_list_is_followed_from_its_beginning() {
+    let server = Server::start();
+    server.body("/ok.txt", "hello");
+    let entry = |path: &str, change: &str, second: u32| {
+        let loc = server.url(path);
+        format!("<url><loc>{loc}</loc><rs:md change=\"{change}\" datetime=\"2026-01-01T00:10:{second:02}Z\"/></url>")
+    };
+    let changes = format!(
+        "{}{}{}",
+        entry("/gone.txt", "deleted", 12),
+        entry("/gone.txt", "created", 10),
+        entry("/ok.txt", "created", 11)
+    );
+    server.body("/changes.xml", document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), &changes));
+    let copy = Copy::of(server.url("/changes.xml"));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created), (0, 1), "{:?}", ran.codes);
+    assert_eq!(paths(copy.folder()), ["ok.txt"]);
+}
+
+#[test]
 fn changes_of_one_instant_are_taken_in_their_order() {
     let mut source = Source::new();
     source.set("/a", "1");

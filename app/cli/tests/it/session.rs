@@ -43,6 +43,28 @@ fn a_folder_is_published_mirrored_kept_in_sync_and_audited() {
     assert_eq!(source.stop(), Some(0), "SIGTERM is a graceful stop");
 }
 
+#[test]
+fn a_file_that_follows_a_change_list_gets_its_own_time() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("a"), "1").unwrap();
+    let source = Source::start(&original, 0, &[]);
+    sync(&source.url(), &copy, 0, &[]);
+    // Restored from somewhere: new here, but last modified long ago.
+    fs::write(original.join(".b"), "2").unwrap();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    fs::File::options().write(true).open(original.join(".b")).unwrap().set_modified(long_ago).unwrap();
+    fs::rename(original.join(".b"), original.join("b")).unwrap();
+    eventually("the copy follows", || {
+        sync(&source.url(), &copy, 0, &[]);
+        copy.join("b").exists()
+    });
+    assert_eq!(fs::metadata(copy.join("b")).unwrap().modified().unwrap(), long_ago);
+    let audit = run(abreast().args(["audit", &source.url()]).arg(&copy));
+    assert_eq!(audit.status.code(), Some(0), "{}", String::from_utf8_lossy(&audit.stdout));
+}
+
 fn audit_after_change(source: &Source, copy: &std::path::Path) -> i32 {
     eventually("the Source has seen the edit", || {
         source.get("/set/changelist.xml").is_some_and(|list| String::from_utf8_lossy(&list).contains("one.txt"))
