@@ -147,7 +147,9 @@ impl Session<'_> {
         (total, total_bytes): (u64, u64),
         reports: &mut Vec<Report>,
     ) -> Result<(), Error> {
-        let mut source = Due { buffer: VecDeque::new(), key: String::new(), exhausted: false };
+        let connections = self.options.connections.max(1) as u64;
+        let mut source =
+            Due { buffer: VecDeque::new(), key: String::new(), exhausted: false, remaining: total, connections };
         let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
         let mut fatal = None;
         self.mirror.begin()?;
@@ -459,13 +461,18 @@ struct Due {
     buffer: VecDeque<Task>,
     key: String,
     exhausted: bool,
+    /// Items not handed out yet.
+    remaining: u64,
+    connections: u64,
 }
 
 impl Due {
     fn next_chunk(&mut self, session: &Session<'_>) -> Result<Chunk, Error> {
         let mut chunk = Vec::new();
         let mut bytes = 0;
-        while chunk.len() < CHUNK_ITEMS && bytes < CHUNK_BYTES {
+        // Smaller towards the end, so that all connections end at the same time, and few items keep all busy.
+        let items = (self.remaining / (self.connections * 4)).clamp(1, CHUNK_ITEMS as u64) as usize;
+        while chunk.len() < items && bytes < CHUNK_BYTES {
             if self.buffer.is_empty() && !self.exhausted {
                 let mut read = Vec::with_capacity(READ_ITEMS);
                 session.mirror.fetches_after(&self.key, READ_ITEMS, &mut read)?;
@@ -479,6 +486,7 @@ impl Due {
             bytes += task.pending.length.unwrap_or(UNKNOWN_BYTES);
             chunk.push(task);
         }
+        self.remaining = self.remaining.saturating_sub(chunk.len() as u64);
         Ok(chunk)
     }
 }
