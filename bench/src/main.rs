@@ -78,5 +78,6 @@ fn run() -> Result<ExitCode> {
             }
         }
     }
+    settings.clean_up()?;
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -63,11 +63,13 @@ impl FromIterator<f64> for Samples {
     }
 }
 
-/// Three significant digits; whole numbers with separators from a thousand on.
+/// Three significant digits; whole numbers as they are; separators from a thousand on.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
         "–".to_owned()
+    } else if size < 1_000.0 && value.fract() == 0.0 {
+        format!("{value:.0}")
     } else if size >= 1_000.0 {
         let digits = format!("{size:.0}");
         let grouped: Vec<&str> =
@@ -77,7 +79,7 @@ pub(crate) fn number(value: f64) -> String {
         format!("{value:.0}")
     } else if size >= 10.0 {
         format!("{value:.1}")
-    } else if size >= 1.0 || size == 0.0 {
+    } else if size >= 1.0 {
         format!("{value:.2}")
     } else if size >= 0.01 {
         format!("{value:.3}")
@@ -107,6 +109,6 @@ mod tests {
     #[test]
     fn numbers_have_three_digits() {
         let shown = [1_234_567.0, 999.4, 12.34, 1.0, 0.0123, 0.0].map(number);
-        assert_eq!(shown, ["1,234,567", "999", "12.3", "1.00", "0.012", "0.00"]);
+        assert_eq!(shown, ["1,234,567", "999", "12.3", "1", "0.012", "0"]);
     }
 }

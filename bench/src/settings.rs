@@ -2,9 +2,17 @@
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Rounds when not told otherwise.
 const ROUNDS: usize = 3;
+
+/// Where folders wait to be deleted.
+const ASIDE: &str = "set-aside";
+/// Its modification time says when files were last deleted.
+const DELETED: &str = "deleted";
+/// How long ext4 avoids a freed inode whose block was not yet written, with room to spare.
+const EXT4_RECENTLY_DELETED: Duration = Duration::from_secs(310);
 
 /// What the command line chose.
 pub(crate) struct Settings {
@@ -47,17 +55,48 @@ impl Settings {
         if self.quick { quick } else { full }
     }
 
-    /// An empty folder for one run, beneath [`Self::folder`].
+    /// An empty folder for one run, beneath [`Self::folder`]. What was there before is set aside, not deleted.
     pub(crate) fn empty_folder(&self, name: &str) -> Result<PathBuf> {
         let path = self.folder.join(name);
-        remove(&path)?;
+        self.set_aside(&path)?;
         std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(path)
+    }
+
+    /// Moves a folder away, to be deleted by [`Self::clean_up`].
+    pub(crate) fn set_aside(&self, path: &Path) -> Result<()> {
+        let aside = self.folder.join(ASIDE);
+        std::fs::create_dir_all(&aside)?;
+        let since = UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        match std::fs::rename(path, aside.join(since.to_string())) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot move {}", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes what was set aside, and notes when.
+    pub(crate) fn clean_up(&self) -> Result<()> {
+        remove(&self.folder.join(ASIDE))?;
+        std::fs::write(self.folder.join(DELETED), "").context("cannot note the time of deletion")
+    }
+
+    /// Waits until files may be created at their usual cost: ext4 searches around the inodes that were freed in
+    /// the last five minutes, which made creating a file five times as dear for every program here.
+    pub(crate) fn wait_for_deletions(&self) {
+        let noted = std::fs::metadata(self.folder.join(DELETED)).and_then(|found| found.modified());
+        let age = noted.ok().and_then(|time| time.elapsed().ok()).unwrap_or(EXT4_RECENTLY_DELETED);
+        let rest = EXT4_RECENTLY_DELETED.saturating_sub(age);
+        if !rest.is_zero() && !self.quick {
+            eprintln!("   waiting {} s for the file system to forget deleted files", rest.as_secs());
+            std::thread::sleep(rest);
+        }
     }
 }
 
 /// Removes a folder that may not be there.
-pub(crate) fn remove(path: &Path) -> Result<()> {
+fn remove(path: &Path) -> Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", path.display()))

@@ -92,7 +92,6 @@ impl Tree {
             return Ok(tree);
         }
         eprintln!("   generating {count} files");
-        crate::settings::remove(folder)?;
         for number in (0..count).step_by(PER_FOLDER) {
             fs::create_dir_all(folder.join(format!("d{:04}", number / PER_FOLDER)))?;
         }

@@ -6,7 +6,7 @@ use crate::peers::{Peer, RsyncDaemon, find_or_install};
 use crate::report::Report;
 use crate::run::{Usage, log_path, settle, timed};
 use crate::samples::{Samples, number};
-use crate::settings::{Settings, remove};
+use crate::settings::Settings;
 use crate::static_site::StaticSite;
 use crate::tree::{Profile, Tree};
 use crate::{same, samples};
@@ -84,6 +84,7 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
     let rsync = rsync.transpose()?;
     let mut figures: BTreeMap<(usize, usize), Figures> = BTreeMap::new();
     let copies = settings.empty_folder("copies")?;
+    settings.wait_for_deletions();
     for round in 0..settings.rounds {
         for (phase, phase_name) in PHASES.iter().enumerate() {
             if phase == 2 {
@@ -100,7 +101,7 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
                 }
                 let copy = copies.join(place.to_string());
                 if phase == 0 {
-                    remove(&copy)?;
+                    settings.set_aside(&copy)?;
                     std::fs::create_dir_all(&copy)?;
                 }
                 settle();
@@ -140,7 +141,6 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
             }
         }
     }
-    remove(&copies)?;
     tables(report, count, &tools, &figures);
     targets(report, count, &tools, &figures);
     Ok(())

@@ -73,11 +73,11 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 
     // A copy of the larger set: memory of `sync`.
     let copy = settings.empty_folder("publish-copy")?;
+    settings.wait_for_deletions();
     settle();
     let usage = abreast::sync(settings, &program, &sources[1].0.url(), &copy, &[])?;
     let files = same::check(&sets[1].tree.folder, &copy, None)?;
     report.raw(&json!({"resources": files, "sync": usage.json()}));
-    crate::settings::remove(&copy)?;
 
     // Starting again on what is known.
     let mut restart = Samples::default();
