@@ -169,6 +169,9 @@ impl ServeConfig {
         };
         let mut slugs = HashSet::new();
         let sets: Vec<_> = file.set.into_iter().map(|set| check_set(set, &mut slugs, &mut problems)).collect();
+        for set in &sets {
+            problems.extend(misplaced_store(&data, &set.folder));
+        }
         for (number, set) in sets.iter().enumerate() {
             for other in &sets[..number] {
                 if set.folder.starts_with(&other.folder) || other.folder.starts_with(&set.folder) {
@@ -184,6 +187,30 @@ impl ServeConfig {
         }
         Ok(Self { listen, base_url: file.base_url, data, sets })
     }
+}
+
+/// Why the store may not be there: it would be published, or what is published would lie in it.
+fn misplaced_store(data: &Path, folder: &Path) -> Option<String> {
+    use std::os::unix::ffi::OsStrExt as _;
+    // It need not exist yet: what exists of the way to it is resolved.
+    let data = std::path::absolute(data).ok()?;
+    let existing = data.ancestors().find(|ancestor| ancestor.exists())?;
+    let rest = data.strip_prefix(existing).ok()?;
+    let data = std::fs::canonicalize(existing).ok()?.join(rest);
+    let (shown, published) = (data.display(), folder.display());
+    if let Ok(inside) = data.strip_prefix(folder) {
+        let visible = inside.iter().all(|name| abreast_source::is_published_name(name.as_bytes()));
+        return visible.then(|| {
+            format!(
+                "`data`: the store `{shown}` lies in the published folder `{published}` and would be published with it \
+                 (help: name a folder elsewhere, or one whose name begins with `.`)"
+            )
+        });
+    }
+    // Where rendered documents are kept.
+    folder.starts_with(data.join("documents")).then(|| {
+        format!("`data`: the published folder `{published}` lies in the store `{shown}` (help: name another folder)")
+    })
 }
 
 fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
@@ -304,6 +331,24 @@ mod tests {
         let error = ServeConfig::check(file).unwrap_err().to_string();
         for part in ["`base_url`", "`folder`: cannot open `/nowhere/at/all`", "`name`: `API`", "`rescan`: `often`"] {
             assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+
+    #[test]
+    fn a_store_that_would_be_published_is_refused() {
+        let temporary = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(temporary.path()).unwrap();
+        let folder = root.join("folder");
+        std::fs::create_dir_all(folder.join("documents")).unwrap();
+        std::os::unix::fs::symlink(&folder, root.join("alias")).unwrap();
+        for refused in ["folder", "folder/store", "folder/new/store", "alias/store", "alias"] {
+            assert!(misplaced_store(&root.join(refused), &folder).is_some(), "{refused}");
+        }
+        assert!(misplaced_store(&folder, &folder.join("documents")).is_some());
+        for allowed in
+            ["folder/.abreast", "folder/.store/new", "folder/new/.store", "folders", "store", "alias/.abreast", ""]
+        {
+            assert_eq!(misplaced_store(&root.join(allowed), &folder), None, "{allowed}");
         }
     }
 

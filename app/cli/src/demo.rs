@@ -67,13 +67,14 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     line(&format!("   yes: {} files, each with the digest that the museum states", report.same));
 
     if args.keep {
+        let mut signals = crate::signals::Signals::listen()?;
         line("");
         line("Left running. Change something in the first folder, and look at the second:");
         line(&format!("   published  {}", original.display()));
         line(&format!("   copy       {}", copy.display()));
         line(&format!("   addresses  {0}  {0}.well-known/resourcesync  {0}museum/changelist.xml", source.base_url));
         line("Ctrl-C ends it.");
-        crate::serve::wait_for_signal()?;
+        signals.wait();
     }
     follower.stop()?;
     source.stop();

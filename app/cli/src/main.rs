@@ -7,6 +7,7 @@ mod demo;
 mod logging;
 mod report;
 mod serve;
+mod signals;
 mod sync;
 mod terminal;
 

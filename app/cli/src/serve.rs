@@ -2,6 +2,7 @@
 
 use crate::args::ServeArgs;
 use crate::config::{File, ServeConfig, SetFile};
+use crate::signals::Signals;
 use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
 use abreast_folder::Folder;
 use abreast_server::{ServedSet, Server, ServerOptions, Site};
@@ -58,12 +59,12 @@ pub(crate) struct Running {
 impl Running {
     /// Opens the store, starts watching and listening.
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
-        let metrics = metrics_exporter_prometheus::PrometheusBuilder::new()
-            .install_recorder()
-            .context("cannot set up metrics")
-            .map(|handle| Box::new(move || handle.render()) as Box<dyn Fn() -> String + Send + Sync>)
-            // A second Source in this process shares the first one's recorder, and shows nothing of its own.
-            .unwrap_or_else(|_| Box::new(String::new));
+        // A second Source in this process shares the first one's recorder, and shows nothing of its own.
+        let metrics: Box<dyn Fn() -> String + Send + Sync> =
+            match metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder() {
+                Ok(recorder) => Box::new(move || recorder.render()),
+                Err(_) => Box::new(String::new),
+            };
         std::fs::create_dir_all(&config.data)
             .with_context(|| format!("cannot make the store's folder `{}`", config.data.display()))?;
         let data = Folder::open(&config.data).context("cannot open the store's folder")?;
@@ -133,6 +134,7 @@ impl Running {
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
     raise_file_limit();
+    let mut signals = Signals::listen()?;
     let shown: Vec<_> = config.sets.iter().map(|set| (set.slug.clone(), set.folder.display().to_string())).collect();
     let data = config.data.display().to_string();
     let running = Running::start(config)?;
@@ -142,25 +144,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     crate::terminal::line(&format!("  store          {data}"));
     crate::terminal::line(&format!("  listening on   http://{}/", running.address));
     crate::terminal::line(&format!("  to mirror it   abreast sync {} FOLDER", running.base_url));
-    wait_for_signal()?;
+    signals.wait();
     tracing::info!("stopping: finishing requests in flight");
     running.stop();
     Ok(())
-}
-
-/// Blocks until the process is asked to end.
-pub(crate) fn wait_for_signal() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async move {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        Ok(())
-    })
 }
 
 /// Many connections and folders need many file descriptors: take all that the system allows.

@@ -24,15 +24,16 @@ fn options(args: &MirrorArgs) -> SyncOptions {
 fn cancel_on_signal() -> Arc<AtomicBool> {
     let cancel = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&cancel);
-    let thread = std::thread::Builder::new().name("signals".into()).spawn(move || {
-        if crate::serve::wait_for_signal().is_ok() {
+    let listening = crate::signals::Signals::listen().and_then(|mut signals| {
+        let listen = move || {
+            signals.wait();
             told.store(true, Ordering::Relaxed);
-        }
-        if crate::serve::wait_for_signal().is_ok() {
+            signals.wait();
             std::process::exit(130);
-        }
+        };
+        Ok(std::thread::Builder::new().name("signals".into()).spawn(listen)?)
     });
-    if thread.is_err() {
+    if listening.is_err() {
         tracing::warn!("cannot listen for signals: Ctrl-C ends the program at once; the next run continues");
     }
     cancel
