@@ -59,6 +59,22 @@ impl Events {
         std::mem::take(&mut self.lost)
     }
 
+    /// Watches the tree as it is now, after events were lost: folders made or moved meanwhile are known again. What
+    /// changed before this call is for a scan to find.
+    ///
+    /// # Errors
+    /// The system's limits on watches; what could be watched is.
+    pub(crate) fn rewatch(&mut self) -> std::io::Result<()> {
+        let before = std::mem::take(&mut self.paths);
+        self.watches.clear();
+        // A folder that is watched already keeps its watch.
+        let result = self.watch_tree(Vec::new());
+        for watch in before.into_keys().filter(|watch| !self.paths.contains_key(watch)) {
+            let _ = self.inotify.watches().remove(watch);
+        }
+        result
+    }
+
     /// Waits for events, at most `wait`, and tells every path that had one.
     pub(crate) fn read(&mut self, wait: Duration, mut tell: impl FnMut(Vec<u8>, Hint)) {
         let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
@@ -201,4 +217,47 @@ fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     }
     path.extend_from_slice(name);
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// All paths told now.
+    fn told(events: &mut Events) -> Vec<String> {
+        let mut told = Vec::new();
+        events.read(Duration::from_millis(100), |path, _| told.push(String::from_utf8_lossy(&path).into_owned()));
+        told
+    }
+
+    #[test]
+    fn an_overflow_is_told_and_folders_it_hid_are_watched_afterwards() {
+        let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap_or_default();
+        let limit = limit.trim().parse().unwrap_or(u64::MAX);
+        if limit > 100_000 {
+            println!("skipped: this system queues {limit} events, too many to overflow in a test");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("moved")).unwrap();
+        let mut events = Events::start(root.path()).unwrap();
+        // Two files in turn: the kernel joins equal events only when they follow each other.
+        for number in 0..=limit / 2 {
+            let file = root.path().join(if number % 2 == 0 { "a" } else { "b" });
+            fs::write(&file, "x").unwrap();
+        }
+        fs::create_dir(root.path().join("late")).unwrap();
+        fs::rename(root.path().join("moved"), root.path().join("here")).unwrap();
+        let before = told(&mut events);
+        assert!(!before.iter().any(|path| path == "late"), "hidden by the overflow");
+        assert!(events.take_lost());
+        assert!(!events.take_lost(), "told once");
+        events.rewatch().unwrap();
+        fs::write(root.path().join("late/x"), "1").unwrap();
+        fs::write(root.path().join("here/y"), "1").unwrap();
+        let mut after = told(&mut events);
+        after.dedup();
+        assert_eq!(after, ["late/x", "here/y"]);
+    }
 }

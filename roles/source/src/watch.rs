@@ -217,7 +217,18 @@ impl Watching {
             }
             let now = Instant::now();
             let read_all = next_reread.is_some_and(|at| now >= at);
-            let overflow = events.as_mut().is_some_and(Events::take_lost) || dirty.len() > MAX_DIRTY;
+            let lost = events.as_mut().is_some_and(Events::take_lost);
+            if lost
+                && let Some(events) = &mut events
+                && let Err(error) = events.rewatch()
+            {
+                tracing::warn!(
+                    folder = %root.display(),
+                    "cannot watch all folders: {error}; only scans find changes in the others \
+                     (help: raise fs.inotify.max_user_watches)"
+                );
+            }
+            let overflow = lost || dirty.len() > MAX_DIRTY;
             if overflow || read_all || next_scan.is_some_and(|at| now >= at) {
                 if overflow {
                     tracing::warn!(folder = %root.display(), "too many changes at once to follow one by one; scanning");

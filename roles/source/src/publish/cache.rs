@@ -117,9 +117,13 @@ pub(crate) struct DocumentCache {
 
 impl DocumentCache {
     pub(crate) fn new(folder: PathBuf) -> io::Result<Self> {
-        match fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => fs::create_dir_all(&folder)?,
+        fs::create_dir_all(&folder)?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            // Whatever else is there belongs to somebody else.
+            if is_own_name(&entry.file_name()) {
+                fs::remove_file(entry.path())?;
+            }
         }
         Ok(Self { folder, slots: Mutex::default(), rendering: Mutex::default(), file_number: AtomicU64::new(0) })
     }
@@ -194,6 +198,12 @@ impl DocumentCache {
         fs::write(&file.path, &bytes)?;
         Ok(Body::File(file))
     }
+}
+
+/// Is this the name of a document kept by this or an earlier process?
+fn is_own_name(name: &std::ffi::OsStr) -> bool {
+    let number = name.to_str().and_then(|name| name.strip_suffix(".document"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl Slots {

@@ -60,10 +60,11 @@ pub enum PublishError {
 }
 
 impl Publisher {
-    /// A publisher of these sets; rendered documents are kept in `cache_folder`, which is emptied first.
+    /// A publisher of these sets; rendered documents are kept in `cache_folder`, from which those of an
+    /// earlier process are removed first.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// When the folder cannot be made, read or cleared.
     pub fn new(
         log: Arc<dyn ChangeLog>,
         urls: SourceUrls,

@@ -221,3 +221,18 @@ fn a_baseline_taken_during_change_plus_the_changes_from_at_is_the_source() {
         assert_eq!(copy, source, "round {round}, {replayed} changes replayed");
     }
 }
+
+#[test]
+fn only_documents_of_an_earlier_process_are_removed_from_the_cache_folder() {
+    let world = World::begun();
+    let cache = world.temporary.path().join("documents");
+    std::fs::create_dir_all(cache.join("letters")).unwrap();
+    for name in ["7.document", "x.document", ".document", "letters/1.document", "mine.txt"] {
+        std::fs::write(cache.join(name), "1").unwrap();
+    }
+    drop(world.publisher());
+    assert!(!cache.join("7.document").exists());
+    for kept in ["x.document", ".document", "letters/1.document", "mine.txt"] {
+        assert!(cache.join(kept).exists(), "{kept}");
+    }
+}

@@ -166,3 +166,51 @@ fn digests_are_of_the_bytes_small_and_large() {
         assert_eq!(table[key], digests.to_string(), "{key}");
     }
 }
+
+#[test]
+fn what_lies_in_an_unreadable_folder_stays_published() {
+    use abreast_core::{Action, Change};
+    let world = World::begun();
+    // A folder whose path is too long cannot be looked into, whoever asks; permissions would not stop root.
+    let long = "d".repeat(200);
+    let outer = format!("{long}/").repeat(17);
+    let inner = format!("{outer}{long}");
+    assert!(outer.len() < 3_500 && inner.len() > 3_500);
+    world.write("a", "1");
+    world.write("z", "1");
+    let root = abreast_folder::Folder::open(&world.folder).unwrap();
+    let mut dir = root.root();
+    for name in inner.split('/') {
+        dir.create_dir(name.as_bytes()).unwrap();
+        dir = dir.dir(name.as_bytes()).unwrap();
+    }
+    drop(dir.create_new(b"file").unwrap());
+    world.scan();
+    let known = format!("{inner}/file");
+    let state = world.log.resource(world.set, "a").unwrap().unwrap().state;
+    let put = Change { key: known.clone(), action: Action::Put { state, witness: vec![1] }, idempotency_key: None };
+    abreast_core::append(&*world.log, world.set, vec![put]).unwrap();
+    std::fs::remove_file(world.folder.join("z")).unwrap();
+    let report = world.scan();
+    assert_eq!((report.ingest.problem_count, report.gone), (1, 1), "{:?}", report.ingest.problems);
+    assert_eq!(world.keys(), ["a", known.as_str()]);
+}
+
+#[test]
+fn what_lies_in_a_folder_without_permission_stays_published() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::begun();
+    world.write("closed/b", "1");
+    world.write("a", "1");
+    world.scan();
+    let closed = world.folder.join("closed");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    if std::fs::read_dir(&closed).is_ok() {
+        println!("skipped: permissions do not bind this user");
+        return;
+    }
+    let report = world.scan();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!((report.ingest.problem_count, report.gone), (1, 0));
+    assert_eq!(world.keys(), ["a", "closed/b"]);
+}

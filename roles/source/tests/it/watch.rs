@@ -112,3 +112,57 @@ fn many_changes_at_once_are_all_recorded() {
     eventually("a removed folder of them too", || world.keys().len() == 1_900);
     watch.stop();
 }
+
+#[test]
+fn without_events_scans_find_everything() {
+    let world = World::new();
+    world.write("old", "1");
+    let mut options = WatchOptions::new(&world.folder);
+    options.events = false;
+    options.rescan = Duration::from_millis(50);
+    options.ingest.settle = Duration::from_millis(10);
+    let watch = Watch::start(options, Arc::clone(&world.log), world.set);
+    eventually("the first scan ends", || world.keys() == ["old"]);
+    world.write("new/a", "1");
+    eventually("a new file is found", || world.keys() == ["new/a", "old"]);
+    std::fs::remove_file(world.folder.join("old")).unwrap();
+    eventually("a deletion is found", || world.keys() == ["new/a"]);
+    watch.stop();
+}
+
+#[test]
+fn changes_too_many_to_follow_are_found_by_a_scan() {
+    let world = World::new();
+    world.write("old", "1");
+    let mut options = WatchOptions::new(&world.folder);
+    // Nothing is ever looked at for its events alone, and no scan is due: only lost events make one.
+    options.debounce = Duration::from_secs(3_600);
+    options.rescan = Duration::ZERO;
+    options.ingest.settle = Duration::ZERO;
+    let watch = Watch::start(options, Arc::clone(&world.log), world.set);
+    eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
+    let mut number = 0;
+    eventually("a scan is made", || {
+        for _ in 0..5_000 {
+            number += 1;
+            std::fs::write(world.folder.join(number.to_string()), "").unwrap();
+        }
+        assert!(number <= 100_000);
+        world.keys().len() > 1
+    });
+    watch.stop();
+}
+
+#[test]
+fn a_store_in_the_folder_is_not_published() {
+    let world = World::new();
+    world.write(".abreast/source.db", "1");
+    world.write("a", "1");
+    let watch = start(&world);
+    world.write(".abreast/source.db-wal", "1");
+    world.write("deep/.abreast/documents/1.document", "1");
+    world.write("b", "1");
+    eventually("a later change is recorded", || world.keys().contains(&"b".to_owned()));
+    assert_eq!(world.keys(), ["a", "b"]);
+    watch.stop();
+}
