@@ -204,7 +204,7 @@ fn what_lies_in_a_folder_without_permission_stays_published() {
     world.write("a", "1");
     world.scan();
     let closed = world.folder.join("closed");
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::read_dir(&closed).is_ok() {
         println!("skipped: permissions do not bind this user");
         return;
