@@ -104,7 +104,8 @@ impl Running {
                 title: set.title,
                 folder: Folder::open(&set.folder).context("cannot open a published folder")?,
                 watch: Arc::clone(watch.status()),
-                link: format!("<{}>; rel=\"resourcesync\"", set_urls.capability_list()),
+                link: abreast_server::resourcesync_link(&set_urls.capability_list())
+                    .context("the base URL cannot stand in a header")?,
             });
             watches.push(watch);
             published.push(PublishedSet { id: opened.id, slug: set.slug, urls: set_urls });

@@ -12,4 +12,4 @@ mod site;
 mod stream;
 
 pub use run::{Server, ServerError, ServerOptions};
-pub use site::{ServedSet, Site};
+pub use site::{ServedSet, Site, resourcesync_link};

@@ -66,7 +66,7 @@ fn represent(
         DocumentPath::SitemapShard(set, _) => site.sets.get(set..=set).unwrap_or_default(),
         _ => &[],
     };
-    more.extend(sets.iter().filter_map(|set| Some((LINK, HeaderValue::from_str(&set.link).ok()?))));
+    more.extend(sets.iter().map(|set| (LINK, set.link.clone())));
     let length = body.length();
     let content = match body {
         Body::Memory(bytes) => Content::Memory(bytes),

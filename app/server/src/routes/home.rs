@@ -34,9 +34,7 @@ pub(crate) fn answer(site: &Site) -> Answer {
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
     for set in &site.sets {
-        if let Ok(link) = HeaderValue::from_str(&set.link) {
-            headers.append(LINK, link);
-        }
+        headers.append(LINK, set.link.clone());
     }
     answer
 }

@@ -45,7 +45,7 @@ pub(crate) fn answer(set: &ServedSet, path: &str, method: &Method, headers: &Hea
         modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
         content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
         more: vec![
-            (LINK, HeaderValue::from_str(&set.link).map_err(io::Error::other)?),
+            (LINK, set.link.clone()),
             (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
             // Published files are strangers to this origin: their scripts and forms do nothing here.
             (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),

@@ -67,7 +67,7 @@ impl World {
     pub(crate) fn serve_with(&self, options: ServerOptions) -> Served {
         let urls = SourceUrls::new(BASE);
         let set_urls = urls.set("set");
-        let link = format!("<{}>; rel=\"resourcesync\"", set_urls.capability_list());
+        let link = abreast_server::resourcesync_link(&set_urls.capability_list()).unwrap();
         let sets = vec![PublishedSet { id: self.set, slug: "set".into(), urls: set_urls }];
         let documents = self.temporary.path().join("documents");
         let publisher = Publisher::new(Arc::clone(&self.log), urls, sets, documents).unwrap();
