@@ -11,6 +11,8 @@ const ROUNDS: usize = 3;
 const ASIDE: &str = "set-aside";
 /// Its modification time says when files were last deleted.
 const DELETED: &str = "deleted";
+/// Fewer freed inodes than this are not worth waiting for.
+const MANY: u64 = 10_000;
 /// How long ext4 avoids a freed inode whose block was not yet written, with room to spare.
 const EXT4_RECENTLY_DELETED: Duration = Duration::from_secs(310);
 
@@ -76,10 +78,15 @@ impl Settings {
         }
     }
 
-    /// Deletes what was set aside, and notes when.
+    /// Deletes what was set aside, and notes when, if that was much.
     pub(crate) fn clean_up(&self) -> Result<()> {
+        let free = || rustix::fs::statvfs(&self.folder).map_or(0, |found| found.f_ffree);
+        let before = free();
         remove(&self.folder.join(ASIDE))?;
-        std::fs::write(self.folder.join(DELETED), "").context("cannot note the time of deletion")
+        if free().saturating_sub(before) >= MANY {
+            std::fs::write(self.folder.join(DELETED), "").context("cannot note the time of deletion")?;
+        }
+        Ok(())
     }
 
     /// Waits until files may be created at their usual cost: ext4 searches around the inodes that were freed in
