@@ -22,8 +22,10 @@ pub(crate) enum Hint {
     Created,
     /// Its content was written, by somebody who may go on.
     Written,
-    /// A writer closed it, it was moved here or away, removed, or its attributes changed.
+    /// A writer closed it, it was moved here or away, or removed.
     Settled,
+    /// Its attributes changed; a writer may go on.
+    Attributes,
 }
 
 /// Watches on a folder and every folder beneath it.
@@ -149,6 +151,8 @@ impl Events {
             Hint::Written
         } else if mask.contains(EventMask::CREATE) {
             Hint::Created
+        } else if mask.contains(EventMask::ATTRIB) {
+            Hint::Attributes
         } else {
             Hint::Settled
         };

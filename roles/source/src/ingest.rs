@@ -1,7 +1,7 @@
 //! From "look at this file" to a recorded change: files are hashed on all cores, recorded in order.
 //!
-//! One thread walks, one for each core hashes, one records; the queues between them are bounded, so memory does
-//! not grow with the folder.
+//! One thread walks, one for each core hashes, one records; the queues between them are bounded, and the walk does
+//! not run far ahead of the recording, so memory does not grow with the folder, not even while one huge file is read.
 
 use crate::hash::{DigestPolicy, Hashed, Hasher, Target, witness_of};
 use crate::names::key_of;
@@ -86,6 +86,38 @@ pub(crate) struct Sink {
     folders: usize,
     number: u64,
     sender: SyncSender<(u64, Vec<Work>)>,
+    recorded: Arc<Recorded>,
+    /// Batches that may be on their way.
+    ahead: u64,
+}
+
+/// How many batches the recording is through: later ones that are hashed already wait for earlier ones.
+#[derive(Default)]
+struct Recorded {
+    batches: Mutex<u64>,
+    moved: Condvar,
+}
+
+impl Recorded {
+    fn set(&self, batches: u64) {
+        *self.batches.lock().unwrap_or_else(PoisonError::into_inner) = batches;
+        self.moved.notify_all();
+    }
+
+    fn wait_for(&self, batches: u64) {
+        let recorded = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.moved.wait_while(recorded, |recorded| *recorded < batches);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Lets the walk go on when the recording ends, however it does.
+struct EndOnDrop<'r>(&'r Recorded);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.set(u64::MAX);
+    }
 }
 
 /// The recording ended early; the reason is the result of [`ingest`].
@@ -105,6 +137,7 @@ impl Sink {
 
     fn flush(&mut self) -> Result<(), Closed> {
         self.folders = 0;
+        self.recorded.wait_for((self.number + 1).saturating_sub(self.ahead));
         let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
         self.sender.send((self.number, batch)).map_err(|_| Closed)?;
         self.number += 1;
@@ -136,8 +169,12 @@ pub(crate) fn ingest<R: Send>(
         drop(done_sender);
         // Only the hashing threads hold the receiver now: when they stop, the walk is told.
         drop(work_receiver);
-        let recorder = scope.spawn(move || record(log, set, importing, &done_receiver));
-        let mut sink = Sink { batch: Vec::with_capacity(BATCH), folders: 0, number: 0, sender: work_sender };
+        let recorded = Arc::new(Recorded::default());
+        let progress = Arc::clone(&recorded);
+        let recorder = scope.spawn(move || record(log, set, importing, &done_receiver, &progress));
+        let ahead = (2 * (QUEUE + threads)) as u64;
+        let mut sink =
+            Sink { batch: Vec::with_capacity(BATCH), folders: 0, number: 0, sender: work_sender, recorded, ahead };
         let walked = walk(&mut sink);
         let _ = sink.flush();
         drop(sink);
@@ -202,7 +239,9 @@ fn record(
     set: SetId,
     importing: bool,
     receiver: &Receiver<(u64, Vec<Outcome>)>,
+    recorded: &Recorded,
 ) -> Result<IngestReport, LogError> {
+    let _end = EndOnDrop(recorded);
     let mut report = IngestReport::default();
     let outstanding = Arc::new((Mutex::new(Outstanding::default()), Condvar::new()));
     let mut imported = Vec::new();
@@ -212,6 +251,7 @@ fn record(
         early.insert(number, outcomes);
         while let Some(outcomes) = early.remove(&next) {
             next += 1;
+            recorded.set(next);
             let mut puts = Vec::with_capacity(outcomes.len());
             let mut gone = Vec::new();
             for outcome in outcomes {
@@ -299,4 +339,29 @@ fn append(
         }),
     );
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_walk_does_not_run_far_ahead_of_the_recording() {
+        let (sender, receiver) = sync_channel(100);
+        let recorded = Arc::new(Recorded::default());
+        let mut sink =
+            Sink { batch: Vec::new(), folders: 0, number: 0, sender, recorded: Arc::clone(&recorded), ahead: 2 };
+        let number = |receiver: &Receiver<(u64, Vec<Work>)>| receiver.recv().unwrap().0;
+        thread::scope(|scope| {
+            scope.spawn(move || while sink.push(Work::Gone { key: String::new() }).is_ok() {});
+            assert_eq!([number(&receiver), number(&receiver)], [0, 1]);
+            assert!(receiver.try_recv().is_err());
+            recorded.set(1);
+            assert_eq!(number(&receiver), 2);
+            assert!(receiver.try_recv().is_err());
+            drop(EndOnDrop(&recorded));
+            assert_eq!(number(&receiver), 3);
+            drop(receiver);
+        });
+    }
 }

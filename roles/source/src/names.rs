@@ -11,6 +11,21 @@ pub fn is_published_name(name: &[u8]) -> bool {
     !(name.is_empty() || hidden || backup || autosave)
 }
 
+/// Longest relative path that is published; a URI of it stays below 8 KiB in most cases.
+pub(crate) const MAX_PATH: usize = 3_500;
+/// Longest key the log takes.
+pub(crate) const MAX_KEY: usize = 8_000;
+
+/// Why a relative path is too long to be published, if it is.
+pub(crate) fn too_long(path: &[u8]) -> Option<String> {
+    if path.len() > MAX_PATH {
+        return Some(format!("its path is longer than {MAX_PATH} bytes"));
+    }
+    // An encoded byte takes three.
+    let long = path.len() > MAX_KEY / 3 && key_of(path).len() > MAX_KEY;
+    long.then(|| format!("its URI is longer than {MAX_KEY} bytes"))
+}
+
 /// May this relative path be published: every name on the way, no empty one?
 pub(crate) fn is_published_path(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_published_name)
@@ -42,6 +57,14 @@ mod tests {
         }
         assert!(!is_published_path(b"a/.git/config"));
         assert!(!is_published_path(b"a//b"));
+    }
+
+    #[test]
+    fn long_paths_and_paths_with_long_keys_are_told() {
+        assert_eq!(too_long(&[b'a'; MAX_PATH]), None);
+        assert!(too_long(&[b'a'; MAX_PATH + 1]).is_some_and(|why| why.contains("path")));
+        assert_eq!(too_long(&[0xff; MAX_KEY / 3]), None);
+        assert!(too_long(&[0xff; MAX_KEY / 3 + 1]).is_some_and(|why| why.contains("URI")));
     }
 
     #[test]

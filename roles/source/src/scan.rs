@@ -5,7 +5,7 @@
 
 use crate::hash::witness_of;
 use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest};
-use crate::names::{is_published_name, key_of};
+use crate::names::{MAX_KEY, MAX_PATH, is_published_name, key_of};
 use abreast_core::{ChangeLog, KeyRange, LogError, SetId};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
 use std::collections::{HashSet, VecDeque};
@@ -17,10 +17,6 @@ use thiserror::Error;
 const PAGE: usize = 4_096;
 /// Deeper folders are reopened by path when the walk comes back to them.
 const OPEN_FOLDERS: usize = 64;
-/// Longest relative path that is published; a URI of it stays below 8 KiB in most cases.
-const MAX_PATH: usize = 3_500;
-/// Longest key the log takes.
-const MAX_KEY: usize = 8_000;
 
 /// How a folder is scanned.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@
 
 use crate::events::{Events, Hint};
 use crate::ingest::{IngestOptions, IngestReport, Sink, Work, ingest};
-use crate::names::{is_published_path, key_of};
+use crate::names::{is_published_path, key_of, too_long};
 use crate::scan::{ScanError, ScanOptions, ScanReport, scan};
 use crate::status::{WatchState, WatchStatus};
 use abreast_core::{ChangeLog, Clock as _, KeyRange, LogError, SetId, SystemClock};
@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Paths waiting to settle; more are answered by a scan.
 const MAX_DIRTY: usize = 50_000;
+/// Resources of a vanished folder read at a time.
+const BENEATH: usize = 4_096;
 /// Paths looked at in one go.
 const MAX_READY: usize = 5_000;
 /// A path that never comes to rest is looked at after this long, if nobody is known to be writing it.
@@ -233,10 +235,9 @@ impl Watching {
                 if overflow {
                     tracing::warn!(folder = %root.display(), "too many changes at once to follow one by one; scanning");
                 }
-                // Paths still being written keep their state, so that the scan does not publish them half-written.
-                dirty.retain(|_, path| path.writing != Writing::No);
+                leave_to_scan(&mut dirty, self.options.debounce, now);
                 self.check_root(&root, &folder)?;
-                let held = dirty.keys().cloned().collect();
+                let held = written(&dirty);
                 let report = self.full_scan(&folder, read_all, held)?;
                 defer(&mut dirty, report.ingest.deferred);
                 next_scan = after(self.options.rescan);
@@ -337,6 +338,7 @@ impl Watching {
         let report = self.ingest_paths(folder, ready, self.options.debounce)?;
         tell_problems(&report);
         defer(dirty, report.deferred);
+        let mut held = None;
         let mut scanned: Option<&[u8]> = None;
         for path in ready {
             // Sorted: what lies beneath a folder just scanned follows it directly.
@@ -346,8 +348,12 @@ impl Watching {
                 continue;
             }
             scanned = Some(path);
-            let options = ScanOptions { ingest: self.options.ingest, ..ScanOptions::default() };
-            let report = scan(folder, path, &*self.log, self.set, &options, &self.stop)?;
+            let options = held.get_or_insert_with(|| ScanOptions {
+                ingest: self.options.ingest,
+                held: written(dirty),
+                ..ScanOptions::default()
+            });
+            let report = scan(folder, path, &*self.log, self.set, options, &self.stop)?;
             tell_problems(&report.ingest);
             defer(dirty, report.ingest.deferred);
         }
@@ -356,33 +362,46 @@ impl Watching {
 
     fn ingest_paths(&self, folder: &Folder, paths: &[Vec<u8>], settle: Duration) -> Result<IngestReport, Ended> {
         let options = IngestOptions { settle, ..self.options.ingest };
-        let ((), report) = ingest(&*self.log, self.set, &options, |sink| {
+        let mut long = IngestReport::default();
+        let (pushed, mut report) = ingest(&*self.log, self.set, &options, |sink| {
             for path in paths.iter().filter(|path| is_published_path(path)) {
-                if self.stopping() || self.push_path(folder, path, sink).is_err() {
-                    return;
+                if self.stopping() {
+                    break;
+                }
+                match too_long(path) {
+                    Some(why) => long.problem(path, &why),
+                    None => self.push_path(folder, path, sink)?,
                 }
             }
+            Ok::<_, ScanError>(())
         })?;
+        pushed?;
+        report.problem_count += long.problem_count;
+        report.problems.append(&mut long.problems);
         Ok(report)
     }
 
-    fn push_path(&self, folder: &Folder, path: &[u8], sink: &mut Sink) -> Result<(), crate::ingest::Closed> {
+    fn push_path(&self, folder: &Folder, path: &[u8], sink: &mut Sink) -> Result<(), ScanError> {
         let found = kind_of(folder, path);
         let key = key_of(path);
         match found {
-            Found::Folder => return sink.push(Work::Gone { key }),
+            Found::Folder => return Ok(sink.push(Work::Gone { key })?),
             Found::File(dir) => sink.push(Work::Check { path: path.to_vec(), dir })?,
             Found::Nothing => sink.push(Work::Gone { key: key.clone() })?,
             Found::Unreadable => return Ok(()),
         }
         // It is no folder (any more): whatever was known beneath it is gone.
-        let mut beneath = Vec::new();
-        let range = KeyRange { start: format!("{key}/"), end: Some(format!("{key}0")) };
-        let _ = self.log.scan(self.set, &range, &mut |resource| {
-            beneath.push(resource.key.clone());
-            if beneath.len() < MAX_DIRTY { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        beneath.into_iter().try_for_each(|key| sink.push(Work::Gone { key }))
+        let mut range = KeyRange { start: format!("{key}/"), end: Some(format!("{key}0")) };
+        loop {
+            let mut beneath = Vec::new();
+            self.log.scan(self.set, &range, &mut |resource| {
+                beneath.push(resource.key.clone());
+                if beneath.len() < BENEATH { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            let Some(last) = beneath.last() else { return Ok(()) };
+            range.start = format!("{last}\0");
+            beneath.into_iter().try_for_each(|key| sink.push(Work::Gone { key }))?;
+        }
     }
 }
 
@@ -421,7 +440,23 @@ fn note(dirty: &mut HashMap<Vec<u8>, Dirty>, path: Vec<u8>, hint: Hint) {
         Hint::Written => Writing::Written,
         Hint::Created => Writing::Created,
         Hint::Settled => Writing::No,
+        // Whoever wrote it may still have it open.
+        Hint::Attributes => path.writing,
     };
+}
+
+/// Forgets the paths that a scan of everything will look at. Those still being written keep their state, so that it
+/// does not publish them half-written, unless they are so many that scans would follow each other without end.
+fn leave_to_scan(dirty: &mut HashMap<Vec<u8>, Dirty>, debounce: Duration, now: Instant) {
+    dirty.retain(|_, path| path.writing != Writing::No && path.due(debounce) > now);
+    if dirty.len() > MAX_DIRTY {
+        dirty.clear();
+    }
+}
+
+/// Paths that somebody is writing.
+fn written(dirty: &HashMap<Vec<u8>, Dirty>) -> HashSet<Vec<u8>> {
+    dirty.iter().filter(|(_, path)| path.writing != Writing::No).map(|(path, _)| path.clone()).collect()
 }
 
 fn after(interval: Duration) -> Option<Instant> {
@@ -442,5 +477,50 @@ fn tell_problems(report: &IngestReport) {
     let more = report.problem_count - report.problems.len() as u64;
     if more > 0 {
         tracing::warn!("{more} more files could not be read");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEBOUNCE: Duration = Duration::from_millis(200);
+
+    fn noted(hints: &[Hint]) -> HashMap<Vec<u8>, Dirty> {
+        let mut dirty = HashMap::new();
+        for hint in hints {
+            note(&mut dirty, b"a".to_vec(), *hint);
+        }
+        dirty
+    }
+
+    #[test]
+    fn changed_attributes_do_not_end_a_writing() {
+        assert!(noted(&[Hint::Written, Hint::Attributes])[&b"a"[..]].writing == Writing::Written);
+        assert!(noted(&[Hint::Written, Hint::Settled, Hint::Attributes])[&b"a"[..]].writing == Writing::No);
+        assert!(noted(&[Hint::Attributes])[&b"a"[..]].writing == Writing::No);
+    }
+
+    #[test]
+    fn a_scan_of_everything_passes_over_what_is_being_written_now() {
+        let now = Instant::now();
+        let left = |hints: &[Hint], later: Duration| {
+            let mut dirty = noted(hints);
+            leave_to_scan(&mut dirty, DEBOUNCE, now + later);
+            written(&dirty).len()
+        };
+        assert_eq!(left(&[Hint::Written], Duration::ZERO), 1);
+        assert_eq!(left(&[Hint::Settled], Duration::ZERO), 0);
+        assert_eq!(left(&[Hint::Written], UNCLOSED + Duration::from_secs(60)), 0, "quiet for long enough");
+    }
+
+    #[test]
+    fn too_many_unclosed_files_do_not_make_scans_without_end() {
+        let mut dirty = HashMap::new();
+        for number in 0..=MAX_DIRTY {
+            note(&mut dirty, number.to_string().into_bytes(), Hint::Created);
+        }
+        leave_to_scan(&mut dirty, DEBOUNCE, Instant::now());
+        assert!(dirty.is_empty());
     }
 }

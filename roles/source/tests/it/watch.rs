@@ -166,3 +166,37 @@ fn a_store_in_the_folder_is_not_published() {
     assert_eq!(world.keys(), ["a", "b"]);
     watch.stop();
 }
+
+#[test]
+fn a_removed_folder_takes_all_its_resources_with_it_however_many() {
+    use abreast_core::{Change, State};
+    let world = World::new();
+    world.write("a", "1");
+    let watch = start(&world);
+    let keys: Vec<_> = (0..50_100).map(|number| format!("b/{number}")).collect();
+    for keys in keys.chunks(10_000) {
+        let puts = keys.iter().map(|key| Change::put(key, State::default())).collect();
+        abreast_core::append(&*world.log, world.set, puts).unwrap();
+    }
+    std::fs::create_dir(world.folder.join(".b")).unwrap();
+    std::fs::rename(world.folder.join(".b"), world.folder.join("b")).unwrap();
+    std::fs::remove_dir(world.folder.join("b")).unwrap();
+    eventually("all are gone", || world.log.head(world.set).unwrap().resources == 1);
+    watch.stop();
+}
+
+#[test]
+fn a_file_whose_uri_is_too_long_does_not_disturb_the_others() {
+    let world = World::new();
+    let folder = format!("{}/", "\u{4e00}".repeat(83)).repeat(11);
+    std::fs::create_dir_all(world.folder.join(&folder)).unwrap();
+    let watch = start(&world);
+    let scanned = watch.status().last_scan();
+    world.write(&format!("{folder}x"), "1");
+    world.write("marker", "1");
+    eventually("the other is recorded", || world.keys() == ["marker"]);
+    world.write("later", "1");
+    eventually("a later one is recorded", || world.keys() == ["later", "marker"]);
+    assert_eq!(watch.status().last_scan(), scanned, "nothing failed, and nothing was read anew");
+    watch.stop();
+}
