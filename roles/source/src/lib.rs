@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 mod events;
+mod found;
 mod hash;
 mod ingest;
 mod md5_lanes;

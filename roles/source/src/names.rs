@@ -43,6 +43,12 @@ pub(crate) fn key_of(path: &[u8]) -> String {
     key
 }
 
+/// The relative path of a key.
+pub(crate) fn path_of(key: &str) -> Vec<u8> {
+    let names: Vec<_> = key.split('/').map(|segment| abreast_webtypes::decode_segment(segment.as_bytes())).collect();
+    names.join(&b'/')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +75,8 @@ mod tests {
 
     #[test]
     fn odd_names_become_encoded_keys() {
-        assert_eq!(key_of(b"a b/<&\"'>\n/\xff%41"), "a%20b/%3C&%22'%3E%0A/%FF%2541");
+        let path = b"a b/<&\"'>\n/\xff%41";
+        assert_eq!(key_of(path), "a%20b/%3C&%22'%3E%0A/%FF%2541");
+        assert_eq!(path_of(&key_of(path)), path);
     }
 }

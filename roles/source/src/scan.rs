@@ -3,9 +3,10 @@
 //! Both run in byte order of the keys, so memory holds one folder's names and one page of the table, and a file
 //! whose size, times and inode are as before is not read.
 
+use crate::found::{Found, look_for};
 use crate::hash::witness_of;
 use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest};
-use crate::names::{MAX_KEY, MAX_PATH, is_published_name, key_of};
+use crate::names::{MAX_KEY, MAX_PATH, is_published_name, is_published_path, key_of, path_of};
 use abreast_core::{ChangeLog, KeyRange, LogError, SetId};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
 use std::collections::{HashSet, VecDeque};
@@ -263,8 +264,7 @@ impl Walk<'_> {
             }
             let key = known.key.clone();
             self.known.advance();
-            self.report.gone += 1;
-            self.sink.push(Work::Gone { key })?;
+            self.gone(key)?;
         }
         Ok(())
     }
@@ -273,8 +273,26 @@ impl Walk<'_> {
         while let Some(known) = self.known.peek()? {
             let key = known.key.clone();
             self.known.advance();
-            self.report.gone += 1;
-            self.sink.push(Work::Gone { key })?;
+            self.gone(key)?;
+        }
+        Ok(())
+    }
+
+    /// A resource whose file no listing named. Gone is what is not there when asked for by its name.
+    fn gone(&mut self, key: String) -> Result<(), ScanError> {
+        let path = path_of(&key);
+        match look_for(self.folder, &path) {
+            Found::File(dir) if is_published_path(&path) => {
+                self.report.files += 1;
+                if !self.options.held.contains(&path) {
+                    self.sink.push(Work::Check { path, dir })?;
+                }
+            }
+            Found::Unreadable(error) => self.report.ingest.problem(&path, &error),
+            Found::File(_) | Found::Folder | Found::Nothing => {
+                self.report.gone += 1;
+                self.sink.push(Work::Gone { key })?;
+            }
         }
         Ok(())
     }
@@ -333,5 +351,36 @@ impl<'a> KnownResources<'a> {
 
     fn advance(&mut self) {
         self.page.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_core::{Change, NewSet, PageRule, Position, State, SystemClock};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_file_that_a_listing_passed_over_is_not_deleted() {
+        let place = tempfile::tempdir().unwrap();
+        let log = abreast_store::SqliteLog::open(&place.path().join("db"), Arc::new(SystemClock)).unwrap();
+        let set = log.open_set(&NewSet { slug: "set".into(), page_rule: PageRule::default() }).unwrap().id;
+        log.complete_import(set).unwrap();
+        let puts = ["d/e/here", "d/e/gone"].map(|key| Change::put(key, State::default()));
+        abreast_core::append(&log, set, puts.into()).unwrap();
+        std::fs::create_dir_all(place.path().join("d/e")).unwrap();
+        std::fs::write(place.path().join("d/e/here"), "").unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        let (stop, options) = (AtomicBool::new(false), ScanOptions::default());
+        let walked = ingest(&log, set, &options.ingest, |sink| {
+            let known = KnownResources::new(&log, set, b"d/e");
+            let report = ScanReport::default();
+            let mut walk = Walk { folder: &folder, known, sink, stop: &stop, options: &options, report };
+            walk.rest_is_gone().map(|()| walk.report)
+        });
+        let report = walked.unwrap().0.unwrap();
+        assert_eq!((report.files, report.gone), (1, 1));
+        assert_eq!(log.head(set).unwrap().position, Position(3), "one deletion");
+        assert!(log.resource(set, "d/e/here").unwrap().is_some());
     }
 }

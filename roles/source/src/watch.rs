@@ -4,12 +4,13 @@
 //! writing it. Whenever events may have been lost, and every hour anyway, the whole folder is scanned.
 
 use crate::events::{Events, Hint};
+use crate::found::{Found, look_for};
 use crate::ingest::{IngestOptions, IngestReport, Sink, Work, ingest};
 use crate::names::{is_published_path, key_of, too_long};
 use crate::scan::{ScanError, ScanOptions, ScanReport, scan};
 use crate::status::{WatchState, WatchStatus};
 use abreast_core::{ChangeLog, Clock as _, KeyRange, LogError, SetId, SystemClock};
-use abreast_folder::{ErrorKind, Folder, Kind};
+use abreast_folder::Folder;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -344,7 +345,7 @@ impl Watching {
             // Sorted: what lies beneath a folder just scanned follows it directly.
             let beneath = scanned
                 .is_some_and(|outer| path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/');
-            if beneath || !is_published_path(path) || !matches!(kind_of(folder, path), Found::Folder) {
+            if beneath || !is_published_path(path) || !matches!(look_for(folder, path), Found::Folder) {
                 continue;
             }
             scanned = Some(path);
@@ -382,13 +383,13 @@ impl Watching {
     }
 
     fn push_path(&self, folder: &Folder, path: &[u8], sink: &mut Sink) -> Result<(), ScanError> {
-        let found = kind_of(folder, path);
+        let found = look_for(folder, path);
         let key = key_of(path);
         match found {
             Found::Folder => return Ok(sink.push(Work::Gone { key })?),
             Found::File(dir) => sink.push(Work::Check { path: path.to_vec(), dir })?,
             Found::Nothing => sink.push(Work::Gone { key: key.clone() })?,
-            Found::Unreadable => return Ok(()),
+            Found::Unreadable(_) => return Ok(()),
         }
         // It is no folder (any more): whatever was known beneath it is gone.
         let mut range = KeyRange { start: format!("{key}/"), end: Some(format!("{key}0")) };
@@ -402,33 +403,6 @@ impl Watching {
             range.start = format!("{last}\0");
             beneath.into_iter().try_for_each(|key| sink.push(Work::Gone { key }))?;
         }
-    }
-}
-
-enum Found {
-    File(abreast_folder::Dir),
-    Folder,
-    Nothing,
-    Unreadable,
-}
-
-fn kind_of(folder: &Folder, path: &[u8]) -> Found {
-    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&b""[..], path),
-    };
-    let absent = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink);
-    let dir = match folder.dir(parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty())) {
-        Ok(dir) => dir,
-        Err(error) if absent(error.kind()) => return Found::Nothing,
-        Err(_) => return Found::Unreadable,
-    };
-    match dir.stat(name) {
-        Ok(stat) if stat.kind == Kind::File => Found::File(dir),
-        Ok(stat) if stat.kind == Kind::Folder => Found::Folder,
-        Ok(_) => Found::Nothing,
-        Err(error) if absent(error.kind()) => Found::Nothing,
-        Err(_) => Found::Unreadable,
     }
 }
 
