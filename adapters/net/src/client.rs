@@ -72,7 +72,7 @@ impl Client {
         let target = Target::split(request.url)?;
         let host = self.host(target.origin)?;
         let credentials = request.authorization.or(host.origin.credentials.as_ref());
-        let mut response = self.exchange(&host, &target, request, credentials, request.url).await?;
+        let mut response = self.exchange(&host, &target, request, credentials, request.url, false).await?;
         if !is_redirect(response.status()) {
             return Ok(response);
         }
@@ -100,7 +100,8 @@ impl Client {
             let next_host = self.host(target.origin)?;
             same_origin = same_origin && next_host.origin.key == host.origin.key;
             let credentials = credentials.filter(|_| same_origin);
-            response = self.exchange(&next_host, &target, request, credentials, &next).await?;
+            let other_host = next_host.origin.host != host.origin.host;
+            response = self.exchange(&next_host, &target, request, credentials, &next, other_host).await?;
             if !is_redirect(response.status()) {
                 return Ok(response);
             }
@@ -160,6 +161,7 @@ impl Client {
         request: &Request<'_>,
         credentials: Option<&Authorization>,
         url: &str,
+        public_only: bool,
     ) -> Result<Response, Error> {
         let shared = &self.0.shared;
         let path = target.path_and_query()?;
@@ -171,7 +173,7 @@ impl Client {
                 connection
             } else {
                 self.close_expired();
-                Box::new(connect(shared, &host.origin, url).await?)
+                Box::new(connect(shared, &host.origin, url, public_only).await?)
             };
             let message = self.message(host, path.clone(), request, credentials, url)?;
             shared.count_request();

@@ -17,7 +17,15 @@ use crate::shared::Shared;
 const MAX_ADDRESSES: usize = 8;
 
 /// Resolves, connects to each address in turn and does the TLS handshake, all within `connect_timeout`.
-pub(crate) async fn connect(shared: &Shared, origin: &Origin, url: &str) -> Result<Connection, Error> {
+///
+/// With `public_only`, private addresses are refused: a server that redirects to another host does not get to choose
+/// what this machine alone can reach. The address connected to is what is judged, whatever its name resolved to before.
+pub(crate) async fn connect(
+    shared: &Shared,
+    origin: &Origin,
+    url: &str,
+    public_only: bool,
+) -> Result<Connection, Error> {
     let deadline = Instant::now() + shared.options.connect_timeout;
     let timed_out = |what: &str| {
         Error::new(ErrorKind::Timeout, url, format!("{what} took longer than {:?}", shared.options.connect_timeout))
@@ -25,7 +33,17 @@ pub(crate) async fn connect(shared: &Shared, origin: &Origin, url: &str) -> Resu
     let Ok(addresses) = timeout_at(deadline, resolve(shared, origin, url)).await else {
         return Err(timed_out("resolving the host name"));
     };
-    let tcp = connect_any(&addresses?, deadline).await.map_err(|e| {
+    let mut addresses = addresses?;
+    // Addresses that the user fixed are the user's own choice.
+    if public_only && shared.options.connect_to.is_empty() {
+        addresses.retain(|address| !is_private(address.ip()));
+        if addresses.is_empty() {
+            let message = format!("the redirect leads to {}, which is a private address", origin.host);
+            return Err(Error::new(ErrorKind::Redirect, url, message)
+                .with_help("if the resource really is there, use its own URL"));
+        }
+    }
+    let tcp = connect_any(&addresses, deadline).await.map_err(|e| {
         if e.kind() == io::ErrorKind::TimedOut {
             timed_out("connecting").with_cause(e)
         } else {
@@ -74,6 +92,19 @@ async fn resolve(shared: &Shared, origin: &Origin, url: &str) -> Result<Vec<Sock
     if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
 }
 
+/// Not reachable from the Internet: this machine, its network, or its provider's services.
+fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            // 100.64.0.0/10 is shared address space of carriers [rfc6598].
+            let carrier = a == 100 && (64..128).contains(&b);
+            v4.is_loopback() || v4.is_private() || v4.is_link_local() || v4.is_broadcast() || a == 0 || carrier
+        }
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || v6.is_unique_local() || v6.is_unicast_link_local(),
+    }
+}
+
 /// Tries each address; each gets its share of the time left, so that a silent one cannot use up all of it.
 async fn connect_any(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -101,5 +132,32 @@ async fn handshake(shared: &Shared, origin: &Origin, tcp: TcpStream, url: &str) 
                 .with_cause(e))
         }
         Err(e) => Err(Error::new(ErrorKind::Connect, url, "the TLS handshake was cut off").with_cause(e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_addresses_are_known() {
+        for text in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "::1",
+            "fe80::1",
+            "fd00::1",
+            "::ffff:10.0.0.1",
+        ] {
+            assert!(is_private(text.parse().unwrap()), "{text}");
+        }
+        for text in ["93.184.216.34", "100.128.0.1", "172.32.0.1", "2606:2800:220:1::1"] {
+            assert!(!is_private(text.parse().unwrap()), "{text}");
+        }
     }
 }

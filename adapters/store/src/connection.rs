@@ -56,6 +56,10 @@ pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Con
         connection.pragma_update(None, "journal_size_limit", WAL_FRAMES_MAX * PAGE_BYTES)?;
         connection.pragma_update(None, "cache_size", -16 * 1024)?;
         connection.pragma_update(None, "trusted_schema", false)?;
+        if durability == Durability::ProcessEnd {
+            // A short run ends without rewriting the whole file: the log stays for the next one, within its limit.
+            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        }
         Ok(connection)
     };
     prepare().map_err(|cause| sqlite_error(&format!("cannot open the store {}", path.display()), cause))

@@ -68,6 +68,8 @@ pub(crate) struct Representation {
     /// Seconds since 1970.
     pub(crate) modified: Option<i64>,
     pub(crate) content_type: HeaderValue,
+    /// Several states may share one second of `modified`: only the tag tells whether the client has this one.
+    pub(crate) coarse_time: bool,
     pub(crate) more: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -84,7 +86,7 @@ impl Representation {
             headers.insert(LAST_MODIFIED, modified);
         }
         headers.extend(self.more);
-        match judge(request, &self.tag, self.modified) {
+        match judge(request, &self.tag, self.modified.filter(|_| !self.coarse_time)) {
             Precondition::Send => {}
             Precondition::NotModified => {
                 *answer.status_mut() = StatusCode::NOT_MODIFIED;

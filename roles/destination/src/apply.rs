@@ -101,12 +101,14 @@ impl Session<'_> {
         let desk = Arc::new(Desk::new(threads));
         let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
         let stop = Arc::new(AtomicBool::new(false));
+        let lost = Arc::new(AtomicBool::new(false));
         let crew = Crew {
             ground: Arc::clone(self.ground()),
             rules: Arc::clone(&self.rules),
             shared: Arc::clone(&self.shared),
             desk: Arc::clone(&desk),
             stop: Arc::clone(&stop),
+            lost: Arc::clone(&lost),
         };
         let result = std::thread::scope(|scope| {
             for number in 0..threads {
@@ -129,7 +131,7 @@ impl Session<'_> {
             let result = self.coordinate(&desk, &done, &stop, outstanding_max, (total, total_bytes), reports);
             stop.store(result.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
             desk.close();
-            result
+            if lost.load(Ordering::Relaxed) { Err(worker_gone()) } else { result }
         });
         if result.is_err() {
             self.mirror.rollback()?;

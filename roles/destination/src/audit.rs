@@ -138,6 +138,8 @@ impl Listing<'_> {
         let answer = self.documents.read(url, None, &mut |head, entry| {
             stop(cancel)?;
             if entry.loc.is_empty() {
+                // The head comes first, and again when a transfer broke off and is repeated.
+                lists.clear();
                 return Ok(Go::On);
             }
             if head.root == Root::SitemapIndex {
@@ -169,6 +171,8 @@ impl Listing<'_> {
         self.documents.read(url, None, &mut |head, entry| {
             stop(cancel)?;
             if entry.loc.is_empty() {
+                // The head comes first, and again when a transfer broke off and is repeated.
+                lists.clear();
                 return Ok(Go::On);
             }
             if head.root == Root::SitemapIndex {
@@ -251,6 +255,14 @@ impl Comparison<'_> {
         } else if same {
             let time = row.modified.map(|micros| self.system.same_time(micros.saturating_mul(1_000), found.mtime_ns));
             same = time.unwrap_or(true);
+            if !same && listed.strongest().is_some() {
+                // Only touched, perhaps: the bytes decide.
+                let (mut file, _) = dir.open_read(&name)?;
+                let (digests, _) = hash_file(&mut file, &listed).map_err(|cause| {
+                    Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}")).with_cause(cause)
+                })?;
+                same = digests.agree(&listed) == Some(true);
+            }
             self.report.unverified += u64::from(row.length.is_none() && time.is_none());
         }
         if same {

@@ -102,7 +102,7 @@ impl Session<'_> {
         self.mirror.clear_scratch()?;
         let stale = self.mirror.mark_stale()? > 0;
         let mut diff = Diff::new(list, self, stale);
-        let mut members: VecDeque<(String, u8)> = VecDeque::new();
+        let mut members: VecDeque<Member> = VecDeque::new();
         let mut seen: HashSet<String> = HashSet::from([list.to_owned()]);
         let mut read_so_far: Vec<(String, Document)> = Vec::new();
         let mut failed = 0_usize;
@@ -112,7 +112,7 @@ impl Session<'_> {
         read_so_far.push((list.to_owned(), top.validators.clone()));
         let mut earliest = top.head.at.map(|at| at.instant);
         let lists = members.len();
-        while let Some((member, depth)) = members.pop_front() {
+        while let Some(Member { url: member, depth, at: promised }) = members.pop_front() {
             self.check_cancelled()?;
             if !seen.insert(member.clone()) {
                 failed += 1;
@@ -128,8 +128,9 @@ impl Session<'_> {
             };
             match result {
                 Ok(read) => {
+                    // A list older than its index says comes from some cache: the changes in between are replayed.
                     if let Some(at) = read.head.at
-                        && top.head.at.is_none()
+                        && (top.head.at.is_none() || promised.is_some_and(|promised| at.instant < promised))
                     {
                         earliest = Some(earliest.map_or(at.instant, |known| known.min(at.instant)));
                     }
@@ -205,9 +206,10 @@ impl Session<'_> {
         url: &str,
         depth: u8,
         diff: &mut Diff,
-        members: &mut VecDeque<(String, u8)>,
+        members: &mut VecDeque<Member>,
     ) -> Result<Box<Read>, Error> {
         let mut nested = false;
+        let members_before = members.len();
         let answer = documents.read(url, None, &mut |head: &Head, entry: &Entry| {
             if !matches!(head.capability, None | Some(abreast_resourcesync::v1_1::Capability::ResourceList)) {
                 return Err(Error::new(
@@ -217,6 +219,8 @@ impl Session<'_> {
                 ));
             }
             if entry.loc.is_empty() {
+                // The head comes first, and again when a transfer broke off and is repeated.
+                members.truncate(members_before);
                 return Ok(Go::On);
             }
             match head.root {
@@ -230,7 +234,8 @@ impl Session<'_> {
                             format!("{url} names more than {LISTS_MAX} lists"),
                         ));
                     }
-                    members.push_back((entry.loc.clone(), depth + 1));
+                    let at = entry.at.map(|at| at.instant);
+                    members.push_back(Member { url: entry.loc.clone(), depth: depth + 1, at });
                 }
                 Root::SitemapIndex => {
                     return Err(Error::new(
@@ -291,6 +296,14 @@ impl Session<'_> {
             _ => stated,
         }
     }
+}
+
+/// A list that an index names.
+struct Member {
+    url: String,
+    depth: u8,
+    /// What the index says that it includes.
+    at: Option<Timestamp>,
 }
 
 /// Reads list and state side by side.

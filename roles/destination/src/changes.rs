@@ -236,11 +236,17 @@ impl Session<'_> {
         let mut item = Pending::default();
         // Entries without a time of their own take the place after those before them.
         let mut last = Timestamp::MIN;
+        let lists_before = lists.len();
         let answer = documents.read(url, known, &mut |head: &Head, entry: &Entry| {
             if head.capability != Some(Capability::ChangeList) {
                 return Err(Error::new("list.capability", ExitCode::SourceInvalid, format!("{url} is no Change List")));
             }
             if entry.loc.is_empty() {
+                // The head comes first, and again when a transfer broke off and is repeated.
+                lists.truncate(lists_before);
+                // A list that begins at the cursor continues what was applied, also while it is empty.
+                seen.reaches_cursor |=
+                    head.root == Root::UrlSet && head.from.is_some_and(|from| from.instant == cursor);
                 return Ok(Go::On);
             }
             if head.root == Root::SitemapIndex {

@@ -115,7 +115,10 @@ fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<S
         if !wanted || entries.len() > SETS_MAX {
             return Ok(Go::Enough);
         }
-        if !entry.loc.is_empty() {
+        if entry.loc.is_empty() {
+            // The head comes first, and again when a transfer broke off and is repeated.
+            entries.clear();
+        } else {
             entries.push(entry.clone());
         }
         Ok(Go::On)

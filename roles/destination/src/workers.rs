@@ -27,6 +27,25 @@ pub(crate) struct Crew {
     pub(crate) shared: Arc<Shared>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) stop: Arc<AtomicBool>,
+    /// A task ended without giving its items back.
+    pub(crate) lost: Arc<AtomicBool>,
+}
+
+/// Tells of a chunk whose task panicked, so that nobody waits for it.
+struct Returning<'a> {
+    crew: &'a Crew,
+    done: &'a Sender<DoneChunk>,
+    armed: bool,
+}
+
+impl Drop for Returning<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.crew.lost.store(true, Ordering::Relaxed);
+            self.crew.stop.store(true, Ordering::Relaxed);
+            let _ = self.done.send(DoneChunk::new());
+        }
+    }
 }
 
 impl Crew {
@@ -45,14 +64,15 @@ impl Crew {
     async fn connection(self, thread: usize, client: Client, done: Sender<DoneChunk>) {
         let mut fetcher = Fetcher {
             admission: self.rules.admission.clone(),
-            ground: self.ground,
-            rules: self.rules,
+            ground: Arc::clone(&self.ground),
+            rules: Arc::clone(&self.rules),
             client,
             last: LastDir::default(),
             body: Vec::new(),
         };
         loop {
             let Some(chunk) = self.desk.take(thread).await else { return };
+            let mut returning = Returning { crew: &self, done: &done, armed: true };
             let mut stopped = pin!(stopped(&self.stop));
             let mut results = Vec::with_capacity(chunk.len());
             for task in chunk {
@@ -67,6 +87,7 @@ impl Crew {
                 };
                 results.push((task, outcome));
             }
+            returning.armed = false;
             if done.send(results).is_err() {
                 return;
             }

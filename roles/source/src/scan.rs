@@ -125,7 +125,7 @@ impl Walk<'_> {
             }
         };
         if at_root && root.names.is_empty() && self.known.peek()?.is_some() {
-            return Err(self.vanished("it is empty, though resources were published from it"));
+            return Err(self.vanished("it is empty, though resources were published from it (help: if it was emptied on purpose, put a file there)"));
         }
         let mut stack = vec![root];
         while let Some(frame) = stack.last_mut() {

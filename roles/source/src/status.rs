@@ -1,5 +1,6 @@
 //! How is the watching of one folder going? Read by readiness, metrics and the dashboard.
 
+use abreast_folder::Folder;
 use abreast_webtypes::Timestamp;
 use std::sync::Mutex;
 
@@ -28,6 +29,7 @@ struct Inner {
     state: WatchState,
     last_scan: Option<Timestamp>,
     problems: u64,
+    folder: Option<Folder>,
 }
 
 impl WatchStatus {
@@ -44,6 +46,15 @@ impl WatchStatus {
     /// Files and folders that the last full scan could not read.
     pub fn problems(&self) -> u64 {
         self.lock().problems
+    }
+
+    /// The folder as it was last read. Another one may take its place and be read from then on.
+    pub fn folder(&self) -> Option<Folder> {
+        self.lock().folder.clone()
+    }
+
+    pub(crate) fn set_folder(&self, folder: &Folder) {
+        self.lock().folder = Some(folder.clone());
     }
 
     pub(crate) fn set(&self, state: WatchState) {

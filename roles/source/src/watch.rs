@@ -31,7 +31,7 @@ const MAX_DELAY: Duration = Duration::from_secs(5);
 const UNCLOSED: Duration = Duration::from_secs(60);
 /// The same for a file that was created and not written yet.
 const UNWRITTEN: Duration = Duration::from_secs(2);
-/// How often a folder that cannot be read is tried again.
+/// How often it is looked whether the folder is still the same, and one that cannot be read is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 /// How often the thread looks whether it should stop.
 const TICK: Duration = Duration::from_millis(200);
@@ -205,6 +205,8 @@ impl Watching {
         let mut events = self.events(&root);
         let mut dirty = HashMap::new();
         self.first_scan(&folder, &mut dirty)?;
+        self.status.set_folder(&folder);
+        let mut next_look = Instant::now() + RETRY;
         let mut next_scan = after(self.options.rescan);
         let mut next_reread = after(self.options.reread);
         loop {
@@ -219,6 +221,11 @@ impl Watching {
                 return Err(Ended::Stopped);
             }
             let now = Instant::now();
+            if now >= next_look {
+                // No event tells that another folder took this one's place.
+                self.check_root(&root, &folder)?;
+                next_look = now + RETRY;
+            }
             let read_all = next_reread.is_some_and(|at| now >= at);
             let lost = events.as_mut().is_some_and(Events::take_lost);
             if lost
@@ -336,7 +343,8 @@ impl Watching {
 
     /// Looks at paths that had events: files are read, folders scanned, what is gone is recorded as deleted.
     fn look_at(&self, folder: &Folder, ready: &[Vec<u8>], dirty: &mut HashMap<Vec<u8>, Dirty>) -> Result<(), Ended> {
-        let report = self.ingest_paths(folder, ready, self.options.debounce)?;
+        // They were quiet for the debounce time, or nobody has them open: what is read must only stay the same meanwhile.
+        let report = self.ingest_paths(folder, ready, Duration::ZERO)?;
         tell_problems(&report);
         defer(dirty, report.deferred);
         let mut held = None;

@@ -82,6 +82,7 @@ fn represent(
         tag: format!("\"{}{}\"", document.tag, if gzip { "-gz" } else { "" }),
         modified: document.modified.map(abreast_webtypes::Timestamp::as_seconds),
         content_type: HeaderValue::from_static(document.content_type),
+        coarse_time: document.freshness == Freshness::Revalidate,
         more,
     })
 }

@@ -22,7 +22,9 @@ pub(crate) fn answer(set: &ServedSet, path: &str, method: &Method, headers: &Hea
     let Some(relative) = relative_path(path) else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
-    let (file, stat) = match set.folder.open_file(&relative) {
+    // Until the watch has read the folder for the first time, the one opened at the start.
+    let current = set.watch.folder();
+    let (file, stat) = match current.as_ref().unwrap_or(&set.folder).open_file(&relative) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::Denied => {
             return Ok(problem(StatusCode::FORBIDDEN, "the resource may not be read"));
@@ -44,6 +46,7 @@ pub(crate) fn answer(set: &ServedSet, path: &str, method: &Method, headers: &Hea
         tag: format!("\"{:x}-{:x}-{:x}\"", stat.ctime_ns, stat.size, stat.inode),
         modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
         content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
+        coarse_time: false,
         more: vec![
             (LINK, set.link.clone()),
             (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
