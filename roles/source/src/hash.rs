@@ -83,9 +83,10 @@ impl Hasher {
     pub(crate) fn hash(&mut self, targets: &[Target<'_>]) -> Vec<Hashed> {
         let mut results: Vec<Hashed> = Vec::with_capacity(targets.len());
         let mut waiting = Vec::new();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for (place, target) in targets.iter().enumerate() {
             let result = match target.dir.open_read(target.name) {
-                Ok((_, stat)) if age_of(&stat) < self.settle => Hashed::Unsettled,
+                Ok((_, stat)) if age_at(now, &stat) < self.settle => Hashed::Unsettled,
                 Ok((file, stat)) if stat.size <= SMALL => match self.read_small(file, &stat) {
                     Ok(range) => {
                         waiting.extend(range.map(|range| Waiting { place, range, stat }));
@@ -177,12 +178,15 @@ impl Hasher {
     }
 }
 
-/// Time since the file's last change of content or metadata; a time to come counts as long ago.
-fn age_of(stat: &Stat) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64;
-    let age = now.saturating_sub(stat.ctime_ns);
-    if age < 0 { Duration::MAX } else { Duration::from_nanos(age as u64) }
+/// Time since the file's last change of content or metadata, seen from the beginning of a batch: a file changed since
+/// then is of age zero. A time far to come counts as long ago.
+fn age_at(now: Duration, stat: &Stat) -> Duration {
+    let age = (now.as_nanos() as i64).saturating_sub(stat.ctime_ns);
+    if age < -FUTURE_NS { Duration::MAX } else { Duration::from_nanos(age.max(0) as u64) }
 }
+
+/// A batch takes less time than this; a change later than that is a clock that was wrong.
+const FUTURE_NS: i64 = 3_600_000_000_000;
 
 fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
     State {
@@ -227,6 +231,14 @@ pub fn media_type_of(name: &[u8]) -> &'static str {
         b"trig" => "application/trig",
         b"jsonld" => "application/ld+json",
         b"rdf" | b"owl" => "application/rdf+xml",
+        // The most frequent ones, found at once.
+        b"xml" => "application/xml",
+        b"json" => "application/json",
+        b"html" => "text/html",
+        b"txt" => "text/plain",
+        b"pdf" => "application/pdf",
+        b"jpg" => "image/jpeg",
+        b"png" => "image/png",
         b"" => "application/octet-stream",
         _ => std::str::from_utf8(extension)
             .ok()

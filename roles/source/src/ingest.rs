@@ -4,7 +4,6 @@
 //! not run far ahead of the recording, so memory does not grow with the folder, not even while one huge file is read.
 
 use crate::hash::{DigestPolicy, Hashed, Hasher, Target, witness_of};
-use crate::names::key_of;
 use abreast_core::{Action, Change, ChangeLog, Imported, LogError, SetId};
 use abreast_folder::Dir;
 use std::collections::BTreeMap;
@@ -44,7 +43,7 @@ impl Default for IngestOptions {
 /// Something to look at.
 pub(crate) enum Work {
     /// A file that is new or looks changed.
-    Check { path: Vec<u8>, dir: Dir },
+    Check { key: String, path: Vec<u8>, dir: Dir },
     /// A resource whose file is gone.
     Gone { key: String },
 }
@@ -203,7 +202,7 @@ fn look(hasher: &mut Hasher, batch: &[Work]) -> Vec<Outcome> {
     let targets: Vec<Target<'_>> = batch
         .iter()
         .filter_map(|work| match work {
-            Work::Check { path, dir } => Some(Target { dir, name: &path[name_of(path)..] }),
+            Work::Check { path, dir, .. } => Some(Target { dir, name: &path[name_of(path)..] }),
             Work::Gone { .. } => None,
         })
         .collect();
@@ -212,12 +211,12 @@ fn look(hasher: &mut Hasher, batch: &[Work]) -> Vec<Outcome> {
         .iter()
         .map(|work| match work {
             Work::Gone { key } => Outcome::Gone(key.clone()),
-            Work::Check { path, .. } => match hashed.next() {
+            Work::Check { key, path, .. } => match hashed.next() {
                 Some(Hashed::Stable(state, stat)) => {
-                    Outcome::Put(Imported { key: key_of(path), state, witness: witness_of(&stat).to_vec() })
+                    Outcome::Put(Imported { key: key.clone(), state, witness: witness_of(&stat).to_vec() })
                 }
                 // Recorded as a deletion if it was known, else as nothing at all.
-                Some(Hashed::Gone) => Outcome::Gone(key_of(path)),
+                Some(Hashed::Gone) => Outcome::Gone(key.clone()),
                 Some(Hashed::Failed(error)) => Outcome::Problem(path.clone(), error.to_string()),
                 Some(Hashed::Unsettled) | None => Outcome::Deferred(path.clone()),
             },

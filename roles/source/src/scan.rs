@@ -235,7 +235,7 @@ impl Walk<'_> {
         }
         self.report.files += 1;
         if !self.options.held.contains(&path) {
-            self.sink.push(Work::Check { path, dir })?;
+            self.sink.push(Work::Check { key, path, dir })?;
         }
         Ok(())
     }
@@ -285,7 +285,7 @@ impl Walk<'_> {
             Found::File(dir) if is_published_path(&path) => {
                 self.report.files += 1;
                 if !self.options.held.contains(&path) {
-                    self.sink.push(Work::Check { path, dir })?;
+                    self.sink.push(Work::Check { key, path, dir })?;
                 }
             }
             Found::Unreadable(error) => self.report.ingest.problem(&path, &error),

@@ -395,7 +395,7 @@ impl Watching {
         let key = key_of(path);
         match found {
             Found::Folder => return Ok(sink.push(Work::Gone { key })?),
-            Found::File(dir) => sink.push(Work::Check { path: path.to_vec(), dir })?,
+            Found::File(dir) => sink.push(Work::Check { key: key.clone(), path: path.to_vec(), dir })?,
             Found::Nothing => sink.push(Work::Gone { key: key.clone() })?,
             Found::Unreadable(_) => return Ok(()),
         }

@@ -11,6 +11,7 @@ use abreast_webtypes::decode_segment;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -68,8 +69,9 @@ fn read(mut file: &File, stat: &Stat) -> io::Result<Option<Bytes>> {
 /// The path beneath the folder; `None` for what is not published.
 fn relative_path(path: &str) -> Option<Vec<u8>> {
     let mut relative = Vec::with_capacity(path.len());
+    let encoded = path.contains('%');
     for segment in path.split('/') {
-        let name = decode_segment(segment.as_bytes());
+        let name = if encoded { Cow::Owned(decode_segment(segment.as_bytes())) } else { segment.as_bytes().into() };
         if !abreast_source::is_published_name(&name) || name.iter().any(|byte| matches!(byte, b'/' | 0)) {
             return None;
         }
