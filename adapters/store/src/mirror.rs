@@ -15,7 +15,7 @@ use crate::connection::{Durability, open_connection, sqlite_error};
 use crate::migration::migrate;
 use abreast_core::LogError;
 use rusqlite::{Connection, OptionalExtension as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const STEPS: [&str; 1] = [include_str!("migrations/mirror_0001.sql")];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
@@ -30,6 +30,21 @@ const SCRATCH: &str = "
 #[derive(Debug)]
 pub struct Mirror {
     connection: Connection,
+    /// The write-ahead log's file; none for a scratch database.
+    log_file: Option<PathBuf>,
+}
+
+/// A log up to this size is left to the next run, which reads it in a few milliseconds; writing it back takes longer.
+const LOG_LEFT: u64 = 4 << 20;
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        let size = self.log_file.as_ref().and_then(|file| std::fs::metadata(file).ok()).map_or(0, |file| file.len());
+        if size > LOG_LEFT {
+            // What is not written back now is read from the log by the next run.
+            let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+    }
 }
 
 impl Mirror {
@@ -41,7 +56,9 @@ impl Mirror {
         let mut connection = open_connection(path, Durability::ProcessEnd)?;
         migrate(&mut connection, path, &STEPS)?;
         connection.execute_batch(SCRATCH).map_err(failed("cannot prepare the state"))?;
-        Ok(Self { connection })
+        let mut log_file = path.as_os_str().to_owned();
+        log_file.push("-wal");
+        Ok(Self { connection, log_file: Some(log_file.into()) })
     }
 
     /// A state that begins empty and is never kept, for a look at what would be done.
@@ -57,7 +74,7 @@ impl Mirror {
             connection.execute_batch(SCRATCH)?;
             Ok(connection)
         };
-        Ok(Self { connection: prepare().map_err(failed("cannot make a temporary database"))? })
+        Ok(Self { connection: prepare().map_err(failed("cannot make a temporary database"))?, log_file: None })
     }
 
     /// Begins a transaction; until [`Mirror::commit`] nothing is kept.
