@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 
 /// Bytes read from a file at a time, and so what a client that does not read holds in memory.
-const CHUNK: u64 = 64 * 1024;
+const CHUNK: u64 = 128 * 1024;
 
 /// A response body.
 pub(crate) enum ResponseBody {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Documents up to this size stay in memory.
-const MEMORY_DOCUMENT: usize = 256 * 1024;
+const MEMORY_DOCUMENT: usize = 1024 * 1024;
 /// All documents in memory together.
 const MEMORY_TOTAL: u64 = 12 * 1024 * 1024;
 /// All documents in files together.
