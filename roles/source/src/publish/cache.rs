@@ -185,7 +185,9 @@ impl DocumentCache {
             }
         }
         let body = self.keep(encoder.finish()?)?;
-        Ok(document.gzip.get_or_init(|| body).clone())
+        let body = document.gzip.get_or_init(|| body).clone();
+        lock(&self.slots).shrink();
+        Ok(body)
     }
 
     fn keep(&self, bytes: Vec<u8>) -> io::Result<Body> {
