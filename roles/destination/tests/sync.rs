@@ -1352,3 +1352,87 @@ fn what_was_begun_is_removed_when_it_is_wanted_no_longer() {
     let ran = copy.run();
     assert_eq!((ran.exit(), paths(copy.folder())), (0, vec!["small".to_owned()]), "{:?}", ran.codes);
 }
+
+#[test]
+fn a_list_older_than_its_index_says_is_made_up_by_the_changes() {
+    let source = Source::new();
+    let server = source.server.clone();
+    let at = |minute: u32| format!("2026-01-01T00:{minute:02}:00Z");
+    let index = format!("<sitemap><loc>{}</loc><rs:md at=\"{}\"/></sitemap>", server.url("/part.xml"), at(8));
+    let list = |minute| format!("capability=\"resourcelist\" at=\"{}\"", at(minute));
+    server.body("/resourcelist.xml", document("sitemapindex", &list(10), &index));
+    // From a cache: the change of minute 8 is not in it.
+    server.body("/part.xml", document("urlset", &list(5), &source.entry("/old", b"old", "")));
+    let change = source.entry("/new", b"new", &format!(" change=\"created\" datetime=\"{}\"", at(8)));
+    let from = format!("capability=\"changelist\" from=\"{BEGIN}\"");
+    server.body("/changelist.xml", document("urlset", &from, &change));
+    server.body("/old", "old");
+    server.body("/new", "new");
+    let copy = Copy::of(source.url());
+    let ran = copy.run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.codes);
+    assert_eq!(paths(copy.folder()), ["new", "old"]);
+}
+
+#[test]
+fn an_empty_change_list_without_validators_is_no_new_beginning() {
+    let mut source = Source::new();
+    source.set("/a", "1");
+    source.snapshot();
+    let copy = Copy::of(source.url());
+    copy.run().summary();
+    let change = source.entry("/b", b"2", " change=\"created\" datetime=\"2026-01-01T00:30:00Z\"");
+    source.server.body("/b", "2");
+    let from = |from: &str| format!("capability=\"changelist\" from=\"{from}\"");
+    source.server.body("/changelist.xml", document("urlset", &from(BEGIN), &change));
+    copy.run().summary();
+    // The list was closed; the next one begins where it ended, and is empty.
+    let empty = document("urlset", &from("2026-01-01T00:30:00Z"), "");
+    source.server.handler(move |path, _| {
+        let raw = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{empty}", empty.len());
+        (path == "/changelist.xml").then(|| Answer::raw(raw))
+    });
+    let ran = copy.run();
+    assert!(!ran.codes.contains(&"gap".to_owned()), "{:?}", ran.codes);
+    assert_ne!(ran.summary().mode, Mode::Baseline);
+}
+
+#[test]
+fn an_index_whose_transfer_broke_off_is_read_once() {
+    let source = Source::new();
+    let server = source.server.clone();
+    let parts: String =
+        (0..3).map(|n| format!("<sitemap><loc>{}</loc></sitemap>\n", server.url(&format!("/part{n}.xml")))).collect();
+    let list = format!("capability=\"resourcelist\" at=\"{BEGIN}\"");
+    let index = document("sitemapindex", &list, &parts);
+    for n in 0..3 {
+        let entry = source.entry(&format!("/r{n}"), b"x", "");
+        server.body(&format!("/part{n}.xml"), document("urlset", &list, &entry));
+        server.body(&format!("/r{n}"), "x");
+    }
+    source.publish();
+    server.handler(move |path, times| {
+        if path != "/resourcelist.xml" {
+            return None;
+        }
+        let sent = if times <= 1 { &index[..index.len() - 60] } else { &index[..] };
+        Some(Answer::raw(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{sent}", index.len())))
+    });
+    let copy = Copy::of(source.url());
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created), (0, 3), "{:?}", ran.codes);
+}
+
+#[test]
+fn a_file_that_was_only_touched_is_the_same_to_an_audit() {
+    let mut source = Source::new();
+    source.set("/a", "text");
+    source.snapshot();
+    let copy = Copy::of(source.url());
+    copy.run().summary();
+    let file = std::fs::File::options().write(true).open(copy.folder().join("a")).unwrap();
+    file.set_modified(std::time::SystemTime::now()).unwrap();
+    let options = AuditOptions { sync: copy.options.clone(), full: false };
+    let report = audit(&options, &abreast_destination::Silent, &AtomicBool::new(false)).unwrap();
+    assert_eq!((report.same, report.exit_code), (1, 0));
+}

@@ -111,3 +111,14 @@ async fn user_and_password_in_the_url_are_sent_and_never_shown() {
         assert!(!text.contains("hunter2") && !text.contains("bWU6"), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_redirect_to_another_host_does_not_reach_private_addresses() {
+    let inner = Server::script(&[&ok("secret")]);
+    // The same machine by another name: 127.0.0.1 redirects to localhost.
+    let location = inner.url("/meta-data").replace("127.0.0.1", "localhost");
+    let outer = Server::new(move |_, stream| stream.write_all(redirect("302 Found", &location).as_bytes()).is_ok());
+    assert_eq!(get(&client(quick()), &outer.url("/")).await.unwrap_err().code(), "http.redirect");
+    assert!(inner.seen().is_empty(), "nothing was asked for");
+    assert_eq!(inner.connections(), 0);
+}

@@ -114,6 +114,28 @@ fn following_applies_changes_as_they_come() {
 }
 
 #[test]
+fn another_folder_in_the_same_place_is_read_and_served() {
+    let temporary = tempfile::tempdir().unwrap();
+    let original = temporary.path().join("original");
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("a"), "old").unwrap();
+    let data = temporary.path().join("store");
+    let source = Source::start(&original, 0, &["--data", data.to_str().unwrap()]);
+    assert_eq!(source.get("/set/r/a").unwrap(), b"old");
+    fs::rename(&original, temporary.path().join("aside")).unwrap();
+    fs::create_dir_all(&original).unwrap();
+    fs::write(original.join("a"), "another").unwrap();
+    eventually("the bytes served are the new folder's", || {
+        source.get("/set/r/a").is_some_and(|bytes| bytes == b"another")
+    });
+    eventually("the change is published", || {
+        source
+            .get("/set/changelist.xml")
+            .is_some_and(|list| String::from_utf8_lossy(&list).contains("change=\"updated\""))
+    });
+}
+
+#[test]
 fn the_demo_ends_well() {
     let output = run(abreast().arg("demo"));
     let text = String::from_utf8_lossy(&output.stdout);
