@@ -1,7 +1,6 @@
 //! The command line: one word, one job.
 
 use clap::{Args, Parser, Subcommand};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Publish what changed in a collection; stay in sync with one.
@@ -49,7 +48,7 @@ pub(crate) struct ServeArgs {
     pub(crate) config: Option<PathBuf>,
     /// Address to listen on; port 0 chooses a free one [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<String>,
     /// Public base URL, from which every published URL is built [default: http:// and the listen address]
     #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL")]
     pub(crate) base_url: Option<String>,

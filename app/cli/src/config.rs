@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
     /// Address to listen on, `host:port`. Default `127.0.0.1:8080`.
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<String>,
     /// Public base URL of everything published; every URL in documents starts with it.
     /// Default: `http://` and the listen address.
     pub(crate) base_url: Option<String>,
@@ -141,7 +141,15 @@ impl ServeConfig {
     /// Each problem with its key.
     pub(crate) fn check(file: File) -> Result<Self> {
         let mut problems = Vec::new();
-        let listen = file.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
+        let default = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let listen = match file.listen.as_deref().map(address_of) {
+            None => default,
+            Some(Ok(address)) => address,
+            Some(Err(reason)) => {
+                problems.push(reason);
+                default
+            }
+        };
         if file.base_url.is_none() && listen.ip().is_unspecified() {
             problems.push(format!(
                 "`base_url`: listening on every address ({listen}) needs the public URL (help: for example --base-url https://example.org/)"
@@ -280,6 +288,15 @@ fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<Strin
     }
 }
 
+/// Where to listen: an address or a host name with a port.
+fn address_of(text: &str) -> Result<SocketAddr, String> {
+    let refused = |reason: &dyn std::fmt::Display| {
+        format!("`listen`: `{text}` is no address such as 127.0.0.1:8080 or localhost:8080: {reason}")
+    };
+    let mut found = text.to_socket_addrs().map_err(|error| refused(&error))?;
+    found.next().ok_or_else(|| refused(&"the name has no address"))
+}
+
 /// A set's name made from a folder's name.
 fn slug_of(folder: &Path) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
@@ -350,6 +367,12 @@ mod tests {
         {
             assert_eq!(misplaced_store(&root.join(allowed), &folder), None, "{allowed}");
         }
+    }
+
+    #[test]
+    fn a_host_name_is_an_address_to_listen_on() {
+        assert_eq!(address_of("localhost:8080").unwrap().port(), 8080);
+        assert!(address_of("localhost").is_err() && address_of(":8080").is_err());
     }
 
     #[test]

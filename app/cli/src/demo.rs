@@ -94,7 +94,7 @@ fn serve(folder: &Path) -> Result<Running> {
         events: None,
         changes_per_list: None,
     };
-    let file = File { listen: Some(([127, 0, 0, 1], 0).into()), set: vec![set], ..File::default() };
+    let file = File { listen: Some("127.0.0.1:0".into()), set: vec![set], ..File::default() };
     Running::start(ServeConfig::check(file)?)
 }
 

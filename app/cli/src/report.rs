@@ -55,10 +55,15 @@ impl Reporter {
             });
             crate::terminal::line(&line.to_string());
         }
-        crate::terminal::warning(&format!("abreast: {error} [{}]", error.code()));
+        let told = error.to_string();
+        crate::terminal::warning(&format!("abreast: {told} [{}]", error.code()));
         let mut cause = std::error::Error::source(error);
         while let Some(next) = cause {
-            crate::terminal::warning(&format!("  because: {next}"));
+            // A cause that the error tells already, in whole, is not told again.
+            let text = next.to_string();
+            if !told.contains(&text) {
+                crate::terminal::warning(&format!("  because: {text}"));
+            }
             cause = next.source();
         }
     }

@@ -37,7 +37,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
             changes_per_list: args.changes_per_list,
         });
     }
-    file.listen = args.listen.or(file.listen);
+    file.listen = args.listen.clone().or(file.listen);
     file.base_url = args.base_url.clone().or(file.base_url);
     file.data = args.data.clone().or(file.data);
     ServeConfig::check(file)
@@ -82,7 +82,9 @@ impl Running {
         );
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-        let server = runtime.block_on(Server::bind(config.listen, ServerOptions::default()))?;
+        let server = runtime
+            .block_on(Server::bind(config.listen, ServerOptions::default()))
+            .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
         let address = server.address().context("cannot learn the address listened on")?;
         let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
         let (mut published, mut served, mut watches) = (Vec::new(), Vec::new(), Vec::new());

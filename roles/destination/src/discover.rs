@@ -51,6 +51,7 @@ pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Resu
     let start =
         Url::parse(&options.url).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
             Error::new("usage.url", ExitCode::Usage, format!("`{}` is no http or https URL", options.url))
+                .with_help("write it with its scheme, for example https://example.org/")
         })?;
     let mut queue = VecDeque::from([Look { url: options.url.clone(), found: Found::Named }]);
     for guess in guesses(&start) {

@@ -190,8 +190,18 @@ fn one_store_has_one_source_and_one_copy_has_one_run() {
 
 #[test]
 fn wrong_usage_is_code_2_and_says_what_to_do() {
+    let place = tempfile::tempdir().unwrap();
     let output = run(abreast().args(["sync"]));
     assert_eq!(output.status.code(), Some(2));
+    let output = run(abreast().args(["sync", "localhost:8080", "copy"]));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), told.contains("for example https://example.org/")), (Some(2), true), "{told}");
+    let output =
+        run(abreast().args(["sync", "http://127.0.0.1:9/", "copy", "--retries", "0"]).current_dir(place.path()));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), told.matches("cannot fetch").count()), (Some(5), 1), "told once: {told}");
+    let output = run(abreast().args(["serve", ".", "--listen", "127.0.0.1"]).current_dir(place.path()));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`listen`: `127.0.0.1` is no address"), "{output:?}");
     let output = run(abreast().args(["serve", "/nowhere/at/all"]));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("`folder`: cannot open `/nowhere/at/all`"));
