@@ -193,7 +193,7 @@ fn wrong_usage_is_code_2_and_says_what_to_do() {
     let place = tempfile::tempdir().unwrap();
     let output = run(abreast().args(["sync"]));
     assert_eq!(output.status.code(), Some(2));
-    let output = run(abreast().args(["sync", "localhost:8080", "copy"]));
+    let output = run(abreast().args(["sync", "localhost:8080", "copy"]).current_dir(place.path()));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), told.contains("for example https://example.org/")), (Some(2), true), "{told}");
     let output =
