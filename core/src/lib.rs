@@ -2,15 +2,19 @@
 #![doc = include_str!("../README.md")]
 
 mod clock;
+mod content;
 mod finding;
 mod log;
 mod resource;
 pub mod testing;
+mod version;
 
 pub use clock::{Clock, FixedClock, SystemClock};
+pub use content::{ContentId, ParseContentIdError};
 pub use finding::{Finding, Severity};
 pub use log::{
     AppendDone, Appended, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page, PageRule, Shard,
     ShardId, append, next_time,
 };
 pub use resource::{Action, Change, ChangeRecord, Kind, Position, Resource, ResourceSet, SetId, State};
+pub use version::{Collected, Order, Version, VersionPolicy};

@@ -1,6 +1,9 @@
 //! The change log: what every store must do, and the arithmetic they share.
 
-use crate::{Change, ChangeRecord, Position, Resource, ResourceSet, SetId, State};
+use crate::{
+    Change, ChangeRecord, Collected, ContentId, Order, Position, Resource, ResourceSet, SetId, State, Version,
+    VersionPolicy,
+};
 use abreast_webtypes::Timestamp;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
@@ -258,6 +261,67 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// # Errors
     /// When the store fails.
     fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError>;
+
+    /// From now on, are versions of this set's resources recorded? Those of states whose bytes are kept
+    /// ([`State::content`]), and what follows them. Kept over restarts.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when the store cannot; else when it fails.
+    fn keep_versions(&self, set: SetId, keep: bool) -> Result<(), LogError> {
+        self.head(set)?;
+        if keep {
+            return Err(LogError::new(ErrorKind::Refused, "this store cannot keep versions of resources"));
+        }
+        Ok(())
+    }
+
+    /// Versions of a resource from a time on, or from it back, that time included; at most `limit`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn versions(
+        &self,
+        set: SetId,
+        _key: &str,
+        _from: Timestamp,
+        _order: Order,
+        _limit: usize,
+    ) -> Result<Vec<Version>, LogError> {
+        self.head(set).map(|_| Vec::new())
+    }
+
+    /// Drops some of the versions that a policy does not keep, looking at no more than `limit` changes: asked again
+    /// until [`Collected::complete`]. Waits in line with appends, so keep the limit small.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn collect_versions(&self, set: SetId, _policy: &VersionPolicy, _limit: usize) -> Result<Collected, LogError> {
+        self.head(set).map(|_| Collected { complete: true, ..Collected::default() })
+    }
+
+    /// Does a resource or a version of any set need these bytes?
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn needs_content(&self, _id: &ContentId) -> Result<bool, LogError> {
+        Ok(true)
+    }
+
+    /// Addresses of bytes that no row needs any more: at most `limit`, after one. Told again until forgotten.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn unneeded_contents(&self, _after: Option<ContentId>, _limit: usize) -> Result<Vec<ContentId>, LogError> {
+        Ok(Vec::new())
+    }
+
+    /// Forgets bytes that were removed; those needed again meanwhile stay known.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn forget_contents(&self, _ids: Vec<ContentId>) -> Result<(), LogError> {
+        Ok(())
+    }
 
     /// Pages numbered from `first` on, at most `limit`, the open one last.
     ///

@@ -1,5 +1,6 @@
 //! What is a resource, and what is a change to one?
 
+use crate::ContentId;
 use abreast_webtypes::{Digests, Link, Timestamp};
 use std::fmt;
 
@@ -49,6 +50,9 @@ pub struct State {
     pub digests: Digests,
     /// Related resources.
     pub links: Vec<Link>,
+    /// Where a copy of these bytes is kept, if one is. Never published, and no difference by itself: a state that
+    /// differs only here replaces the address, it is no change.
+    pub content: Option<ContentId>,
 }
 
 /// A resource as the log leaves it.

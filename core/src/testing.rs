@@ -11,8 +11,11 @@ mod replay;
 mod scans;
 mod shards;
 mod times;
+mod versions;
 
-use crate::{Appended, Change, ChangeLog, FixedClock, KeyRange, NewSet, PageRule, Resource, SetId, State, append};
+use crate::{
+    Appended, Change, ChangeLog, ContentId, FixedClock, KeyRange, NewSet, PageRule, Resource, SetId, State, append,
+};
 use abreast_webtypes::{Digests, Link, Timestamp};
 pub use replay::check_consistency;
 use std::ops::ControlFlow;
@@ -55,6 +58,7 @@ const PROMISES: &[(&str, Check)] = &[
     ("what is no change is not recorded", appending::equal_states_record_nothing),
     ("every part of a state is kept", appending::states_are_kept_whole),
     ("witnesses are not changes", appending::witnesses_are_not_changes),
+    ("where bytes are kept is no change", appending::addresses_of_contents_are_not_changes),
     ("one idempotency key is one change", appending::idempotency_keys_name_one_change),
     ("pages close by count", pages::pages_close_by_count),
     ("pages close by age", pages::pages_close_by_age),
@@ -68,6 +72,13 @@ const PROMISES: &[(&str, Check)] = &[
     ("readers see a batch no later than its answer, never a part", scans::readers_see_whole_batches),
     ("many appenders make one log", appending::many_appenders_make_one_log),
     ("the log implies the table", replay::log_implies_table),
+    ("versions are kept only when asked", versions::versions_are_kept_only_when_asked),
+    ("versions tell the history of a resource", versions::versions_tell_the_history_of_a_resource),
+    ("bytes found later complete a version", versions::bytes_found_later_complete_a_version),
+    ("versions beyond the count are dropped", versions::versions_beyond_the_count_are_dropped),
+    ("versions superseded too long ago are dropped", versions::versions_superseded_too_long_ago_are_dropped),
+    ("versions over the size are dropped", versions::versions_over_the_size_are_dropped),
+    ("what is needed is told", versions::what_is_needed_is_told),
 ];
 
 /// Says which promise was checked when a check panics.
@@ -162,6 +173,7 @@ fn state(number: u64) -> State {
         } else {
             Vec::new()
         },
+        content: number.is_multiple_of(11).then_some(ContentId([number as u8; ContentId::BYTES])),
     }
 }
 

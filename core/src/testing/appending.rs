@@ -2,8 +2,8 @@
 
 use super::{DAY, Fixture, START, Stores, everything, put, state};
 use crate::{
-    Appended, Change, ChangeRecord, ErrorKind, FixedClock, KeyRange, Kind, NewSet, PageRule, Position, SetId, ShardId,
-    State, append,
+    Appended, Change, ChangeRecord, ContentId, ErrorKind, FixedClock, KeyRange, Kind, NewSet, Order, PageRule,
+    Position, SetId, ShardId, State, VersionPolicy, append,
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
 use std::collections::BTreeSet;
@@ -67,6 +67,9 @@ pub(super) fn unknown_sets_are_told_apart(stores: &mut dyn Stores) {
             log.shards(set).err(),
             log.shard(set, ShardId(1)).err(),
             log.pages(set, 1, 1).err(),
+            log.keep_versions(set, true).err(),
+            log.versions(set, "a", START, Order::OldestFirst, 1).err(),
+            log.collect_versions(set, &VersionPolicy::default(), 1).err(),
         ];
         for error in errors {
             assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::NoSet));
@@ -179,6 +182,7 @@ pub(super) fn states_are_kept_whole(stores: &mut dyn Stores) {
             },
             Link::default(),
         ],
+        content: Some(ContentId([5; ContentId::BYTES])),
     };
     // Each differs from the one before in one part only: all of them are changes.
     let steps: [fn(&mut State); 9] = [
@@ -293,4 +297,28 @@ pub(super) fn many_appenders_make_one_log(stores: &mut dyn Stores) {
     }
     assert_eq!(fixture.keys(&everything()).len() as u64, total);
     fixture.check();
+}
+
+pub(super) fn addresses_of_contents_are_not_changes(stores: &mut dyn Stores) {
+    let fixture = Fixture::plain(stores);
+    let kept = |byte: u8| State { content: Some(ContentId([byte; ContentId::BYTES])), ..state(1) };
+    let content = |fixture: &Fixture| {
+        let found = fixture.log.resource(fixture.set, "a").expect("read").expect("it is there");
+        found.state.content.map(|id| id.0[0])
+    };
+    assert_eq!(fixture.append(vec![Change::put("a", state(1))]), appended(1, 1, 0));
+    assert_eq!(content(&fixture), None);
+    // Kept later, then elsewhere; a state that does not say keeps what is known.
+    for (given, expected) in [(kept(7), Some(7)), (kept(8), Some(8)), (state(1), Some(8))] {
+        assert_eq!(fixture.append(vec![Change::put("a", given)]), appended(1, 0, 1));
+        assert_eq!(content(&fixture), expected);
+    }
+    let fixture = fixture.reopen(stores);
+    assert_eq!(content(&fixture), Some(8));
+    // Another state says nothing of the old one's bytes.
+    assert_eq!(fixture.append(vec![Change::put("a", state(2))]), appended(2, 1, 0));
+    assert_eq!(content(&fixture), None);
+    fixture.append(vec![Change::put("a", State { content: Some(ContentId([9; 32])), ..state(3) })]);
+    let recorded: Vec<_> = records(&fixture).iter().map(|one| one.state.as_ref().and_then(|one| one.content)).collect();
+    assert_eq!(recorded, [None, None, Some(ContentId([9; 32]))]);
 }

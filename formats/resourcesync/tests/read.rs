@@ -93,8 +93,11 @@ fn the_root_is_a_sitemap_element() {
 
 #[test]
 fn entries_must_fit_their_root_else_a_list_would_look_shorter() {
-    assert_eq!(code(&urlset("<sitemap><loc>http://example.org/a</loc></sitemap>")), "rs.root");
-    assert_eq!(code(&format!("<sitemapindex {XMLNS}><url/></sitemapindex>")), "rs.root");
+    let (list, index) =
+        ("<url><loc>http://example.org/a</loc></url>", "<sitemap><loc>http://example.org/a</loc></sitemap>");
+    assert_eq!(code(&urlset(&format!("{list}{index}"))), "rs.root");
+    assert_eq!(code(&urlset(&format!("{index}{list}"))), "rs.root");
+    assert_eq!(code(&format!("<sitemapindex {XMLNS}>{list}{index}</sitemapindex>")), "rs.root");
     assert_eq!(code(&urlset("<Url><loc>http://example.org/a</loc></Url>")), "rs.root");
 }
 
@@ -144,8 +147,7 @@ fn capabilities_are_known_and_their_case_is_forgiven() {
     assert_eq!(code(&md("changelistindex")), "rs.capability");
     assert_eq!(code(&md("")), "rs.capability");
     assert_eq!(code(&urlset("<rs:md at='2026-01-01'/>")), "rs.capability");
-    assert_eq!(code(&urlset("<rs:md rs:capability='resourcelist'/>")), "rs.capability");
-    assert_eq!(code(&entry("<rs:md capability='everything'/>")), "rs.capability");
+    assert_eq!(one(&entry("<rs:md capability='everything'/>")).capability, None);
 }
 
 #[test]
@@ -180,9 +182,8 @@ fn an_entry_has_one_uri() {
 fn values_are_checked() {
     for (content, expected) in [
         ("<lastmod>yesterday</lastmod>", "rs.datetime"),
-        ("<lastmod>2026-01-01T00:00:00</lastmod>", "rs.datetime"),
         ("<lastmod></lastmod>", "rs.datetime"),
-        ("<rs:md datetime='2026-01-01T00:00:00'/>", "rs.datetime"),
+        ("<rs:md datetime='2026-01-01T25:00:00'/>", "rs.datetime"),
         ("<rs:ln rel='memento' href='x' modified='1'/>", "rs.datetime"),
         ("<rs:md length='-1'/>", "rs.length"),
         ("<rs:md length='1e3'/>", "rs.length"),
@@ -195,8 +196,6 @@ fn values_are_checked() {
     ] {
         assert_eq!(code(&entry(content)), expected, "{content}");
     }
-    let zone = read(&entry("<lastmod>2026-01-01T00:00:00</lastmod>")).unwrap_err().to_string();
-    assert!(zone.ends_with("help: write it in UTC with `Z` at the end"), "{zone}");
     let long = format!("<rs:md type='{}'/>", "x".repeat(1_025));
     assert_eq!(code(&entry(&long)), "rs.value");
 }

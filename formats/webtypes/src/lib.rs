@@ -3,6 +3,8 @@
 mod datetime;
 mod digest;
 mod link_header;
+pub mod md5_lanes;
+pub mod relation;
 mod segment;
 mod syntax_error;
 mod uri;

@@ -1,11 +1,14 @@
 //! What do the attributes of `rs:md` and `rs:ln` say, and the elements that 0.1 had in their place? [rs-core §7]
 
-use super::{Capability, Change, Entry, Head, Ln};
+use super::tolerance::Notes;
+use super::{Capability, Change, Entry, Head, Ln, names::RS};
 use abreast_webtypes::xml::{Attribute, Element, Ns};
 use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, ParseDatetimeError, W3cDatetime, excerpt};
 
 /// Bytes of a media type, a content coding, a datetime, a number.
 pub(super) const MAX_VALUE_LENGTH: usize = 1_024;
+/// Bytes of a datetime that is worth mending.
+const MAX_DATETIME_LENGTH: usize = 64;
 
 /// A fault whose place is the element that is being read.
 pub(super) struct Fault {
@@ -63,44 +66,58 @@ impl Spare {
 }
 
 /// Reads the `rs:md` of a document.
-pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>) -> Result<(), Fault> {
-    for attribute in own_attributes(element) {
+pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>, notes: &mut Notes) -> Result<(), Fault> {
+    for attribute in own_attributes(element, notes) {
         match attribute.local().as_bytes() {
             b"capability" => {
                 let (capability, lenient) = capability(&attribute)?;
+                if lenient {
+                    let value = excerpt(&attribute.value());
+                    notes.add(
+                        "rs.capability-case",
+                        format!("`capability` is \"{value}\", not in the letters of the specification"),
+                    );
+                }
                 head.capability = Some(capability);
                 head.lenient_capability = lenient;
             }
-            b"at" => head.at = Some(datetime(&attribute)?),
-            b"completed" => head.completed = Some(datetime(&attribute)?),
-            b"from" => head.from = Some(datetime(&attribute)?),
-            b"until" => head.until = Some(datetime(&attribute)?),
+            b"at" => head.at = Some(datetime(&attribute, notes)?),
+            b"completed" => head.completed = Some(datetime(&attribute, notes)?),
+            b"from" => head.from = Some(datetime(&attribute, notes)?),
+            b"until" => head.until = Some(datetime(&attribute, notes)?),
             _ => {}
         }
     }
     if head.capability.is_none() {
         let message = "the `rs:md` of the document has no `capability`";
-        return Err(Fault::new("rs.capability", message).with_help("its attributes are written without a prefix"));
+        return Err(
+            Fault::new("rs.capability", message).with_help("without it a list of changes looks like a list of all")
+        );
     }
     check_intervals(head.at, head.completed, head.from, head.until)
 }
 
 /// Reads the `rs:md` of an entry.
-pub(super) fn read_entry_md(entry: &mut Entry, element: &Element<'_>, spare: &mut Spare) -> Result<(), Fault> {
-    for attribute in own_attributes(element) {
+pub(super) fn read_entry_md(
+    entry: &mut Entry,
+    element: &Element<'_>,
+    spare: &mut Spare,
+    notes: &mut Notes,
+) -> Result<(), Fault> {
+    for attribute in own_attributes(element, notes) {
         match attribute.local().as_bytes() {
-            b"hash" => entry.digests.parse_leniently_into(attribute.value().as_bytes()),
+            b"hash" => digests(&mut entry.digests, &attribute.value(), notes),
             b"length" => entry.length = Some(length("length", &attribute.value())?),
             b"type" => entry.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
             b"change" => entry.change = Some(change(&attribute)?),
-            b"datetime" => entry.datetime = Some(datetime(&attribute)?),
+            b"datetime" => entry.datetime = Some(datetime(&attribute, notes)?),
             b"path" => entry.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
             b"encoding" => entry.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
-            b"capability" => entry.capability = Some(capability(&attribute)?.0),
-            b"at" => entry.at = Some(datetime(&attribute)?),
-            b"completed" => entry.completed = Some(datetime(&attribute)?),
-            b"from" => entry.from = Some(datetime(&attribute)?),
-            b"until" => entry.until = Some(datetime(&attribute)?),
+            b"capability" => entry.capability = entry_capability(&attribute, notes),
+            b"at" => entry.at = Some(datetime(&attribute, notes)?),
+            b"completed" => entry.completed = Some(datetime(&attribute, notes)?),
+            b"from" => entry.from = Some(datetime(&attribute, notes)?),
+            b"until" => entry.until = Some(datetime(&attribute, notes)?),
             _ => {}
         }
     }
@@ -111,9 +128,9 @@ pub(super) fn read_entry_md(entry: &mut Entry, element: &Element<'_>, spare: &mu
 ///
 /// Lenient: such a link says nothing and is left out, since a Destination may ignore any link [rs-core §14.1].
 /// A priority that is none counts as absent.
-pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare) -> Result<Option<Ln>, Fault> {
+pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare, notes: &mut Notes) -> Result<Option<Ln>, Fault> {
     let mut link = Ln::default();
-    for attribute in own_attributes(element) {
+    for attribute in own_attributes(element, notes) {
         match attribute.local().as_bytes() {
             b"rel" => link.rel = short("rel", &attribute, MAX_URI_LENGTH, spare)?,
             b"href" => link.href = short("href", &attribute, MAX_URI_LENGTH, spare)?,
@@ -121,10 +138,10 @@ pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare) -> Result<Option
                 link.pri =
                     attribute.value().trim_ascii().parse().ok().filter(|priority| (1..=999_999).contains(priority));
             }
-            b"modified" => link.modified = Some(datetime(&attribute)?),
+            b"modified" => link.modified = Some(datetime(&attribute, notes)?),
             b"type" => link.media_type = Some(short("type", &attribute, MAX_VALUE_LENGTH, spare)?),
             b"length" => link.length = Some(length("length", &attribute.value())?),
-            b"hash" => link.digests.parse_leniently_into(attribute.value().as_bytes()),
+            b"hash" => digests(&mut link.digests, &attribute.value(), notes),
             b"encoding" => link.encoding = Some(short("encoding", &attribute, MAX_VALUE_LENGTH, spare)?),
             b"path" => link.path = Some(short("path", &attribute, MAX_URI_LENGTH, spare)?),
             _ => {}
@@ -184,8 +201,26 @@ fn note_unknown(digests: &mut Digests, text: &str) {
 }
 
 /// Attributes of communities are in other namespaces and ignored [rs-core §7].
-fn own_attributes<'a>(element: &Element<'a>) -> impl Iterator<Item = Attribute<'a>> {
-    element.attributes().filter(|attribute| attribute.ns() == Ns::NONE)
+///
+/// Lenient: those with the prefix of ResourceSync are taken too, before the others, so that the right spelling counts
+/// where both are there.
+fn own_attributes<'a>(element: &Element<'a>, notes: &mut Notes) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
+    let prefixed = element.attributes().find(|attribute| attribute.ns() == RS);
+    if let Some(attribute) = prefixed {
+        let name = attribute.local();
+        notes.add("rs.prefix", format!("attribute `{name}` has a prefix; ResourceSync's have none"));
+    }
+    let wrong = prefixed.map(|_| element.attributes().filter(|attribute| attribute.ns() == RS));
+    wrong.into_iter().flatten().chain(element.attributes().filter(|attribute| attribute.ns() == Ns::NONE))
+}
+
+/// Digests in hex, or in base64 as 0.1 and some publishers of 1.1 write them.
+fn digests(into: &mut Digests, value: &str, notes: &mut Notes) {
+    into.parse_leniently_into(value.as_bytes());
+    // Base64 of every length that a digest has ends so; hex never does.
+    if memchr::memchr(b'=', value.as_bytes()).is_some() {
+        notes.add("rs.hash-base64", format!("`hash` is \"{}\", in base64 where hex is due", excerpt(value)));
+    }
 }
 
 fn capability(attribute: &Attribute<'_>) -> Result<(Capability, bool), Fault> {
@@ -204,19 +239,61 @@ fn change(attribute: &Attribute<'_>) -> Result<Change, Fault> {
     })
 }
 
-fn datetime(attribute: &Attribute<'_>) -> Result<W3cDatetime, Fault> {
-    parse_datetime(attribute.local(), &attribute.value())
+/// What an entry points to; unknown ones say nothing to us, and spoil nothing else.
+fn entry_capability(attribute: &Attribute<'_>, notes: &mut Notes) -> Option<Capability> {
+    let value = attribute.value();
+    let read = Capability::from_token_leniently(&value);
+    match read {
+        None => {
+            notes.add("rs.capability-unknown", format!("`capability` is \"{}\", which is unknown", excerpt(&value)));
+        }
+        Some((_, true)) => {
+            let message = format!("`capability` is \"{}\", not in the letters of the specification", excerpt(&value));
+            notes.add("rs.capability-case", message);
+        }
+        Some((_, false)) => {}
+    }
+    read.map(|(capability, _)| capability)
+}
+
+fn datetime(attribute: &Attribute<'_>, notes: &mut Notes) -> Result<W3cDatetime, Fault> {
+    parse_datetime(attribute.local(), &attribute.value(), notes)
 }
 
 /// Reads a datetime; white space around it does not matter.
-pub(super) fn parse_datetime(name: &str, text: &str) -> Result<W3cDatetime, Fault> {
-    W3cDatetime::parse(text.trim_ascii().as_bytes()).map_err(|cause| {
-        let fault = Fault::new("rs.datetime", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
-        match cause {
-            ParseDatetimeError::Zone => fault.with_help("write it in UTC with `Z` at the end"),
-            _ => fault,
+///
+/// Lenient: a blank for the `T` and an offset without colon mean one thing only. A time without zone is taken for UTC:
+/// whoever concludes from it what is known must leave room for all zones.
+pub(super) fn parse_datetime(name: &str, text: &str, notes: &mut Notes) -> Result<W3cDatetime, Fault> {
+    let text = text.trim_ascii();
+    let cause = match W3cDatetime::parse(text.as_bytes()) {
+        Ok(read) => return Ok(read),
+        Err(cause) => cause,
+    };
+    let fault = |cause| Fault::new("rs.datetime", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
+    let mut mended = text.as_bytes().to_vec();
+    if mended.len() > MAX_DATETIME_LENGTH {
+        return Err(fault(cause));
+    }
+    if mended.get(10) == Some(&b' ') {
+        mended[10] = b'T';
+    }
+    if let [.., b'+' | b'-', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] = mended[..]
+        && mended.contains(&b':')
+    {
+        mended.insert(mended.len() - 2, b':');
+    }
+    match W3cDatetime::parse(&mended) {
+        Ok(read) => {
+            notes.add("rs.datetime-form", format!("`{name}` is \"{}\": {cause}", excerpt(text)));
+            return Ok(read);
         }
-    })
+        Err(ParseDatetimeError::Zone) => mended.push(b'Z'),
+        Err(_) => return Err(fault(cause)),
+    }
+    let read = W3cDatetime::parse(&mended).map_err(fault)?;
+    notes.add("rs.zone", format!("`{name}` is \"{}\", without a zone; taken for UTC", excerpt(text)));
+    Ok(read)
 }
 
 fn length(name: &str, text: &str) -> Result<u64, Fault> {

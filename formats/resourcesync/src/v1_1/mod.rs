@@ -6,6 +6,7 @@ mod document;
 mod names;
 mod parser;
 mod reader;
+mod tolerance;
 mod write;
 
 pub use abreast_webtypes::SyntaxError as Error;
@@ -14,4 +15,5 @@ pub use document::{Document, Entry, Head, Ln};
 pub use names::{RS_NAMESPACE, SITEMAP_NAMESPACE};
 pub use parser::{Limits, Parser, SPEC_MAX_ENTRIES, Step};
 pub use reader::{ReadError, Reader};
+pub use tolerance::{Finding, Tolerance};
 pub use write::{write_end, write_entry, write_head, write_plain_entry, write_plain_head};

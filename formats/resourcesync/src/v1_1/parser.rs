@@ -3,6 +3,7 @@
 use super::attributes::{AlphaField, Fault, MAX_VALUE_LENGTH, Spare, parse_datetime, read_alpha, read_entry_md};
 use super::attributes::{has_control_or_less, read_head_md, read_ln};
 use super::names::{KNOWN, RS, SM};
+use super::tolerance::{Finding, Findings, Notes, Tolerance};
 use super::{Entry, Error, Head, Root};
 use abreast_webtypes::xml::{self, DEFAULT_MAX_DOCUMENT_LENGTH, Element, Ns, Token};
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
@@ -101,6 +102,12 @@ pub struct Parser {
     entries: u64,
     text: String,
     spare: Spare,
+    tolerance: Tolerance,
+    /// What the entries are called; in a document with the wrong root not what the root says.
+    entry_element: &'static str,
+    findings: Findings,
+    notes: Notes,
+    skipped: u64,
     failed: Option<Error>,
 }
 
@@ -138,8 +145,13 @@ impl Field {
 }
 
 impl Parser {
-    /// A parser for one document.
+    /// A parser for one document, with the usual [`Tolerance`].
     pub fn new(limits: Limits) -> Self {
+        Self::with_tolerance(limits, Tolerance::Usual)
+    }
+
+    /// A parser for one document.
+    pub fn with_tolerance(limits: Limits, tolerance: Tolerance) -> Self {
         Self {
             xml: xml::Reader::with_limit(KNOWN, limits.bytes),
             limits,
@@ -153,6 +165,11 @@ impl Parser {
             entries: 0,
             text: String::new(),
             spare: Spare::default(),
+            tolerance,
+            entry_element: "",
+            findings: Findings::default(),
+            notes: Notes::default(),
+            skipped: 0,
             failed: None,
         }
     }
@@ -181,6 +198,16 @@ impl Parser {
         self.entries
     }
 
+    /// What was read so far although the specification has it otherwise: one finding for each code.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings.0
+    }
+
+    /// How many entries were left out because they could not be understood; only with [`Tolerance::Lenient`].
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
     /// Are there more entries than a Sitemap may have, so far? They are read all the same [rs-core §7].
     pub fn over_spec_limit(&self) -> bool {
         self.entries > SPEC_MAX_ENTRIES
@@ -199,6 +226,7 @@ impl Parser {
     /// - `rs.datetime`, `rs.length`, `rs.capability`, `rs.change`, `rs.value`: an attribute or text is wrong
     /// - `time.interval`: `completed` before `at`, or `until` before `from`
     /// - `rs.entries`, `rs.links`: too many
+    /// - with [`Tolerance::Strict`] the code of any [`Finding`]
     pub fn next(&mut self, entry: &mut Entry) -> Result<Step, Error> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -218,42 +246,46 @@ impl Parser {
                 Ok(Token::NeedInput) => return Ok(Step::NeedInput),
                 Ok(Token::Done) => return Ok(Step::End),
                 Ok(Token::Text(text)) => {
-                    let (most, into) = match self.place {
-                        Place::Field(Field::Loc) => (MAX_URI_LENGTH, &mut self.entry.loc),
-                        Place::Field(_) => (MAX_VALUE_LENGTH, &mut self.text),
-                        _ => continue,
+                    let Place::Field(field) = self.place else { continue };
+                    let (most, into) = match field {
+                        Field::Loc => (MAX_URI_LENGTH, &mut self.entry.loc),
+                        _ => (MAX_VALUE_LENGTH, &mut self.text),
                     };
                     into.push_str(text);
                     // White space is generous: it is cut off at the end only.
                     if into.len() > most * 2 {
-                        return Err(self.too_long(most));
+                        self.leave_out(too_long(field, most), 2)?;
                     }
                 }
                 Ok(Token::Start(ref element)) => {
                     let place = self.place;
                     match place {
                         Place::Ignored { open, in_entry } => self.place = Place::Ignored { open: open + 1, in_entry },
-                        Place::Entry => match Self::start_in_entry(element, &mut self.entry, &mut self.spare) {
-                            Ok(Child::Loc) if self.loc_read => {
-                                return Err(self.xml.error("rs.loc", "a second `loc` in one entry"));
+                        Place::Entry => {
+                            let (entry, spare, notes) = (&mut self.entry, &mut self.spare, &mut self.notes);
+                            match Self::start_in_entry(element, entry, spare, notes) {
+                                Ok(Child::Loc) if self.loc_read => {
+                                    self.leave_out(Fault::new("rs.loc", "a second `loc` in one entry"), 2)?;
+                                }
+                                Ok(Child::Loc) => (self.loc_read, self.place) = (true, Place::Field(Field::Loc)),
+                                Ok(Child::Text(field)) => {
+                                    self.text.clear();
+                                    self.place = Place::Field(field);
+                                }
+                                Ok(Child::Md) if self.entry_md_read => {
+                                    self.leave_out(Fault::new("rs.md", "a second `rs:md` in one entry"), 2)?;
+                                }
+                                Ok(child) => {
+                                    self.entry_md_read |= matches!(child, Child::Md);
+                                    self.place = Place::Ignored { open: 1, in_entry: true };
+                                }
+                                Err(fault) => self.leave_out(fault, 2)?,
                             }
-                            Ok(Child::Loc) => (self.loc_read, self.place) = (true, Place::Field(Field::Loc)),
-                            Ok(Child::Text(field)) => {
-                                self.text.clear();
-                                self.place = Place::Field(field);
-                            }
-                            Ok(Child::Md) if self.entry_md_read => {
-                                return Err(self.xml.error("rs.md", "a second `rs:md` in one entry"));
-                            }
-                            Ok(child) => {
-                                self.entry_md_read |= matches!(child, Child::Md);
-                                self.place = Place::Ignored { open: 1, in_entry: true };
-                            }
-                            Err(fault) => return Err(self.error(fault)),
-                        },
+                            self.note()?;
+                        }
                         Place::Root => {
                             let in_sitemap = element.ns() == SM;
-                            if in_sitemap && element.local() == self.head.root.entry_element() {
+                            if in_sitemap && element.local() == self.entry_element {
                                 if let Some(step) = self.start_entry()? {
                                     return Ok(step);
                                 }
@@ -262,9 +294,20 @@ impl Parser {
                                     "`{}` inside `{}`; expected `{}`",
                                     excerpt(element.local()),
                                     self.head.root.element(),
-                                    self.head.root.entry_element()
+                                    self.entry_element
                                 );
-                                return Err(self.xml.error("rs.root", message));
+                                let other = ["url", "sitemap"].into_iter().find(|name| *name == element.local());
+                                let Some(other) = other.filter(|_| !self.head_done) else {
+                                    return Err(self.xml.error("rs.root", message));
+                                };
+                                // Lenient: where root and entries disagree it is an index. Its lists prove themselves
+                                // when they are read; taken for resources they would replace those.
+                                self.notes.add("rs.root", message);
+                                self.note()?;
+                                (self.head.root, self.entry_element) = (Root::SitemapIndex, other);
+                                if let Some(step) = self.start_entry()? {
+                                    return Ok(step);
+                                }
                             } else {
                                 let read = match (element.ns(), element.local().as_bytes()) {
                                     (RS, b"md") if self.head_done => Err(Fault::new(
@@ -279,25 +322,26 @@ impl Parser {
                                     }
                                     (RS, b"md") => {
                                         self.md_read = true;
-                                        read_head_md(&mut self.head, element)
+                                        read_head_md(&mut self.head, element, &mut self.notes)
                                     }
                                     (RS, b"ln") if self.head.links.len() == MAX_LINKS => Err(too_many_links()),
-                                    (RS, b"ln") => {
-                                        read_ln(element, &mut self.spare).map(|link| self.head.links.extend(link))
-                                    }
+                                    (RS, b"ln") => read_ln(element, &mut self.spare, &mut self.notes)
+                                        .map(|link| self.head.links.extend(link)),
                                     _ => Ok(()),
                                 };
                                 read.map_err(|fault| self.error(fault))?;
+                                self.note()?;
                                 self.place = Place::Ignored { open: 1, in_entry: false };
                             }
                         }
                         Place::Outside => {
                             self.head.root = root(element).map_err(|fault| self.error(fault))?;
+                            self.entry_element = self.head.root.entry_element();
                             self.place = Place::Root;
                         }
                         Place::Field(field) => {
                             let message = format!("element `{}` where only text is due", excerpt(element.local()));
-                            return Err(self.xml.error(field.code(), message));
+                            self.leave_out(Fault::new(field.code(), message), 3)?;
                         }
                     }
                 }
@@ -307,12 +351,16 @@ impl Parser {
                     }
                     Place::Ignored { open, in_entry } => self.place = Place::Ignored { open: open - 1, in_entry },
                     Place::Field(field) => {
-                        self.end_field(field)?;
                         self.place = Place::Entry;
+                        if let Err(fault) = self.end_field(field) {
+                            self.leave_out(fault, 1)?;
+                        }
+                        self.note()?;
                     }
                     Place::Entry => {
                         if !self.loc_read {
-                            return Err(self.xml.error("rs.loc", "an entry without `loc`"));
+                            self.leave_out(Fault::new("rs.loc", "an entry without `loc`"), 0)?;
+                            continue;
                         }
                         self.place = Place::Root;
                         self.entries += 1;
@@ -322,8 +370,7 @@ impl Parser {
                     Place::Root => {
                         self.place = Place::Outside;
                         if !self.head_done {
-                            self.head_done = true;
-                            return Ok(Step::Head);
+                            return self.end_head();
                         }
                     }
                     Place::Outside => {}
@@ -334,7 +381,7 @@ impl Parser {
 
     /// An entry begins; before the first one the head is complete.
     fn start_entry(&mut self) -> Result<Option<Step>, Error> {
-        if self.entries == self.limits.entries {
+        if self.entries + self.skipped == self.limits.entries {
             let message = format!("more than {} entries", self.limits.entries);
             return Err(self.xml.error("rs.entries", message));
         }
@@ -342,20 +389,61 @@ impl Parser {
         self.entry.line = self.xml.line();
         (self.loc_read, self.entry_md_read) = (false, false);
         self.place = Place::Entry;
-        if self.head_done {
-            return Ok(None);
-        }
-        self.head_done = true;
-        Ok(Some(Step::Head))
+        if self.head_done { Ok(None) } else { self.end_head().map(Some) }
     }
 
-    fn start_in_entry(element: &Element<'_>, entry: &mut Entry, spare: &mut Spare) -> Result<Child, Fault> {
+    /// The head is complete.
+    fn end_head(&mut self) -> Result<Step, Error> {
+        self.head_done = true;
+        if !self.md_read {
+            self.notes.add("rs.no-md", "no `rs:md`: a plain Sitemap, read as a Resource List".to_owned());
+            self.note()?;
+        }
+        Ok(Step::Head)
+    }
+
+    /// Leaves an entry out, when that is allowed: `open` of its elements are still open beneath the root.
+    fn leave_out(&mut self, fault: Fault, open: u32) -> Result<(), Error> {
+        // Too many of something is no misunderstanding.
+        if self.tolerance != Tolerance::Lenient || fault.code == "rs.links" {
+            return Err(self.error(fault));
+        }
+        let line = self.entry.line;
+        self.findings.add("rs.entry", line, || format!("left out: {} ({})", fault.message, fault.code));
+        self.skipped += 1;
+        self.notes.0.clear();
+        self.place = if open == 0 { Place::Root } else { Place::Ignored { open, in_entry: false } };
+        Ok(())
+    }
+
+    /// Takes over what the reader of the last element noticed.
+    fn note(&mut self) -> Result<(), Error> {
+        if self.notes.0.is_empty() {
+            return Ok(());
+        }
+        if self.tolerance == Tolerance::Strict {
+            let (code, message) = self.notes.0.swap_remove(0);
+            return Err(self.xml.error(code, message).with_help("`--strict` refuses what is read otherwise"));
+        }
+        let line = self.xml.line();
+        for (code, message) in self.notes.0.drain(..) {
+            self.findings.add(code, line, || message);
+        }
+        Ok(())
+    }
+
+    fn start_in_entry(
+        element: &Element<'_>,
+        entry: &mut Entry,
+        spare: &mut Spare,
+        notes: &mut Notes,
+    ) -> Result<Child, Fault> {
         match (element.ns(), element.local().as_bytes()) {
             (SM, b"loc") => Ok(Child::Loc),
             (SM, b"lastmod") => Ok(Child::Text(Field::Lastmod)),
-            (RS, b"md") => read_entry_md(entry, element, spare).map(|()| Child::Md),
+            (RS, b"md") => read_entry_md(entry, element, spare, notes).map(|()| Child::Md),
             (RS, b"ln") if entry.links.len() == MAX_LINKS => Err(too_many_links()),
-            (RS, b"ln") => read_ln(element, spare).map(|link| {
+            (RS, b"ln") => read_ln(element, spare, notes).map(|link| {
                 entry.links.extend(link);
                 Child::Other
             }),
@@ -364,29 +452,23 @@ impl Parser {
         }
     }
 
-    fn end_field(&mut self, field: Field) -> Result<(), Error> {
+    fn end_field(&mut self, field: Field) -> Result<(), Fault> {
         let most = if matches!(field, Field::Loc) { MAX_URI_LENGTH } else { MAX_VALUE_LENGTH };
         let (text, loc) = (self.text.trim_ascii(), &mut self.entry.loc);
-        let read = match field {
+        match field {
             Field::Loc => {
                 if loc.trim_ascii().len() != loc.len() {
                     *loc = loc.trim_ascii().to_owned();
                 }
-                if loc.len() > most {
-                    return Err(self.too_long(most));
-                }
-                check_loc(loc)
+                if loc.len() > most { Err(too_long(field, most)) } else { check_loc(loc) }
             }
-            _ if text.len() > most => return Err(self.too_long(most)),
-            Field::Lastmod => parse_datetime("lastmod", text).map(|lastmod| self.entry.lastmod = Some(lastmod)),
+            _ if text.len() > most => Err(too_long(field, most)),
+            Field::Lastmod => {
+                let read = parse_datetime("lastmod", text, &mut self.notes);
+                read.map(|lastmod| self.entry.lastmod = Some(lastmod))
+            }
             Field::Alpha(field) => read_alpha(&mut self.entry, field, text, &mut self.spare),
-        };
-        read.map_err(|fault| self.error(fault))
-    }
-
-    fn too_long(&self, most: usize) -> Error {
-        let code = if let Place::Field(field) = self.place { field.code() } else { "rs.value" };
-        self.xml.error(code, format!("a text is longer than {most} bytes"))
+        }
     }
 
     fn error(&self, fault: Fault) -> Error {
@@ -404,6 +486,10 @@ enum Child {
     Text(Field),
     Md,
     Other,
+}
+
+fn too_long(field: Field, most: usize) -> Fault {
+    Fault::new(field.code(), format!("a text is longer than {most} bytes"))
 }
 
 fn too_many_links() -> Fault {

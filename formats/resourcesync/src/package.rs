@@ -1,0 +1,67 @@
+//! What is where in a package? Names of members of Resource Dumps and Change Dumps [rs-core §11.2, §13.2].
+//!
+//! A package is a ZIP file with `manifest.xml` at its top level; each entry of the manifest names its bitstream by
+//! a `path` that begins with `/` and is the member's name behind it.
+
+use abreast_webtypes::decode_segment;
+
+/// The member that describes all others.
+pub const MANIFEST: &str = "manifest.xml";
+
+/// Media type of a package.
+pub const ZIP: &str = "application/zip";
+
+/// The `path` of a bitstream: the resource's own path below a folder of the package, readable for whoever unpacks
+/// it by hand. Two keys never share a path.
+///
+/// `key` is a reference relative to the set's base, each segment percent-encoded. One whose names cannot stand in a
+/// ZIP everywhere (no UTF-8, control characters, a backslash, a blank at the end) keeps its encoding, below
+/// `encoded`, where no readable one is.
+pub fn bitstream_path(folder: &str, key: &str) -> String {
+    let mut path = format!("/{folder}/");
+    let start = path.len();
+    for (number, segment) in key.split('/').enumerate() {
+        if number > 0 {
+            path.push('/');
+        }
+        match String::from_utf8(decode_segment(segment.as_bytes())) {
+            Ok(name) if is_readable(&name) => path.push_str(&name),
+            _ => return format!("/encoded/{folder}/{key}"),
+        }
+    }
+    debug_assert!(path.len() > start, "a key is not empty");
+    path
+}
+
+/// The member that a manifest's `path` names.
+///
+/// Lenient: the slash at its beginning may be missing, as some publishers leave it out.
+pub fn member_name(path: &str) -> &str {
+    path.strip_prefix('/').unwrap_or(path)
+}
+
+/// May this name stand in a package as it is?
+fn is_readable(name: &str) -> bool {
+    let odd = |character: char| character.is_control() || matches!(character, '/' | '\\' | '\u{fffe}' | '\u{ffff}');
+    !name.is_empty() && !matches!(name, "." | "..") && !name.contains(odd) && name.trim() == name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_readable_where_they_can_be() {
+        assert_eq!(bitstream_path("resources", "a%20b/%C3%A9%25.txt"), "/resources/a b/é%.txt");
+        assert_eq!(member_name("/resources/a b"), "resources/a b");
+        assert_eq!(member_name("a"), "a");
+    }
+
+    #[test]
+    fn names_that_no_zip_can_hold_everywhere_stay_encoded_and_apart() {
+        for key in ["a/%FF", "x%5Cy", "a%0Ab", "%2e%2e/a", "a%2Fb", "a%20", "%C2%85", "a//b"] {
+            assert_eq!(bitstream_path("resources", key), format!("/encoded/resources/{key}"));
+        }
+        assert_ne!(bitstream_path("resources", "a%25FF"), bitstream_path("resources", "a%FF"));
+    }
+}

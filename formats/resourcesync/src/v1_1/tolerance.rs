@@ -1,0 +1,51 @@
+//! How much that is not as the specification says is read all the same, and what is told about it?
+
+/// What is done with documents that are not quite as the specification says.
+///
+/// Nothing is ever guessed where a wrong guess would lose a change or look like a deletion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tolerance {
+    /// Whatever would be a [`Finding`] is refused, with the finding's code.
+    Strict,
+    /// What can mean one thing only is read, and told.
+    #[default]
+    Usual,
+    /// As usual; moreover entries that cannot be understood are left out, and counted.
+    Lenient,
+}
+
+/// Something that is not as the specification says and was read all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// A stable code such as `rs.zone`.
+    pub code: &'static str,
+    /// The line where it was seen first, from 1.
+    pub line: u64,
+    /// What was seen first.
+    pub message: String,
+    /// How often it was seen.
+    pub count: u64,
+}
+
+/// Findings of a document, one for each code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Findings(pub(super) Vec<Finding>);
+
+impl Findings {
+    pub(super) fn add(&mut self, code: &'static str, line: u64, message: impl FnOnce() -> String) {
+        match self.0.iter_mut().find(|finding| finding.code == code) {
+            Some(finding) => finding.count += 1,
+            None => self.0.push(Finding { code, line, message: message(), count: 1 }),
+        }
+    }
+}
+
+/// What the readers of attributes noticed in one element; nearly always nothing.
+#[derive(Default)]
+pub(super) struct Notes(pub(super) Vec<(&'static str, String)>);
+
+impl Notes {
+    pub(super) fn add(&mut self, code: &'static str, message: String) {
+        self.0.push((code, message));
+    }
+}

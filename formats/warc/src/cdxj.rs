@@ -1,0 +1,81 @@
+//! Where is a capture? One line of a CDXJ index: key, instant, and where the record is as JSON.
+
+use crate::record::write_timestamp14;
+use crate::surt::surt;
+use abreast_webtypes::Timestamp;
+use std::io::Write as _;
+
+/// One record as an index knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Capture<'a> {
+    /// The URI as fetched.
+    pub uri: &'a str,
+    /// `WARC-Date` of the record.
+    pub date: Timestamp,
+    /// Media type without parameters; `warc/revisit` for a revisit.
+    pub mime: &'a str,
+    /// Status of the answer, where there was one.
+    pub status: Option<u16>,
+    /// `WARC-Payload-Digest`.
+    pub digest: &'a str,
+    /// Length of the gzip member.
+    pub length: u64,
+    /// Where it begins.
+    pub offset: u64,
+    /// In which file.
+    pub filename: &'a str,
+}
+
+impl Capture<'_> {
+    /// Appends the line, with its end. Sorted by their bytes, lines are in the order indexes want. All values are
+    /// strings, as indexers write them.
+    pub fn write_line(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(surt(self.uri).as_bytes());
+        out.push(b' ');
+        write_timestamp14(out, self.date);
+        out.extend_from_slice(b" {\"url\":");
+        write_json(out, self.uri);
+        out.extend_from_slice(b",\"mime\":");
+        write_json(out, self.mime);
+        // Writing to memory does not fail.
+        if let Some(status) = self.status {
+            let _ = write!(out, ",\"status\":\"{status}\"");
+        }
+        out.extend_from_slice(b",\"digest\":");
+        write_json(out, self.digest.strip_prefix("sha1:").unwrap_or(self.digest));
+        let _ = write!(out, ",\"length\":\"{}\",\"offset\":\"{}\",\"filename\":", self.length, self.offset);
+        write_json(out, self.filename);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+fn write_json(out: &mut Vec<u8>, text: &str) {
+    // Writing to memory, and there is no text that JSON could not say.
+    let _ = serde_json::to_writer(out, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_where_the_record_is() {
+        let capture = Capture {
+            uri: "http://h.example/A\"",
+            date: Timestamp::from_seconds(1_767_225_600),
+            mime: "text/plain",
+            status: Some(200),
+            digest: "sha1:ABC",
+            length: 10,
+            offset: 20,
+            filename: "x.warc.gz",
+        };
+        let mut out = Vec::new();
+        capture.write_line(&mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "example,h)/a\" 20260101000000 {\"url\":\"http://h.example/A\\\"\",\"mime\":\"text/plain\",\"status\":\"200\",\
+             \"digest\":\"ABC\",\"length\":\"10\",\"offset\":\"20\",\"filename\":\"x.warc.gz\"}\n"
+        );
+    }
+}

@@ -1,0 +1,14 @@
+//! WARC 1.1 records in gzip members, and their CDXJ index: read and write.
+#![doc = include_str!("../README.md")]
+
+mod cdxj;
+mod member;
+mod read;
+mod record;
+mod surt;
+
+pub use cdxj::Capture;
+pub use member::{Member, Packing};
+pub use read::{Block, Counted, Head, Read, ReadError, read_record, skip_http_head};
+pub use record::{END, Kind, Original, Record, timestamp14};
+pub use surt::surt;

@@ -1,0 +1,213 @@
+//! What is in a record? Reads one gzip member, or says that it is torn.
+
+use crate::record::Kind;
+use flate2::bufread::GzDecoder;
+use std::io::{self, BufRead, BufReader};
+use thiserror::Error;
+
+/// Longest head of a record, and of an answer in it.
+const HEAD_MAX: usize = 1 << 20;
+
+/// Why no record could be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file ends within the record, or its checksum is wrong.
+    #[error("the record is torn or damaged")]
+    Torn(#[source] io::Error),
+    /// The bytes are no WARC record.
+    #[error("{0}")]
+    Syntax(&'static str),
+    /// The file cannot be read.
+    #[error("the file cannot be read")]
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                Self::Torn(error)
+            }
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// The named fields of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    fields: Vec<(String, String)>,
+}
+
+impl Head {
+    /// The value of a field.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// What the record holds; `None` for kinds that are none of ours.
+    pub fn kind(&self) -> Option<Kind> {
+        Kind::from_name(self.field("WARC-Type")?)
+    }
+
+    /// The URI it is about.
+    pub fn target(&self) -> Option<&str> {
+        // Some writers put it in angle brackets, as WARC 1.0 printed it.
+        self.field("WARC-Target-URI").map(|uri| uri.trim_start_matches('<').trim_end_matches('>'))
+    }
+}
+
+/// A record being read: its head, and its block, which is to be read to its end.
+pub struct Read<'r, R: BufRead> {
+    /// The named fields.
+    pub head: Head,
+    /// The block.
+    pub block: Block<'r, R>,
+}
+
+/// The bytes of a block. Its end is reached only if the member is whole and its checksum is right.
+pub struct Block<'r, R: BufRead> {
+    input: BufReader<GzDecoder<&'r mut R>>,
+    left: u64,
+}
+
+impl<R: BufRead> Block<'_, R> {
+    /// Bytes of the block that were not read yet.
+    pub const fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Reads what is left, and checks the member.
+    ///
+    /// # Errors
+    /// The record is torn.
+    pub fn finish(mut self) -> Result<(), ReadError> {
+        io::copy(&mut self, &mut io::sink())?;
+        Ok(())
+    }
+}
+
+impl<R: BufRead> io::Read for Block<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.left == 0 {
+            // What stands after the block, and the checksum.
+            let mut end = Vec::new();
+            io::Read::take(&mut self.input, 5).read_to_end(&mut end)?;
+            return match end.as_slice() {
+                b"\r\n\r\n" | b"" => Ok(0),
+                _ => Err(io::Error::new(io::ErrorKind::InvalidData, "more than the block is in the member")),
+            };
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.input.read(&mut buffer[..most])?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+/// Reads the head of the record at the input's place; `None` at the end of the input.
+///
+/// The input stands at the next record once the block was read to its end, or by [`Block::finish`].
+///
+/// # Errors
+/// The record is torn, or none.
+pub fn read_record<R: BufRead>(input: &mut R) -> Result<Option<Read<'_, R>>, ReadError> {
+    if input.fill_buf().map_err(ReadError::Io)?.is_empty() {
+        return Ok(None);
+    }
+    let mut input = BufReader::new(GzDecoder::new(input));
+    let mut line = Vec::new();
+    let mut left = HEAD_MAX;
+    read_line(&mut input, &mut line, &mut left)?;
+    if !line.starts_with(b"WARC/") {
+        return Err(ReadError::Syntax("expected `WARC/` at the begin of a record"));
+    }
+    let mut head = Head::default();
+    loop {
+        read_line(&mut input, &mut line, &mut left)?;
+        if line.is_empty() {
+            break;
+        }
+        let text = String::from_utf8_lossy(&line);
+        let (name, value) = text.split_once(':').ok_or(ReadError::Syntax("a line of a record's head has no colon"))?;
+        head.fields.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    let length = head.field("Content-Length").and_then(|text| text.parse().ok());
+    let left = length.ok_or(ReadError::Syntax("a record has no Content-Length"))?;
+    Ok(Some(Read { head, block: Block { input, left } }))
+}
+
+/// Reads a line without its end.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>, left: &mut usize) -> Result<(), ReadError> {
+    line.clear();
+    io::Read::take(&mut *input, *left as u64).read_until(b'\n', line)?;
+    *left -= line.len();
+    if line.pop() != Some(b'\n') {
+        return Err(if *left == 0 {
+            ReadError::Syntax("a record's head is longer than 1 MiB")
+        } else {
+            ReadError::Torn(io::ErrorKind::UnexpectedEof.into())
+        });
+    }
+    if line.last() == Some(&b'\r') {
+        line.pop();
+    }
+    Ok(())
+}
+
+/// Reads over the head of an HTTP answer, so that its body comes next; gives back the head.
+///
+/// # Errors
+/// The block ends before, or the head is longer than 1 MiB.
+pub fn skip_http_head<R: BufRead>(block: &mut Block<'_, R>) -> Result<Vec<u8>, ReadError> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() >= HEAD_MAX || io::Read::read(block, &mut byte)? == 0 {
+            return Err(ReadError::Syntax("an answer's head has no end"));
+        }
+        head.push(byte[0]);
+    }
+    Ok(head)
+}
+
+/// Counts what is taken from an input, to know where a record begins.
+#[derive(Debug)]
+pub struct Counted<R> {
+    input: R,
+    /// Bytes taken so far.
+    pub taken: u64,
+}
+
+impl<R> Counted<R> {
+    /// Nothing taken yet.
+    pub const fn new(input: R) -> Self {
+        Self { input, taken: 0 }
+    }
+}
+
+impl<R: BufRead> io::Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.taken += count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.input.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.taken += count as u64;
+        self.input.consume(count);
+    }
+}

@@ -1,0 +1,224 @@
+//! What stands at the head of a record? WARC 1.1 (ISO 28500:2017), sections 4 to 6.
+
+use abreast_webtypes::Timestamp;
+use std::io::Write as _;
+
+/// What stands after the block of every record.
+pub const END: &[u8] = b"\r\n\r\n";
+
+/// What a record holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// What the file is about.
+    Warcinfo,
+    /// An answer of a server, head and body.
+    Response,
+    /// Bytes that came another way.
+    Resource,
+    /// An answer whose body is one that was kept before.
+    Revisit,
+    /// What is known about a resource.
+    Metadata,
+}
+
+impl Kind {
+    /// The value of `WARC-Type`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warcinfo => "warcinfo",
+            Self::Response => "response",
+            Self::Resource => "resource",
+            Self::Revisit => "revisit",
+            Self::Metadata => "metadata",
+        }
+    }
+
+    /// Reads the value of `WARC-Type`; other kinds are none of ours.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Warcinfo, Self::Response, Self::Resource, Self::Revisit, Self::Metadata]
+            .into_iter()
+            .find(|kind| kind.name().eq_ignore_ascii_case(name))
+    }
+}
+
+/// The record that a revisit refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Original<'a> {
+    /// Its `WARC-Target-URI`.
+    pub target: &'a str,
+    /// Its `WARC-Date`.
+    pub date: Timestamp,
+}
+
+/// A record without its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// What it holds.
+    pub kind: Kind,
+    /// A number that no other record has, written as a UUID.
+    pub id: [u8; 16],
+    /// When it was fetched or made.
+    pub date: Timestamp,
+    /// The URI it is about.
+    pub target: Option<&'a str>,
+    /// The media type of the block.
+    pub content_type: &'a str,
+    /// `algorithm:value` of the payload, in the spelling that archives use.
+    pub payload_digest: Option<&'a str>,
+    /// `algorithm:value` of the block.
+    pub block_digest: Option<&'a str>,
+    /// For a revisit: where the same payload is.
+    pub original: Option<Original<'a>>,
+    /// For a warcinfo: the name of its file.
+    pub filename: Option<&'a str>,
+}
+
+impl Record<'_> {
+    /// A record of which only the necessary is known.
+    pub const fn new(kind: Kind, id: [u8; 16], date: Timestamp) -> Self {
+        Self {
+            kind,
+            id,
+            date,
+            target: None,
+            content_type: "application/octet-stream",
+            payload_digest: None,
+            block_digest: None,
+            original: None,
+            filename: None,
+        }
+    }
+
+    /// Appends the version line and the named fields, for a block of `block_length` bytes.
+    pub fn write_head(&self, out: &mut Vec<u8>, block_length: u64) {
+        out.extend_from_slice(b"WARC/1.1\r\nWARC-Type: ");
+        out.extend_from_slice(self.kind.name().as_bytes());
+        out.extend_from_slice(b"\r\nWARC-Record-ID: ");
+        write_id(out, self.id);
+        out.extend_from_slice(b"\r\nWARC-Date: ");
+        self.date.write_to(out);
+        out.extend_from_slice(b"\r\n");
+        if let Some(target) = self.target {
+            write_uri_field(out, "WARC-Target-URI", target);
+        }
+        if let Some(original) = self.original {
+            out.extend_from_slice(
+                b"WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n",
+            );
+            write_uri_field(out, "WARC-Refers-To-Target-URI", original.target);
+            out.extend_from_slice(b"WARC-Refers-To-Date: ");
+            original.date.write_to(out);
+            out.extend_from_slice(b"\r\n");
+        }
+        let fields = [
+            ("WARC-Payload-Digest", self.payload_digest),
+            ("WARC-Block-Digest", self.block_digest),
+            ("WARC-Filename", self.filename),
+            ("Content-Type", Some(self.content_type)),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b": ");
+                // No value of ours has line ends; one out of a list must not make new fields.
+                out.extend(value.bytes().map(|byte| if byte < b' ' || byte == 0x7f { b' ' } else { byte }));
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+        out.extend_from_slice(b"Content-Length: ");
+        let _ = write!(out, "{block_length}");
+        out.extend_from_slice(END);
+    }
+}
+
+fn write_id(out: &mut Vec<u8>, mut id: [u8; 16]) {
+    // A random UUID says so.
+    id[6] = (id[6] & 0x0f) | 0x40;
+    id[8] = (id[8] & 0x3f) | 0x80;
+    out.extend_from_slice(b"<urn:uuid:");
+    for (at, byte) in id.into_iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        out.push(hex_digit(byte >> 4));
+        out.push(hex_digit(byte & 15));
+    }
+    out.push(b'>');
+}
+
+fn write_uri_field(out: &mut Vec<u8>, name: &str, uri: &str) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    for byte in uri.bytes() {
+        if byte <= b' ' || byte == 0x7f {
+            out.extend_from_slice(&[
+                b'%',
+                hex_digit(byte >> 4).to_ascii_uppercase(),
+                hex_digit(byte & 15).to_ascii_uppercase(),
+            ]);
+        } else {
+            out.push(byte);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+const fn hex_digit(nibble: u8) -> u8 {
+    if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
+}
+
+/// An instant as archives' indexes write it: `YYYYMMDDhhmmss`.
+pub fn timestamp14(date: Timestamp) -> String {
+    let mut out = Vec::new();
+    write_timestamp14(&mut out, date);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+pub(crate) fn write_timestamp14(out: &mut Vec<u8>, date: Timestamp) {
+    let begin = out.len();
+    date.write_to(out);
+    let mut end = begin;
+    for at in begin..out.len() {
+        match out[at] {
+            b'.' | b'Z' => break,
+            digit if digit.is_ascii_digit() => {
+                out[end] = digit;
+                end += 1;
+            }
+            _ => {}
+        }
+    }
+    out.truncate(end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_names_everything_that_is_known() {
+        let record = Record {
+            target: Some("http://h/a b\r\nX: y"),
+            content_type: "text/plain\r\nX: y",
+            payload_digest: Some("md5:00"),
+            original: Some(Original { target: "http://h/o", date: Timestamp::from_seconds(1) }),
+            ..Record::new(Kind::Revisit, [0xab; 16], Timestamp::from_micros(1_500_000))
+        };
+        let mut out = Vec::new();
+        record.write_head(&mut out, 7);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Record-ID: <urn:uuid:abababab-abab-4bab-abab-abababababab>\r\n\
+             WARC-Date: 1970-01-01T00:00:01.500000Z\r\nWARC-Target-URI: http://h/a%20b%0D%0AX:%20y\r\n\
+             WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n\
+             WARC-Refers-To-Target-URI: http://h/o\r\nWARC-Refers-To-Date: 1970-01-01T00:00:01Z\r\n\
+             WARC-Payload-Digest: md5:00\r\nContent-Type: text/plain  X: y\r\nContent-Length: 7\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn instants_have_fourteen_digits() {
+        assert_eq!(timestamp14(Timestamp::from_micros(1_767_225_600_123_456)), "20260101000000");
+    }
+}
