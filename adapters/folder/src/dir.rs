@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::folder::{FOLDER, READ, is_component, regular};
+use crate::follow::Follow;
 use crate::stat::{Kind, Stat, timestamps};
 use rustix::fs::{AtFlags, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -17,6 +18,8 @@ const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
 #[derive(Clone, Debug)]
 pub struct Dir {
     handle: Arc<OwnedFd>,
+    /// Where links are followed, with this folder's path from the root.
+    follow: Option<Arc<(Follow, Vec<u8>)>>,
 }
 
 /// One name of a folder's listing.
@@ -30,7 +33,21 @@ pub struct Entry {
 
 impl Dir {
     pub(crate) const fn new(handle: Arc<OwnedFd>) -> Self {
-        Self { handle }
+        Self { handle, follow: None }
+    }
+
+    pub(crate) fn following(handle: Arc<OwnedFd>, follow: Follow, path: Vec<u8>) -> Self {
+        Self { handle, follow: Some(Arc::new((follow, path))) }
+    }
+
+    pub(crate) fn handle(&self) -> &OwnedFd {
+        &self.handle
+    }
+
+    /// Opens a name through links, if they are followed here.
+    fn through_links(&self, name: &[u8], flags: OFlags) -> Option<Result<OwnedFd, Errno>> {
+        let (follow, path) = &**self.follow.as_ref()?;
+        Some(follow.open(&join(path, name), flags))
     }
 
     fn check<'a>(task: &'static str, name: &'a [u8]) -> Result<&'a [u8], Error> {
@@ -43,6 +60,12 @@ impl Dir {
     /// Missing, no folder, or a link ([`ErrorKind::Symlink`]).
     pub fn dir(&self, name: &[u8]) -> Result<Self, Error> {
         let name = Self::check("open folder", name)?;
+        if let Some((follow, path)) = self.follow.as_deref() {
+            let path = join(path, name);
+            let handle =
+                follow.open(&path, FOLDER).map_err(|errno| refused(Error::new("open folder", name, errno), errno))?;
+            return Ok(Self::following(Arc::new(handle), follow.clone(), path));
+        }
         match openat(&self.handle, name, FOLDER, Mode::empty()) {
             Ok(handle) => Ok(Self::new(Arc::new(handle))),
             Err(errno) => {
@@ -59,20 +82,41 @@ impl Dir {
     /// Missing, a link, or [`ErrorKind::NotFile`] for anything but a regular file, which is not waited for.
     pub fn open_read(&self, name: &[u8]) -> Result<(File, Stat), Error> {
         let name = Self::check("open", name)?;
-        let handle =
-            openat(&self.handle, name, READ, Mode::empty()).map_err(|errno| Error::new("open", name, errno))?;
+        let handle = match self.through_links(name, READ) {
+            Some(handle) => handle.map_err(|errno| refused(Error::new("open", name, errno), errno))?,
+            None => openat(&self.handle, name, READ, Mode::empty()).map_err(|errno| Error::new("open", name, errno))?,
+        };
         regular(handle, name)
     }
 
-    /// What stands behind a name; a link is described, not followed.
+    /// What stands behind a name; a link is described, not followed, unless links are followed here and it leads to
+    /// something that may be reached.
     ///
     /// # Errors
     /// Missing, or not allowed.
     pub fn stat(&self, name: &[u8]) -> Result<Stat, Error> {
         let name = Self::check("examine", name)?;
-        rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)
+        let own = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)
             .map(|raw| Stat::from_raw(&raw))
-            .map_err(|errno| Error::new("examine", name, errno))
+            .map_err(|errno| Error::new("examine", name, errno))?;
+        if own.kind != Kind::Symlink {
+            return Ok(own);
+        }
+        let target = self.through_links(name, OFlags::PATH.union(OFlags::CLOEXEC)).and_then(Result::ok);
+        let target = target.and_then(|handle| rustix::fs::fstat(handle).ok()).map(|raw| Stat::from_raw(&raw));
+        Ok(target.unwrap_or(own))
+    }
+
+    /// Where a name leads, by plain names from the root, if it is a link that is followed.
+    pub fn link_target(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let (follow, _) = self.follow.as_deref()?;
+        let own =
+            rustix::fs::statat(&self.handle, Self::check("examine", name).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        if Stat::from_raw(&own).kind != Kind::Symlink {
+            return None;
+        }
+        let target = self.through_links(name, OFlags::PATH.union(OFlags::CLOEXEC))?.ok()?;
+        follow.real(&target).ok()
     }
 
     /// What the file system says about this folder itself.
@@ -119,6 +163,47 @@ impl Dir {
         let name = Self::check("create", name)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(&self.handle, name, flags, FILE_MODE).map(File::from).map_err(|errno| Error::new("create", name, errno))
+    }
+
+    /// Makes a file without a name, open for writing: nothing is left of it unless [`Self::link`] gives it one, however
+    /// the process ends.
+    ///
+    /// # Errors
+    /// Not every file system can do this; [`Self::create_new`] works on all.
+    pub fn create_unnamed(&self) -> Result<File, Error> {
+        #[cfg(target_os = "linux")]
+        {
+            let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+            openat(&self.handle, c".", flags, FILE_MODE)
+                .map(File::from)
+                .map_err(|errno| Error::new("create a file in", b".", errno))
+        }
+        #[cfg(not(target_os = "linux"))]
+        Err(Error::new("create a file in", b".", Errno::OPNOTSUPP))
+    }
+
+    /// Gives a file made by [`Self::create_unnamed`] a name that nothing has yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Exists`] when the name is taken, by anything.
+    pub fn link(&self, file: &File, name: &[u8]) -> Result<(), Error> {
+        let name = Self::check("create", name)?;
+        #[cfg(target_os = "linux")]
+        let result = match rustix::fs::linkat(file, c"", &self.handle, name, AtFlags::EMPTY_PATH) {
+            // Older kernels want a capability for this, but not for the long way round.
+            Err(Errno::NOENT | Errno::PERM) => {
+                use std::os::fd::AsRawFd as _;
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                rustix::fs::linkat(rustix::fs::CWD, path, &self.handle, name, AtFlags::SYMLINK_FOLLOW)
+            }
+            result => result,
+        };
+        #[cfg(not(target_os = "linux"))]
+        let result = Err({
+            let _ = file;
+            Errno::OPNOTSUPP
+        });
+        result.map_err(|errno| Error::new("create", name, errno))
     }
 
     /// Opens a regular file for writing at its end, without changing what it holds.
@@ -239,6 +324,21 @@ impl Dir {
     }
 }
 
+fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(path.len() + name.len() + 1);
+    joined.extend_from_slice(path);
+    if !path.is_empty() {
+        joined.push(b'/');
+    }
+    joined.extend_from_slice(name);
+    joined
+}
+
+/// The kernel's word, and ours, for a link that leads where nothing may be reached.
+fn refused(error: Error, errno: Errno) -> Error {
+    if errno == Errno::XDEV { error.with_kind(ErrorKind::Symlink) } else { error }
+}
+
 /// The names of one folder, read as they are asked for. After an error there is nothing more.
 #[derive(Debug)]
 pub struct Entries {
@@ -265,6 +365,9 @@ impl Iterator for Entries {
                     Err(error) if error.kind() == ErrorKind::NotFound => continue,
                     Err(error) => return Some(Err(error)),
                 },
+                rustix::fs::FileType::Symlink if self.dir.follow.is_some() => {
+                    self.dir.stat(name).map_or(Kind::Symlink, |stat| stat.kind)
+                }
                 file_type => Kind::from_type(file_type),
             };
             return Some(Ok(Entry { name: name.to_vec(), kind }));
@@ -292,6 +395,22 @@ mod tests {
         assert_eq!(root.rename_noreplace(b"new", &root, b"dangling").unwrap_err().kind(), ErrorKind::Exists);
         root.rename(b"new", &root, b"old").unwrap();
         assert_eq!(std::fs::read(place.path().join("old")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn an_unnamed_file_appears_whole_and_never_replaces() {
+        let place = tempfile::tempdir_in(".").unwrap();
+        let root = Folder::open(place.path()).unwrap().root();
+        let Ok(mut file) = root.create_unnamed() else { return };
+        file.write_all(b"whole").unwrap();
+        assert!(root.list().unwrap().is_empty());
+        symlink("nowhere", place.path().join("dangling")).unwrap();
+        assert_eq!(root.link(&file, b"dangling").unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(root.link(&file, b"a/b").unwrap_err().kind(), ErrorKind::Name);
+        root.link(&file, b"new").unwrap();
+        assert_eq!(std::fs::read(place.path().join("new")).unwrap(), b"whole");
+        drop(root.create_unnamed().unwrap());
+        assert_eq!(root.list().unwrap().len(), 2);
     }
 
     #[test]

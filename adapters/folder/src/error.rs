@@ -12,7 +12,7 @@ pub enum ErrorKind {
     NotFound,
     /// Something already has that name.
     Exists,
-    /// A symbolic link stands where a file or folder was expected; it is never followed.
+    /// A symbolic link stands where a file or folder was expected, and is not followed.
     Symlink,
     /// A component that should be a folder is none.
     NotFolder,

@@ -2,6 +2,7 @@
 
 use crate::dir::Dir;
 use crate::error::{Error, ErrorKind};
+use crate::follow::{Follow, Visible};
 use crate::stat::{Kind, Stat};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -27,6 +28,7 @@ pub struct Folder {
     root: Arc<OwnedFd>,
     path: PathBuf,
     one_call: bool,
+    follow: Option<Follow>,
 }
 
 impl Folder {
@@ -40,7 +42,26 @@ impl Folder {
         let root = rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
             .map_err(|errno| Error::new("open folder", path.as_os_str().as_bytes(), errno))?;
         let one_call = supports_one_call(&root);
-        Ok(Self { root: Arc::new(root), path: path.to_owned(), one_call })
+        Ok(Self { root: Arc::new(root), path: path.to_owned(), one_call, follow: None })
+    }
+
+    /// The same folder, in which symbolic links are followed when they are relative and lead to something beneath the
+    /// root, all of whose names are `visible`; others stay what they are, links. For reading: what is written, made or
+    /// removed goes through no link.
+    ///
+    /// # Errors
+    /// The system has no way to promise that nothing leads outside (`openat2` of Linux 5.6, and `/proc`).
+    pub fn following_links(mut self, visible: Visible) -> Result<Self, Error> {
+        let follow = Follow::new(Arc::clone(&self.root), visible);
+        let able = follow.open(b"", FOLDER).and_then(|root| follow.real(&root));
+        able.map_err(|errno| Error::new("follow symbolic links in", self.path.as_os_str().as_bytes(), errno))?;
+        self.follow = Some(follow);
+        Ok(self)
+    }
+
+    /// Where a folder really stands: its own names from the root when links are followed, else nothing.
+    pub fn real_path(&self, dir: &Dir) -> Option<Vec<u8>> {
+        self.follow.as_ref().and_then(|follow| follow.real(dir.handle()).ok())
     }
 
     /// The path it was opened by, for messages.
@@ -50,10 +71,17 @@ impl Folder {
 
     /// The root itself.
     pub fn root(&self) -> Dir {
-        Dir::new(Arc::clone(&self.root))
+        self.dir_at(Arc::clone(&self.root), Vec::new())
     }
 
-    /// A folder beneath the root, each component a plain name, no symbolic link on the way.
+    fn dir_at(&self, handle: Arc<OwnedFd>, path: Vec<u8>) -> Dir {
+        match &self.follow {
+            Some(follow) => Dir::following(handle, follow.clone(), path),
+            None => Dir::new(handle),
+        }
+    }
+
+    /// A folder beneath the root, each component a plain name, no symbolic link on the way unless links are followed.
     ///
     /// # Errors
     /// A component is missing, no folder, a link ([`ErrorKind::Symlink`]) or no plain name ([`ErrorKind::Name`]).
@@ -71,7 +99,7 @@ impl Folder {
         if path.is_empty() {
             return Ok(self.root());
         }
-        self.beneath(&path, FOLDER, "open folder").map(|handle| Dir::new(Arc::new(handle)))
+        self.beneath(&path, FOLDER, "open folder").map(|handle| self.dir_at(Arc::new(handle), path))
     }
 
     /// Opens a regular file for reading by its path from the root, components separated by `/`.
@@ -88,7 +116,9 @@ impl Folder {
 
     /// `path` is made of plain names only.
     fn beneath(&self, path: &[u8], flags: OFlags, task: &'static str) -> Result<OwnedFd, Error> {
-        let result = if self.one_call && path.len() <= ONE_CALL_PATH_BYTES {
+        let result = if let Some(follow) = &self.follow {
+            follow.open(path, flags)
+        } else if self.one_call && path.len() <= ONE_CALL_PATH_BYTES {
             self.in_one_call(path, flags)
         } else {
             self.walk(path, flags)
@@ -97,7 +127,9 @@ impl Folder {
         result.map_err(|errno| match errno {
             // The kernel's word for a lookup that would have left the root.
             Errno::XDEV => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
-            Errno::NOTDIR if self.has_link(path) => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
+            Errno::NOTDIR if self.follow.is_none() && self.has_link(path) => {
+                Error::new(task, path, errno).with_kind(ErrorKind::Symlink)
+            }
             _ => Error::new(task, path, errno),
         })
     }

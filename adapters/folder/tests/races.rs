@@ -33,3 +33,45 @@ fn nothing_is_written_outside_while_a_parent_is_swapped_for_a_link() {
     });
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn nothing_outside_is_read_while_followed_links_are_swapped() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("root");
+    std::fs::create_dir_all(root.join("shown")).unwrap();
+    std::fs::create_dir_all(root.join(".hidden")).unwrap();
+    std::fs::create_dir_all(place.path().join("outside")).unwrap();
+    for (folder, content) in [("root/shown", "inside"), ("root/.hidden", "hidden"), ("outside", "secret")] {
+        std::fs::write(place.path().join(folder).join("file"), content).unwrap();
+    }
+    let Ok(folder) = Folder::open(&root).unwrap().following_links(|name| !name.starts_with(b".")) else {
+        println!("skipped: this system cannot follow links safely");
+        return;
+    };
+    symlink("shown", root.join("link")).unwrap();
+    let done = AtomicBool::new(false);
+    let (mut read, mut wrong) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for target in ["../outside", "shown", ".hidden", "shown"].iter().cycle() {
+                symlink(target, root.join(".new")).unwrap();
+                std::fs::rename(root.join(".new"), root.join("link")).unwrap();
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        for number in 0..10_000 {
+            let opened = match number % 2 {
+                0 => folder.open_file(b"link/file"),
+                _ => folder.root().dir(b"link").and_then(|dir| dir.open_read(b"file")),
+            };
+            let Ok((file, _)) = opened else { continue };
+            read += 1;
+            wrong += u32::from(std::io::read_to_string(file).unwrap() != "inside");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(read > 0, "no link was followed");
+    assert_eq!(wrong, 0, "of {read} answers");
+}

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Uri};
-use http_body_util::Empty;
+use http_body_util::Full;
 
 use crate::connect::connect;
 use crate::connection::Connection;
@@ -27,7 +27,7 @@ const MAX_ORIGINS: usize = 256;
 
 /// An HTTP/1.1 client with its own connections; one per thread, clones share them.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(Arc<Inner>, u32);
 
 struct Inner {
     shared: Arc<Shared>,
@@ -41,8 +41,16 @@ pub(crate) struct Host {
     pub(crate) shared: Arc<Shared>,
     state: Arc<HostState>,
     origin: Origin,
+    /// The HTTP proxy that is asked for whole URLs, if there is one on the way to an http server.
+    forwards: Option<Forwards>,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Connection>>>,
+}
+
+/// What requests say to a proxy that forwards them.
+struct Forwards {
+    authority: Authority,
+    authorization: Option<Authorization>,
 }
 
 impl Client {
@@ -51,7 +59,19 @@ impl Client {
         // A header cannot have line ends; whatever else is in the name is kept.
         let name: String = shared.options.user_agent.chars().filter(|c| !c.is_control()).collect();
         let user_agent = HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
-        Self(Arc::new(Inner { shared, user_agent, hosts: Mutex::default() }))
+        let retries = shared.options.retries;
+        Self(Arc::new(Inner { shared, user_agent, hosts: Mutex::default() }), retries)
+    }
+
+    /// The same client, which repeats what failed for now another number of times.
+    #[must_use]
+    pub fn with_retries(&self, retries: u32) -> Self {
+        Self(Arc::clone(&self.0), retries)
+    }
+
+    /// How often what failed for now is repeated.
+    pub(crate) const fn retries(&self) -> u32 {
+        self.1
     }
 
     /// What it shares with other clients.
@@ -72,8 +92,9 @@ impl Client {
         let target = Target::split(request.url)?;
         let host = self.host(target.origin)?;
         let credentials = request.authorization.or(host.origin.credentials.as_ref());
-        let mut response = self.exchange(&host, &target, request, credentials, request.url, false).await?;
-        if !is_redirect(response.status()) {
+        let mut response =
+            self.exchange(&host, &target, request, credentials, request.url, request.public_only).await?;
+        if request.post.is_some() || !is_redirect(response.status()) {
             return Ok(response);
         }
         let mut visited = vec![response.url().to_owned()];
@@ -100,7 +121,7 @@ impl Client {
             let next_host = self.host(target.origin)?;
             same_origin = same_origin && next_host.origin.key == host.origin.key;
             let credentials = credentials.filter(|_| same_origin);
-            let other_host = next_host.origin.host != host.origin.host;
+            let other_host = request.public_only || next_host.origin.host != host.origin.host;
             response = self.exchange(&next_host, &target, request, credentials, &next, other_host).await?;
             if !is_redirect(response.status()) {
                 return Ok(response);
@@ -131,10 +152,24 @@ impl Client {
         Ok(response)
     }
 
+    /// Whether the URL's origin has asked to be left alone for now.
+    pub fn is_paused(&self, url: &str) -> bool {
+        let host = Target::split(url).and_then(|target| self.host(target.origin));
+        host.is_ok_and(|host| self.0.shared.is_paused(&host.state))
+    }
+
     /// Nobody sends to the URL's origin for that long.
     pub(crate) fn pause(&self, url: &str, pause: Duration) {
         if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
             self.0.shared.pause(&host.state, pause);
+        }
+    }
+
+    /// Requests to the URL's origin begin at least that far apart from now on, in all clients of the same
+    /// [`Shared`]; what was set before is never shortened.
+    pub fn set_min_interval(&self, url: &str, interval: Duration) {
+        if let Ok(host) = Target::split(url).and_then(|target| self.host(target.origin)) {
+            Shared::set_interval(&host.state, interval);
         }
     }
 
@@ -143,12 +178,21 @@ impl Client {
         if let Some(host) = hosts.get(origin_text) {
             return Ok(host.clone());
         }
-        let origin = Origin::parse(origin_text)?;
+        let mut origin = Origin::parse(origin_text)?;
+        let options = &self.0.shared.options;
+        if origin.credentials.is_none() {
+            origin.credentials = options.credentials.find(&origin.key).cloned();
+        }
+        let proxy = options.proxies.for_origin(&origin).filter(|proxy| proxy.is_http() && !origin.https);
+        let forwards = proxy.and_then(|proxy| {
+            let authority = Authority::try_from(origin.host_header.as_bytes()).ok()?;
+            Some(Forwards { authority, authorization: proxy.authorization() })
+        });
         if hosts.len() >= MAX_ORIGINS {
             hosts.retain(|_, host| Arc::strong_count(host) > 1);
         }
         let state = self.0.shared.host(&origin.key);
-        let host = Arc::new(Host { shared: self.0.shared.clone(), state, origin, idle: Mutex::default() });
+        let host = Arc::new(Host { shared: self.0.shared.clone(), state, origin, forwards, idle: Mutex::default() });
         hosts.insert(origin_text.into(), host.clone());
         Ok(host)
     }
@@ -167,6 +211,7 @@ impl Client {
         let path = target.path_and_query()?;
         let permit = shared.enter(&host.state).await;
         let mut kept = host.take_idle();
+        let repeatable = request.post.is_none_or(|post| post.idempotency_key.is_some());
         loop {
             let reused = kept.is_some();
             let mut connection = if let Some(connection) = kept.take() {
@@ -187,7 +232,7 @@ impl Client {
                 }
                 Err(failure) => {
                     shared.count_bytes(connection.received());
-                    if reused && failure.was_before_any_answer(connection.received()) {
+                    if reused && repeatable && failure.was_before_any_answer(connection.received()) {
                         shared.count_retry();
                         continue;
                     }
@@ -204,13 +249,25 @@ impl Client {
         request: &Request<'_>,
         credentials: Option<&Authorization>,
         url: &str,
-    ) -> Result<http::Request<Empty<Bytes>>, Error> {
-        let mut message = http::Request::new(Empty::new());
-        if request.head {
+    ) -> Result<http::Request<Full<Bytes>>, Error> {
+        let mut message =
+            http::Request::new(request.post.map_or_else(Full::default, |post| Full::new(post.body.clone())));
+        if request.post.is_some() {
+            *message.method_mut() = Method::POST;
+        } else if request.head {
             *message.method_mut() = Method::HEAD;
         }
-        *message.uri_mut() = Uri::from(path);
+        *message.uri_mut() = match &host.forwards {
+            None => Uri::from(path),
+            Some(proxy) => {
+                let whole = Uri::builder().scheme(Scheme::HTTP).authority(proxy.authority.clone()).path_and_query(path);
+                whole.build().map_err(|e| Error::new(ErrorKind::Url, url, "the URL cannot be sent").with_cause(e))?
+            }
+        };
         let headers = message.headers_mut();
+        if let Some(login) = host.forwards.as_ref().and_then(|proxy| proxy.authorization.as_ref()) {
+            headers.insert(header::PROXY_AUTHORIZATION, login.value().clone());
+        }
         headers.insert(header::HOST, host.origin.host_header.clone());
         headers.insert(header::USER_AGENT, self.0.user_agent.clone());
         let text = |value: &str| {
@@ -221,6 +278,12 @@ impl Client {
         let range = request.usable_range();
         let gzip = request.accept_gzip && range.is_none() && self.0.shared.options.gzip;
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(if gzip { "gzip" } else { "identity" }));
+        if let Some(post) = request.post {
+            headers.insert(header::CONTENT_TYPE, text(post.content_type)?);
+            if let Some(key) = post.idempotency_key {
+                headers.insert("idempotency-key", text(key)?);
+            }
+        }
         if let Some(etag) = request.if_none_match {
             headers.insert(header::IF_NONE_MATCH, text(etag)?);
         }

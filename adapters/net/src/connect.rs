@@ -11,7 +11,9 @@ use tokio_rustls::TlsConnector;
 use crate::connection::{Connection, Stream};
 use crate::error::{Error, ErrorKind};
 use crate::origin::Origin;
+use crate::proxy::{Proxy, Speaks};
 use crate::shared::Shared;
+use crate::tunnel::{http_connect, socks5};
 
 /// Most addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 8;
@@ -30,7 +32,60 @@ pub(crate) async fn connect(
     let timed_out = |what: &str| {
         Error::new(ErrorKind::Timeout, url, format!("{what} took longer than {:?}", shared.options.connect_timeout))
     };
-    let Ok(addresses) = timeout_at(deadline, resolve(shared, origin, url)).await else {
+    let proxy = shared.options.proxies.for_origin(origin);
+    let tcp = match proxy {
+        None => direct(shared, origin, url, public_only, deadline).await?,
+        Some(proxy) => {
+            refuse_private_behind_proxy(origin, url, public_only)?;
+            let addresses = match timeout_at(deadline, resolve(shared, &proxy.host, proxy.port, url)).await {
+                Ok(addresses) => addresses?,
+                Err(_) => return Err(timed_out("resolving the proxy's name")),
+            };
+            connect_any(&addresses, deadline).await.map_err(|e| {
+                Error::new(
+                    ErrorKind::Proxy,
+                    url,
+                    format!("cannot connect to the proxy {} port {}", proxy.host, proxy.port),
+                )
+                .passing()
+                .with_help("check that the proxy is running, or name hosts to reach directly in `no_proxy`")
+                .with_cause(e)
+            })?
+        }
+    };
+    // Requests are small and written whole; waiting to fill a segment only adds latency.
+    tcp.set_nodelay(true).map_err(|e| Error::new(ErrorKind::Connect, url, "cannot set up the socket").with_cause(e))?;
+    let mut stream = Stream::Plain(tcp);
+    if let Some(proxy) = proxy {
+        stream = match timeout_at(deadline, through(shared, proxy, origin, stream, url, public_only)).await {
+            Ok(stream) => stream?,
+            Err(_) => return Err(timed_out("the proxy's answer").passing()),
+        };
+    }
+    if origin.https {
+        stream = match timeout_at(deadline, handshake(shared, origin, stream, url)).await {
+            Ok(stream) => stream?,
+            Err(_) => return Err(timed_out("the TLS handshake")),
+        };
+    }
+    tracing::debug!(origin = origin.key, "connected");
+    Connection::new(stream, shared)
+        .await
+        .map_err(|e| Error::new(ErrorKind::Connect, url, "cannot set up the connection").with_cause(e))
+}
+
+/// A connection to one of the server's addresses.
+async fn direct(
+    shared: &Shared,
+    origin: &Origin,
+    url: &str,
+    public_only: bool,
+    deadline: Instant,
+) -> Result<TcpStream, Error> {
+    let timed_out = |what: &str| {
+        Error::new(ErrorKind::Timeout, url, format!("{what} took longer than {:?}", shared.options.connect_timeout))
+    };
+    let Ok(addresses) = timeout_at(deadline, resolve(shared, &origin.host, origin.port, url)).await else {
         return Err(timed_out("resolving the host name"));
     };
     let mut addresses = addresses?;
@@ -38,12 +93,10 @@ pub(crate) async fn connect(
     if public_only && shared.options.connect_to.is_empty() {
         addresses.retain(|address| !is_private(address.ip()));
         if addresses.is_empty() {
-            let message = format!("the redirect leads to {}, which is a private address", origin.host);
-            return Err(Error::new(ErrorKind::Redirect, url, message)
-                .with_help("if the resource really is there, use its own URL"));
+            return Err(leads_to_private(origin, url));
         }
     }
-    let tcp = connect_any(&addresses, deadline).await.map_err(|e| {
+    connect_any(&addresses, deadline).await.map_err(|e| {
         if e.kind() == io::ErrorKind::TimedOut {
             timed_out("connecting").with_cause(e)
         } else {
@@ -51,25 +104,60 @@ pub(crate) async fn connect(
                 .with_help("check that the server is running and that the port is right")
                 .with_cause(e)
         }
-    })?;
-    // Requests are small and written whole; waiting to fill a segment only adds latency.
-    tcp.set_nodelay(true).map_err(|e| Error::new(ErrorKind::Connect, url, "cannot set up the socket").with_cause(e))?;
-    let stream = if origin.https {
-        match timeout_at(deadline, handshake(shared, origin, tcp, url)).await {
-            Ok(stream) => stream?,
-            Err(_) => return Err(timed_out("the TLS handshake")),
-        }
-    } else {
-        Stream::Plain(tcp)
-    };
-    tracing::debug!(origin = origin.key, "connected");
-    Connection::new(stream, &shared.options)
-        .await
-        .map_err(|e| Error::new(ErrorKind::Connect, url, "cannot set up the connection").with_cause(e))
+    })
 }
 
-async fn resolve(shared: &Shared, origin: &Origin, url: &str) -> Result<Vec<SocketAddr>, Error> {
-    let name = (origin.host.as_str(), origin.port);
+fn leads_to_private(origin: &Origin, url: &str) -> Error {
+    let message = format!("the redirect leads to {}, which is a private address", origin.host);
+    Error::new(ErrorKind::Redirect, url, message).with_help("if the resource really is there, use its own URL")
+}
+
+/// A name is the proxy's to resolve; what is plainly private is refused here.
+fn refuse_private_behind_proxy(origin: &Origin, url: &str, public_only: bool) -> Result<(), Error> {
+    let host = origin.host.trim_end_matches('.').to_ascii_lowercase();
+    let private = host.parse().map_or(host == "localhost" || host.ends_with(".localhost"), is_private);
+    if public_only && private { Err(leads_to_private(origin, url)) } else { Ok(()) }
+}
+
+/// The way through a proxy, up to the server's first byte. An HTTP proxy forwards plain http without one.
+async fn through(
+    shared: &Shared,
+    proxy: &Proxy,
+    origin: &Origin,
+    tcp: Stream,
+    url: &str,
+    public_only: bool,
+) -> Result<Stream, Error> {
+    let mut stream = tcp;
+    if proxy.speaks == Speaks::Https {
+        let own = Origin::parse(&format!("https://{}:{}", bracketed(&proxy.host), proxy.port))?;
+        stream = handshake(shared, &own, stream, url).await?;
+    }
+    match proxy.speaks {
+        Speaks::Http | Speaks::Https if origin.https => {
+            let authority = format!("{}:{}", bracketed(&origin.host), origin.port);
+            http_connect(&mut stream, proxy, &authority, &shared.options.user_agent, url).await?;
+        }
+        Speaks::Http | Speaks::Https => {}
+        Speaks::SocksNames => socks5(&mut stream, proxy, &origin.host, origin.port, url).await?,
+        Speaks::Socks => {
+            let mut addresses = resolve(shared, &origin.host, origin.port, url).await?;
+            if public_only && shared.options.connect_to.is_empty() {
+                addresses.retain(|address| !is_private(address.ip()));
+            }
+            let address = addresses.first().ok_or_else(|| leads_to_private(origin, url))?;
+            socks5(&mut stream, proxy, &address.ip().to_string(), address.port(), url).await?;
+        }
+    }
+    Ok(stream)
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+async fn resolve(shared: &Shared, host: &str, port: u16, url: &str) -> Result<Vec<SocketAddr>, Error> {
+    let name = (host, port);
     let fixed: Vec<SocketAddr> = shared
         .options
         .connect_to
@@ -80,11 +168,11 @@ async fn resolve(shared: &Shared, origin: &Origin, url: &str) -> Result<Vec<Sock
     if !fixed.is_empty() {
         return Ok(fixed);
     }
-    if let Ok(address) = origin.host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, origin.port)]);
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
     }
     let failed = || {
-        Error::new(ErrorKind::Dns, url, format!("cannot resolve the host name `{}`", origin.host))
+        Error::new(ErrorKind::Dns, url, format!("cannot resolve the host name `{host}`"))
             .with_help("check the spelling of the host and this machine's name servers")
     };
     let addresses: Vec<_> =
@@ -120,15 +208,15 @@ async fn connect_any(addresses: &[SocketAddr], deadline: Instant) -> io::Result<
     Err(last)
 }
 
-async fn handshake(shared: &Shared, origin: &Origin, tcp: TcpStream, url: &str) -> Result<Stream, Error> {
-    let config = shared.tls().map_err(|e| e.with_url(url))?;
+async fn handshake(shared: &Shared, origin: &Origin, stream: Stream, url: &str) -> Result<Stream, Error> {
+    let config = shared.tls(origin).map_err(|e| e.with_url(url))?;
     let name = ServerName::try_from(origin.host.clone())
         .map_err(|e| Error::new(ErrorKind::Tls, url, "the host name cannot be in a certificate").with_cause(e))?;
-    match TlsConnector::from(config).connect(name, tcp).await {
+    match TlsConnector::from(config).connect(name, stream).await {
         Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
         Err(e) if e.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) => {
             Err(Error::new(ErrorKind::Tls, url, "the server's certificate or TLS is not acceptable")
-                .with_help("have the server's certificate mended, or name the authority that signed it as extra roots")
+                .with_help("have the server's certificate mended, name the authority that signed it (`--ca-file`), or pin the server's key (`--pin`)")
                 .with_cause(e))
         }
         Err(e) => Err(Error::new(ErrorKind::Connect, url, "the TLS handshake was cut off").with_cause(e)),

@@ -3,25 +3,29 @@
 //! The connection is polled by whoever waits for its answer, not by a task of its own: no task switch per request,
 //! and dropping a request closes its connection.
 
+use std::future::Future as _;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::coop::unconstrained;
+use tokio::time::Sleep;
 use tokio_rustls::client::TlsStream;
 
+use crate::bandwidth::{Allowance, Throttle};
 use crate::options::Options;
+use crate::shared::Shared;
 use crate::watchdog::{TooSlow, Watchdog};
 
 /// Most interim (1xx) responses before the real one.
@@ -36,17 +40,22 @@ const MIN_BUFFER: usize = 8 << 10;
 pub(crate) struct Meter {
     bytes: AtomicU64,
     interim: AtomicU32,
+    /// We wait because of our own limit of bytes per second, not for the server.
+    throttled: AtomicBool,
 }
 
 pub(crate) enum Stream {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    /// TLS over TCP, or over TLS to a proxy.
+    Tls(Box<TlsStream<Stream>>),
 }
 
 /// A stream that counts what it reads and stops when too many interim responses have come.
 pub(crate) struct Metered {
     stream: Stream,
     meter: Arc<Meter>,
+    throttle: Option<Arc<Throttle>>,
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 /// What went wrong on a connection.
@@ -71,8 +80,8 @@ impl Failure {
 }
 
 pub(crate) struct Connection {
-    sender: http1::SendRequest<Empty<Bytes>>,
-    driver: http1::Connection<TokioIo<Metered>, Empty<Bytes>>,
+    sender: http1::SendRequest<Full<Bytes>>,
+    driver: http1::Connection<TokioIo<Metered>, Full<Bytes>>,
     meter: Arc<Meter>,
     watchdog: Watchdog,
     closed: bool,
@@ -83,9 +92,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) async fn new(stream: Stream, options: &Options) -> Result<Self, hyper::Error> {
+    pub(crate) async fn new(stream: Stream, shared: &Shared) -> Result<Self, hyper::Error> {
+        let options = &shared.options;
         let meter = Arc::new(Meter::default());
-        let io = TokioIo::new(Metered { stream, meter: meter.clone() });
+        let io = TokioIo::new(Metered { stream, meter: meter.clone(), throttle: shared.throttle(), pause: None });
         let header_bytes = options.max_header_bytes.max(MIN_BUFFER);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(header_bytes.max(MAX_BUFFER))
@@ -122,7 +132,7 @@ impl Connection {
     /// Sends a request and waits for the head of its answer.
     pub(crate) async fn send(
         &mut self,
-        mut request: http::Request<Empty<Bytes>>,
+        mut request: http::Request<Full<Bytes>>,
         options: &Options,
     ) -> Result<http::Response<Incoming>, Failure> {
         self.base = self.meter.bytes.load(Relaxed);
@@ -169,6 +179,10 @@ impl Connection {
         if let Some(failure) = broken {
             return Poll::Ready(Err(failure));
         }
+        if self.meter.throttled.load(Relaxed) {
+            self.watchdog.end_wait();
+            return Poll::Pending;
+        }
         let received = self.meter.bytes.load(Relaxed);
         self.watchdog.poll(cx, received, options).map(|slow| Err(Failure::Slow(slow)))
     }
@@ -188,6 +202,66 @@ impl Connection {
     }
 }
 
+impl Metered {
+    /// Reads no more than is due.
+    fn poll_read_throttled(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Some(throttle) = &self.throttle else { return Pin::new(&mut self.stream).poll_read(cx, buf) };
+        let most = loop {
+            if let Some(pause) = &mut self.pause {
+                std::task::ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+                self.meter.throttled.store(false, Relaxed);
+            }
+            match throttle.allowance() {
+                Allowance::Unlimited => return Pin::new(&mut self.stream).poll_read(cx, buf),
+                Allowance::Bytes(most) => break most.min(buf.remaining()),
+                Allowance::Wait(pause) => {
+                    self.meter.throttled.store(true, Relaxed);
+                    self.pause = Some(Box::pin(tokio::time::sleep(pause)));
+                }
+            }
+        };
+        let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
+        std::task::ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
+        let read = part.filled().len();
+        buf.advance(read);
+        throttle.spend(read);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(&mut **stream).poll_shutdown(cx),
+        }
+    }
+}
+
 impl AsyncRead for Metered {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
@@ -195,9 +269,10 @@ impl AsyncRead for Metered {
             return Poll::Ready(Err(io::Error::other(format!("more than {MAX_INTERIM} interim responses"))));
         }
         let before = buf.filled().len();
-        let result = match &mut this.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_read(cx, buf),
+        let result = if this.throttle.is_some() {
+            this.poll_read_throttled(cx, buf)
+        } else {
+            Pin::new(&mut this.stream).poll_read(cx, buf)
         };
         let read = buf.filled().len() - before;
         if read > 0 {
@@ -210,23 +285,14 @@ impl AsyncRead for Metered {
 
 impl AsyncWrite for Metered {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_write(cx, buf),
-        }
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_flush(cx),
-        }
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }

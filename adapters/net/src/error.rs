@@ -17,6 +17,8 @@ pub enum ErrorKind {
     Timeout,
     /// Bytes came too slowly.
     Slow,
+    /// The proxy cannot be used, or refuses.
+    Proxy,
     /// The server's certificate or TLS itself was refused.
     Tls,
     /// The answer ended before its announced end.
@@ -99,6 +101,12 @@ impl Error {
         self
     }
 
+    /// The same request may succeed later.
+    pub(crate) fn passing(mut self) -> Self {
+        self.0.transient = true;
+        self
+    }
+
     pub(crate) fn with_attempts(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self
@@ -116,6 +124,7 @@ impl Error {
             ErrorKind::Dns => "net.dns",
             ErrorKind::Timeout => "net.timeout",
             ErrorKind::Slow => "net.slow",
+            ErrorKind::Proxy => "net.proxy",
             ErrorKind::Tls => "net.tls",
             ErrorKind::Truncated => "http.truncated",
             ErrorKind::Redirect => "http.redirect",

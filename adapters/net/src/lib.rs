@@ -1,13 +1,17 @@
 #![doc = include_str!("../README.md")]
 
+mod bandwidth;
 mod client;
 mod connect;
 mod connection;
+mod credentials;
 mod error;
 mod failure;
 mod gunzip;
 mod options;
 mod origin;
+mod pin;
+mod proxy;
 mod redirect;
 mod request;
 mod response;
@@ -15,13 +19,22 @@ mod retry;
 mod secret;
 mod shared;
 mod tls;
+mod tunnel;
 mod watchdog;
 
+pub use bandwidth::Bandwidth;
+#[doc(hidden)]
+pub use bandwidth::check_any_input as check_bandwidth;
 pub use client::Client;
+pub use credentials::Credentials;
+#[doc(hidden)]
+pub use credentials::check_any_input as check_netrc;
 pub use error::{Error, ErrorKind};
 pub use http::{HeaderMap, StatusCode};
-pub use options::Options;
-pub use request::{Request, UnaskedEncoding};
+pub use options::{ClientCertificate, Options};
+pub use pin::Pin;
+pub use proxy::Proxies;
+pub use request::{Post, Request, UnaskedEncoding};
 pub use response::{ContentRange, Response};
 pub use retry::{Retries, retry_after, with_retries};
 pub use secret::Authorization;

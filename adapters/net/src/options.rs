@@ -4,6 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::bandwidth::Bandwidth;
+use crate::credentials::Credentials;
+use crate::pin::Pin;
+use crate::proxy::Proxies;
+
 /// Limits and manners of a [`Client`](crate::Client); shared by all clients of one [`Shared`](crate::Shared).
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -42,8 +47,31 @@ pub struct Options {
     pub extra_roots: Option<PathBuf>,
     /// Addresses to connect to instead of asking the resolver: (`host:port`, address). Default empty.
     pub connect_to: Vec<(String, SocketAddr)>,
+    /// Most bytes per second taken in over all connections of one [`Shared`](crate::Shared). Default no limit.
+    pub bandwidth: Option<Bandwidth>,
+    /// Least time between the beginnings of two requests to one origin. Default none.
+    pub request_interval: Duration,
+    /// Proxies. Default none; the environment is not asked unless by [`Proxies::from_environment`].
+    pub proxies: Proxies,
+    /// Credentials by origin, for requests that have none of their own. Default none.
+    pub credentials: Credentials,
+    /// Hosts known by their key. Default none.
+    pub pins: Vec<Pin>,
+    /// A certificate of our own, for one server. Default none.
+    pub client_certificate: Option<ClientCertificate>,
     /// Whether gzip may be asked for at all; a request asks with `accept_gzip`. Default yes.
     pub gzip: bool,
+}
+
+/// A certificate to show to one server that asks for one.
+#[derive(Debug, Clone)]
+pub struct ClientCertificate {
+    /// Any URL of the server: its scheme, host and port count.
+    pub url: String,
+    /// PEM file with the certificate, followed by those that signed it.
+    pub certificate: PathBuf,
+    /// PEM file with the private key; may be the same file.
+    pub key: PathBuf,
 }
 
 impl Default for Options {
@@ -66,6 +94,12 @@ impl Default for Options {
             allow_downgrade: false,
             extra_roots: None,
             connect_to: Vec::new(),
+            bandwidth: None,
+            request_interval: Duration::ZERO,
+            proxies: Proxies::default(),
+            credentials: Credentials::default(),
+            pins: Vec::new(),
+            client_certificate: None,
             gzip: true,
         }
     }

@@ -1,5 +1,6 @@
 //! What may a caller ask for?
 
+use bytes::Bytes;
 use std::fmt;
 
 use crate::origin::without_userinfo;
@@ -17,7 +18,18 @@ pub enum UnaskedEncoding {
     Raw,
 }
 
-/// One GET or HEAD.
+/// What a POST carries.
+#[derive(Clone, Copy)]
+pub struct Post<'a> {
+    /// The body.
+    pub body: &'a Bytes,
+    /// Its media type.
+    pub content_type: &'a str,
+    /// Sent as `Idempotency-Key`; only with one is a POST sent again when a kept connection was closed.
+    pub idempotency_key: Option<&'a str>,
+}
+
+/// One GET or HEAD, or a POST.
 ///
 /// The path and query of `url` are sent as written: percent-encodings and dot segments are kept, the fragment is
 /// dropped, and characters that no URL may have are percent-encoded. User and password before the host are sent as
@@ -40,8 +52,12 @@ pub struct Request<'a> {
     pub unasked_encoding: UnaskedEncoding,
     /// Ask for the headers only.
     pub head: bool,
+    /// Connect to public addresses only, as for redirects to another host: the URL is a stranger's word.
+    pub public_only: bool,
     /// Credentials for the URL's origin.
     pub authorization: Option<&'a Authorization>,
+    /// Send a POST with this instead of a GET. Redirects of it are not followed.
+    pub post: Option<Post<'a>>,
 }
 
 impl<'a> Request<'a> {

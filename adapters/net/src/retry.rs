@@ -56,7 +56,7 @@ impl Retries {
             // Also when this request is given up: the wish is the host's, and others will ask it.
             client.pause(error.url(), pause);
         }
-        if !error.is_transient() || self.0 >= shared.options.retries {
+        if !error.is_transient() || self.0 >= client.retries() {
             return Err(error.with_attempts(self.0 + 1));
         }
         let wait = match pause {

@@ -2,8 +2,10 @@
 
 use crate::book::Book;
 use crate::links;
-use crate::shards::{Cut, Due, LiveShard, Touch, entry_bytes};
-use abreast_core::{Action, Appended, Change, Imported, Kind, Page, Position, State, next_time};
+pub(crate) use crate::shards::Touch;
+use crate::shards::{Cut, Due, LiveShard, entry_bytes};
+use crate::versions::{self, VersionTables};
+use abreast_core::{Action, Appended, Change, ContentId, Imported, Kind, Page, Position, State, next_time};
 use abreast_webtypes::Timestamp;
 use std::time::Duration;
 
@@ -22,6 +24,11 @@ impl<'s> Encoded<'s> {
         Self { state, digests: state.digests.to_bytes(), links: links::write(&state.links) }
     }
 
+    /// Where the bytes are kept.
+    pub(crate) fn content(&self) -> Option<&[u8]> {
+        self.state.content.as_ref().map(|id| id.as_bytes().as_slice())
+    }
+
     pub(crate) fn bytes(&self, key: &str) -> u64 {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         entry_bytes(
@@ -38,15 +45,24 @@ impl<'s> Encoded<'s> {
 pub(crate) struct Compared {
     pub(crate) same_state: bool,
     pub(crate) same_witness: bool,
+    /// Where its bytes are kept.
+    pub(crate) content: Option<ContentId>,
+    /// Where it last changed.
+    pub(crate) position: Position,
     /// About its size in a document.
     pub(crate) bytes: u64,
 }
 
-/// The rows of one set, inside one transaction.
-pub(crate) trait Tables {
-    /// What can go wrong with them.
-    type Error;
+/// A resource that was removed.
+pub(crate) struct Deleted {
+    /// About its size in a document.
+    pub(crate) bytes: u64,
+    /// Where its bytes are kept.
+    pub(crate) content: Option<ContentId>,
+}
 
+/// The rows of one set, inside one transaction.
+pub(crate) trait Tables: VersionTables {
     /// Adds a resource; does nothing and says `false` when the key is known.
     fn insert(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<bool, Self::Error>;
     /// Compares a known resource with its new state.
@@ -55,8 +71,10 @@ pub(crate) trait Tables {
     fn update(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<(), Self::Error>;
     /// Replaces a resource's witness, if the resource is known.
     fn set_witness(&mut self, key: &str, witness: &[u8]) -> Result<(), Self::Error>;
-    /// Removes a resource; returns about its size in a document if it was there.
-    fn delete(&mut self, key: &str) -> Result<Option<u64>, Self::Error>;
+    /// Says where a known resource's bytes are kept.
+    fn set_content(&mut self, key: &str, id: ContentId) -> Result<(), Self::Error>;
+    /// Removes a resource; returns what it was if it was there.
+    fn delete(&mut self, key: &str) -> Result<Option<Deleted>, Self::Error>;
     /// Adds a change to the log; a removal has no state.
     fn record(
         &mut self,
@@ -103,9 +121,11 @@ pub(crate) fn append<T: Tables>(
                 }
             }
             Action::Delete => {
-                if let Some(bytes) = tables.delete(key)? {
+                if let Some(old) = tables.delete(key)? {
                     book.resources -= 1;
-                    book.shards.deleted(key, bytes, touch);
+                    book.shards.deleted(key, old.bytes, touch);
+                    versions::let_go(book, tables, old.content)?;
+                    versions::record(book, tables, key, touch, None)?;
                     record(book, tables, touch, Kind::Delete, key, None)?;
                 }
             }
@@ -138,6 +158,8 @@ fn put<T: Tables>(
         book.resources += 1;
         let due = book.shards.inserted(key, bytes, touch);
         cut(book, tables, due)?;
+        versions::hold(book, tables, Some(new))?;
+        versions::record(book, tables, key, touch, Some(new))?;
         return Ok(Some(Kind::Create));
     }
     let old = tables.compare(key, new, witness)?;
@@ -145,11 +167,20 @@ fn put<T: Tables>(
         if !old.same_witness {
             tables.set_witness(key, witness)?;
         }
+        if let Some(id) = new.state.content.filter(|id| old.content != Some(*id)) {
+            tables.set_content(key, id)?;
+            versions::let_go(book, tables, old.content)?;
+            versions::hold(book, tables, Some(new))?;
+            versions::found_content(book, tables, key, old.position, new)?;
+        }
         return Ok(None);
     }
     tables.update(key, new, witness, touch.position)?;
     let due = book.shards.updated(key, old.bytes, bytes, touch);
     cut(book, tables, due)?;
+    versions::let_go(book, tables, old.content)?;
+    versions::hold(book, tables, Some(new))?;
+    versions::record(book, tables, key, touch, Some(new))?;
     Ok(Some(Kind::Update))
 }
 

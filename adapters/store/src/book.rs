@@ -1,6 +1,7 @@
 //! What is known of a set between two batches, and how do pages follow its log?
 
 use crate::shards::LiveShards;
+use crate::versions::Versions;
 use abreast_core::{Head, Page, PageRule, Position};
 use abreast_webtypes::Timestamp;
 
@@ -32,6 +33,9 @@ pub(crate) struct Book {
     pub(crate) page: OpenPage,
     pub(crate) resources: u64,
     pub(crate) shards: LiveShards,
+    pub(crate) versions: Versions,
+    /// As the store has it.
+    pub(crate) stored_versions: Versions,
 }
 
 impl Book {
@@ -39,7 +43,19 @@ impl Book {
     pub(crate) fn new(created: Timestamp, rule: PageRule, shards: LiveShards) -> Self {
         let page = OpenPage { number: 1, after: Position(0), from: created, first: None };
         let position = Position(0);
-        Self { created, importing: true, rule, position, time: created, page, resources: 0, shards }
+        let versions = Versions::default();
+        Self {
+            created,
+            importing: true,
+            rule,
+            position,
+            time: created,
+            page,
+            resources: 0,
+            shards,
+            versions,
+            stored_versions: versions,
+        }
     }
 
     pub(crate) const fn head(&self) -> Head {

@@ -111,6 +111,16 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// A failure of SQLite in the words of the task it stopped.
 pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
+    if matches!(
+        cause,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+    ) {
+        let message = format!("{task}\n  help: the store is damaged; `abreast check` tells where");
+        return LogError::new(ErrorKind::Corrupt, message).with_cause(cause);
+    }
     let (kind, help) = match cause.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             (ErrorKind::Corrupt, "\n  help: restore the file from a backup")

@@ -2,7 +2,9 @@
 #![doc = include_str!("../README.md")]
 
 mod apply;
+pub mod backup;
 mod book;
+pub mod check;
 mod connection;
 mod limits;
 mod links;
@@ -13,11 +15,20 @@ mod migration;
 pub mod mirror;
 mod queue;
 mod readers;
+pub mod repair;
 mod rows;
 mod shards;
 mod sqlite_log;
+mod sum;
 mod tables;
+mod version_tables;
+mod versions;
 mod writer;
 
 pub use memory_log::MemoryLog;
 pub use sqlite_log::{SqliteLog, SqliteOptions};
+
+/// The version of SQLite.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}

@@ -2,6 +2,7 @@
 
 use crate::book::{Book, OpenPage};
 use crate::shards::{LiveShard, LiveShards, ShardTarget};
+use crate::versions::{Collector, Versions};
 use abreast_core::{PageRule, Position, SetId, ShardId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -10,14 +11,31 @@ use std::time::Duration;
 
 /// Reads what is known of every set.
 pub(crate) fn load_books(connection: &Connection, target: ShardTarget) -> rusqlite::Result<HashMap<SetId, Book>> {
-    let mut sets = connection.prepare_cached("SELECT id, created, importing, page_changes, page_age FROM sets")?;
+    let mut sets = connection.prepare_cached(
+        "SELECT id, created, importing, page_changes, page_age, versions, kept_bytes, counted_as, counted, aged, sized, begun, anew \
+         FROM sets",
+    )?;
     let mut rows = sets.query([])?;
     let mut books = HashMap::new();
     while let Some(row) = rows.next()? {
         let set: i64 = row.get(0)?;
-        let created = Timestamp::from_micros(row.get(1)?);
+        // A log that was begun anew speaks from then on.
+        let created = Timestamp::from_micros(row.get::<_, Option<i64>>(12)?.map_or_else(|| row.get(1), Ok)?);
         let rule = PageRule { changes: row.get(3)?, age: Duration::from_micros(row.get::<_, i64>(4)? as u64) };
+        let page = open_page(connection, set)?;
         let (position, time) = last_change(connection, set)?.unwrap_or((Position(0), created));
+        let (position, time) = (position.max(page.after), time.max(created));
+        let versions = Versions {
+            keep: row.get(5)?,
+            kept_bytes: row.get::<_, i64>(6)? as u64,
+            begun: row.get::<_, Option<i64>>(11)?.map(|begun| Position(begun as u64)),
+            collector: Collector {
+                counted_as: row.get(7)?,
+                counted: Position(row.get::<_, i64>(8)? as u64),
+                aged: Position(row.get::<_, i64>(9)? as u64),
+                sized: Position(row.get::<_, i64>(10)? as u64),
+            },
+        };
         let shards = load_shards(connection, set, target)?;
         let book = Book {
             created,
@@ -25,9 +43,11 @@ pub(crate) fn load_books(connection: &Connection, target: ShardTarget) -> rusqli
             rule,
             position,
             time,
-            page: open_page(connection, set)?,
+            page,
             resources: shards.resources(),
             shards,
+            versions,
+            stored_versions: versions,
         };
         books.insert(SetId(set), book);
     }

@@ -8,10 +8,12 @@ use crate::limits::{
 use crate::memory_tables::{MemorySet, MemoryTables};
 use crate::queue::{Job, Outcome, Queue, Reply, Work};
 use crate::shards::{LiveShard, LiveShards, ShardTarget};
+use crate::versions::{self, stored_from};
 use abreast_core::{
-    AppendDone, Change, ChangeLog, ChangeRecord, Clock, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page,
-    Position, Resource, ResourceSet, SetId, Shard, ShardId,
+    AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
+    LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, Version, VersionPolicy,
 };
+use abreast_webtypes::Timestamp;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
@@ -119,6 +121,21 @@ impl MemoryWriter {
                 let Ok(()) = apply::import(book, tables, &resources);
                 Ok(Outcome::Done)
             }),
+            Work::KeepVersions(set, keep) => self.with_book(set, |book, _| {
+                versions::keep(book, keep);
+                Ok(Outcome::Done)
+            }),
+            Work::CollectVersions(set, policy, limit) => self.with_book(set, |book, tables| {
+                let Ok(collected) = versions::collect(book, tables, &policy, self.clock.now(), limit);
+                Ok(Outcome::Collected(collected))
+            }),
+            Work::ForgetContents(ids) => {
+                let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+                for set in sets.iter_mut() {
+                    set.tables.contents.retain(|id, (_, needed)| *needed > 0 || !ids.contains(id));
+                }
+                Ok(Outcome::Done)
+            }
             Work::CompleteImport(set) => self.with_book(set, |book, _| {
                 if book.importing {
                     book.complete_import(self.clock.now());
@@ -162,7 +179,9 @@ impl ChangeLog for MemoryLog {
         check_set(set)?;
         match self.call(Work::OpenSet(set.clone()))? {
             Outcome::Set(set) => Ok(set),
-            Outcome::Appended(_) | Outcome::Done => unreachable!("opening a set answers with the set"),
+            Outcome::Appended(_) | Outcome::Collected(_) | Outcome::Done => {
+                unreachable!("opening a set answers with the set")
+            }
         }
     }
 
@@ -251,6 +270,59 @@ impl ChangeLog for MemoryLog {
                 ..shard(&set.book, newest, None)
             })
         })
+    }
+
+    fn keep_versions(&self, set: SetId, keep: bool) -> Result<(), LogError> {
+        self.call(Work::KeepVersions(set, keep)).map(drop)
+    }
+
+    fn collect_versions(&self, set: SetId, policy: &VersionPolicy, limit: usize) -> Result<Collected, LogError> {
+        match self.call(Work::CollectVersions(set, *policy, limit))? {
+            Outcome::Collected(collected) => Ok(collected),
+            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => unreachable!("collecting says what it did"),
+        }
+    }
+
+    fn versions(
+        &self,
+        set: SetId,
+        key: &str,
+        from: Timestamp,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Version>, LogError> {
+        self.with(set, |set| {
+            let created = set.book.created;
+            let found = stored_from(from, order, created).zip(set.tables.versions.get(key));
+            let Some((from, versions)) = found else { return Vec::new() };
+            let told = |(_, version): (_, &Version)| {
+                let time = if version.position == Position(0) { created } else { version.time };
+                Version { time, ..version.clone() }
+            };
+            match order {
+                Order::OldestFirst => versions.range(from..).take(limit).map(told).collect(),
+                Order::NewestFirst => versions.range(..=from).rev().take(limit).map(told).collect(),
+            }
+        })
+    }
+
+    fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
+        let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(sets.iter().any(|set| set.tables.contents.get(id).is_some_and(|(_, needed)| *needed > 0)))
+    }
+
+    fn unneeded_contents(&self, after: Option<ContentId>, limit: usize) -> Result<Vec<ContentId>, LogError> {
+        let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
+        let unneeded = sets.iter().flat_map(|set| set.tables.contents.iter().filter(|(_, (_, needed))| *needed == 0));
+        let mut ids: Vec<_> = unneeded.map(|(id, _)| *id).filter(|id| after.is_none_or(|after| *id > after)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.truncate(limit);
+        Ok(ids)
+    }
+
+    fn forget_contents(&self, ids: Vec<ContentId>) -> Result<(), LogError> {
+        self.call(Work::ForgetContents(ids)).map(drop)
     }
 
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {

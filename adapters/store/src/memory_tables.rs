@@ -1,9 +1,10 @@
 //! How are a set's rows kept in memory? In ordered maps, for tests.
 
-use crate::apply::{Compared, Encoded, Tables};
+use crate::apply::{Compared, Deleted, Encoded, Tables};
 use crate::book::Book;
 use crate::shards::{Cut, LiveShard};
-use abreast_core::{ChangeRecord, KeyRange, Kind, Page, Position, Resource, ShardId};
+use crate::versions::{Dropped, PastChange, VersionTables};
+use abreast_core::{ChangeRecord, ContentId, KeyRange, Kind, Page, Position, Resource, ShardId, Version};
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -24,6 +25,10 @@ pub(crate) struct MemoryTables {
     pub(crate) changes: Vec<Arc<ChangeRecord>>,
     pub(crate) closed_pages: Vec<Page>,
     pub(crate) retired: HashMap<ShardId, KeyRange>,
+    /// By key and stored time.
+    pub(crate) versions: HashMap<String, BTreeMap<Timestamp, Version>>,
+    /// Length of kept bytes, and how many rows need them.
+    pub(crate) contents: BTreeMap<ContentId, (u64, u64)>,
     names: HashMap<String, Timestamp>,
 }
 
@@ -45,8 +50,6 @@ fn bytes_of(resource: &Resource) -> u64 {
 }
 
 impl Tables for MemoryTables {
-    type Error = Infallible;
-
     fn insert(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<bool, Infallible> {
         if self.resources.contains_key(key) {
             return Ok(false);
@@ -63,7 +66,13 @@ impl Tables for MemoryTables {
             && old.state.encoding == new.state.encoding
             && stored.digests == new.digests
             && stored.links == new.links;
-        Ok(Compared { same_state, same_witness: old.witness == witness, bytes: stored.bytes(key) })
+        Ok(Compared {
+            same_state,
+            same_witness: old.witness == witness,
+            content: old.state.content,
+            position: old.position,
+            bytes: stored.bytes(key),
+        })
     }
 
     fn update(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<(), Infallible> {
@@ -81,8 +90,16 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
-    fn delete(&mut self, key: &str) -> Result<Option<u64>, Infallible> {
-        Ok(self.resources.remove(key).map(|old| bytes_of(&old)))
+    fn set_content(&mut self, key: &str, id: ContentId) -> Result<(), Infallible> {
+        if let Some(resource) = self.resources.get_mut(key) {
+            Arc::make_mut(resource).state.content = Some(id);
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &str) -> Result<Option<Deleted>, Infallible> {
+        let old = self.resources.remove(key);
+        Ok(old.map(|old| Deleted { bytes: bytes_of(&old), content: old.state.content }))
     }
 
     fn record(
@@ -131,4 +148,84 @@ impl Tables for MemoryTables {
         self.names.insert(name.to_owned(), now);
         Ok(true)
     }
+}
+
+impl VersionTables for MemoryTables {
+    type Error = Infallible;
+
+    fn add_version(
+        &mut self,
+        key: &str,
+        at: Position,
+        time: Timestamp,
+        new: Option<&Encoded>,
+    ) -> Result<(), Infallible> {
+        let mut state = new.map(|new| new.state.clone());
+        if let Some(state) = &mut state {
+            state.digests.unknown.clear();
+            state.links.clear();
+        }
+        let version = Version { time, position: at, state };
+        self.versions.entry(key.to_owned()).or_default().insert(time, version);
+        Ok(())
+    }
+
+    fn has_versions(&mut self, key: &str) -> Result<bool, Infallible> {
+        Ok(self.versions.contains_key(key))
+    }
+
+    fn version_content(&mut self, key: &str, time: Timestamp) -> Result<Option<Dropped>, Infallible> {
+        let found = self.versions.get(key).and_then(|versions| versions.get(&time));
+        Ok(found.map(content_of))
+    }
+
+    fn time_of(&mut self, at: Position) -> Result<Option<Timestamp>, Infallible> {
+        let place = usize::try_from(at.0).ok().and_then(|number| number.checked_sub(1));
+        Ok(place.and_then(|place| self.changes.get(place)).map(|change| change.time))
+    }
+
+    fn need(&mut self, id: ContentId, length: u64, more: bool) -> Result<Option<u64>, Infallible> {
+        let (known, needed) = self.contents.entry(id).or_default();
+        if more {
+            if *needed == 0 {
+                *known = length;
+            }
+            *needed += 1;
+            return Ok((*needed == 1).then_some(*known));
+        }
+        *needed = needed.saturating_sub(1);
+        Ok((*needed == 0).then_some(*known))
+    }
+
+    fn changes_after(&mut self, after: Position, limit: usize) -> Result<Vec<PastChange>, Infallible> {
+        let start = usize::try_from(after.0).unwrap_or(usize::MAX);
+        let changes = self.changes.get(start..).unwrap_or_default().iter().take(limit);
+        Ok(changes
+            .map(|change| PastChange {
+                position: change.position,
+                time: change.time,
+                kind: change.kind,
+                key: change.key.clone(),
+            })
+            .collect())
+    }
+
+    fn newest(&mut self, key: &str, number: u32) -> Result<Option<Timestamp>, Infallible> {
+        let place = number.saturating_sub(1) as usize;
+        Ok(self.versions.get(key).and_then(|versions| versions.keys().rev().nth(place)).copied())
+    }
+
+    fn drop_before(&mut self, key: &str, time: Timestamp, limit: usize) -> Result<Vec<Dropped>, Infallible> {
+        let Some(versions) = self.versions.get_mut(key) else { return Ok(Vec::new()) };
+        let times: Vec<_> = versions.range(..time).take(limit).map(|(time, _)| *time).collect();
+        let dropped = times.iter().filter_map(|time| versions.remove(time)).map(|one| content_of(&one)).collect();
+        if versions.is_empty() {
+            self.versions.remove(key);
+        }
+        Ok(dropped)
+    }
+}
+
+fn content_of(version: &Version) -> Option<ContentId> {
+    version.state.as_ref().and_then(|state| state.content)
 }

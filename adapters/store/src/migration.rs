@@ -5,12 +5,15 @@ use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 
+/// The table that says which version it is.
+pub(crate) const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT";
+
 /// Brings a database to the newest schema: `steps` in order, each applied once, all in one transaction.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), LogError> {
     let newest = steps.len() as i64;
     let mut apply = || -> rusqlite::Result<i64> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT")?;
+        transaction.execute_batch(VERSION_TABLE)?;
         let found: i64 =
             transaction.query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0))?;
         if found < newest {

@@ -3,11 +3,14 @@
 //! It can be made again from the Source and the folder, so commits need to survive the end of the process only.
 //! Nothing here is decided: rows are kept, plans are kept, in the order of their URIs.
 
+mod excluded;
 mod expected;
+mod packed;
 mod plan;
 mod rows;
 
 pub use expected::{Expected, ExpectedRow};
+pub use packed::{Location, Packed, Segment};
 pub use plan::{Pending, PendingAction, PendingCounts, PendingState, Task};
 pub use rows::{Document, Row};
 
@@ -17,13 +20,19 @@ use abreast_core::LogError;
 use rusqlite::{Connection, OptionalExtension as _};
 use std::path::{Path, PathBuf};
 
-const STEPS: [&str; 1] = [include_str!("migrations/mirror_0001.sql")];
+pub(crate) const STEPS: [&str; 4] = [
+    include_str!("migrations/mirror_0001.sql"),
+    include_str!("migrations/mirror_0002.sql"),
+    include_str!("migrations/mirror_0003.sql"),
+    include_str!("migrations/mirror_0004.sql"),
+];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
 const SCRATCH: &str = "
     CREATE TEMP TABLE unseen (uri TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
     CREATE TEMP TABLE coming (
         uri TEXT PRIMARY KEY, gone INTEGER NOT NULL, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
-        unknown INTEGER NOT NULL, time INTEGER NOT NULL, exact INTEGER NOT NULL
+        unknown INTEGER NOT NULL, time INTEGER NOT NULL, exact INTEGER NOT NULL, via TEXT,
+        list INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;";
 
 /// The state of one destination folder. One process at a time: the caller holds a lock.
@@ -59,6 +68,14 @@ impl Mirror {
         let mut log_file = path.as_os_str().to_owned();
         log_file.push("-wal");
         Ok(Self { connection, log_file: Some(log_file.into()) })
+    }
+
+    /// Opens a state that is there for looking only, also while a run is at work.
+    ///
+    /// # Errors
+    /// It is not there, cannot be read, or was written by a newer program.
+    pub fn look(path: &Path) -> Result<Self, LogError> {
+        Ok(Self { connection: crate::check::open_to_look(path)?, log_file: None })
     }
 
     /// A state that begins empty and is never kept, for a look at what would be done.
@@ -272,6 +289,16 @@ mod tests {
     }
 
     #[test]
+    fn one_item_is_found_with_what_is_kept() {
+        let (_folder, mirror) = mirror();
+        assert_eq!(mirror.task("http://h/a").unwrap(), None);
+        mirror.put_row(&row("http://h/a")).unwrap();
+        mirror.put_pending(&fetch("http://h/a")).unwrap();
+        let task = mirror.task("http://h/a").unwrap().unwrap();
+        assert_eq!((task.pending.uri.as_str(), task.row), ("http://h/a", Some(row("http://h/a"))));
+    }
+
+    #[test]
     fn unseen_rows_become_deletions_once() {
         let (_folder, mirror) = mirror();
         for uri in ["http://h/a", "http://h/b", "http://h/c"] {
@@ -289,6 +316,28 @@ mod tests {
     }
 
     #[test]
+    fn excluded_resources_are_planned_for_deletion_only_when_asked_for() {
+        let (_folder, mirror) = mirror();
+        for uri in ["http://h/a", "http://h/b"] {
+            mirror.put_row(&row(uri)).unwrap();
+        }
+        assert!(mirror.set_excluded("http://h/a", true).unwrap());
+        assert!(!mirror.set_excluded("http://h/a", true).unwrap());
+        assert!(mirror.set_excluded("http://h/gone", true).unwrap());
+        assert!(mirror.has_excluded().unwrap());
+        assert!(!mirror.is_excluded("http://h/gone").unwrap(), "what is not kept is forgotten");
+        assert_eq!(mirror.plan_excluded(true).unwrap(), 1);
+        assert_eq!(mirror.pending_counts().unwrap().deletes, 1);
+        mirror.plan_excluded(false).unwrap();
+        assert_eq!(mirror.pending_counts().unwrap().deletes, 0);
+        mirror.put_coming(&Pending { action: PendingAction::Leave, ..fetch("http://h/b") }, 2, true, 0).unwrap();
+        mirror.put_coming(&fetch("http://h/b"), 1, true, 0).unwrap();
+        let mut tasks = Vec::new();
+        mirror.coming_after("", 10, &mut tasks).unwrap();
+        assert_eq!(tasks[0].pending.action, PendingAction::Leave);
+    }
+
+    #[test]
     fn of_several_changes_the_newest_stays_and_of_equals_the_last() {
         let (_folder, mirror) = mirror();
         let change = |uri: &str, time, length| (Pending { length: Some(length), ..fetch(uri) }, time);
@@ -298,7 +347,7 @@ mod tests {
             change("http://h/b", 1, 1),
             change("http://h/b", 1, 2),
         ] {
-            mirror.put_coming(&pending, time, true).unwrap();
+            mirror.put_coming(&pending, time, true, 0).unwrap();
         }
         let mut tasks = Vec::new();
         mirror.coming_after("", 10, &mut tasks).unwrap();

@@ -1,6 +1,9 @@
 //! What waits for the writer, and how much of it?
 
-use abreast_core::{AppendDone, Appended, Change, ErrorKind, Imported, LogError, NewSet, ResourceSet, SetId};
+use abreast_core::{
+    AppendDone, Appended, Change, Collected, ContentId, ErrorKind, Imported, LogError, NewSet, ResourceSet, SetId,
+    VersionPolicy,
+};
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,6 +24,9 @@ pub(crate) enum Work {
     Import(SetId, Vec<Imported>),
     CompleteImport(SetId),
     RefreshWitnesses(SetId, Vec<(String, Vec<u8>)>),
+    KeepVersions(SetId, bool),
+    CollectVersions(SetId, VersionPolicy, usize),
+    ForgetContents(Vec<ContentId>),
 }
 
 impl Work {
@@ -29,7 +35,9 @@ impl Work {
             Self::Append(_, changes) => changes.len(),
             Self::Import(_, resources) => resources.len(),
             Self::RefreshWitnesses(_, witnesses) => witnesses.len(),
-            Self::Refuse(_) | Self::OpenSet(_) | Self::CompleteImport(_) => 1,
+            Self::CollectVersions(_, _, limit) => *limit,
+            Self::ForgetContents(ids) => ids.len(),
+            Self::Refuse(_) | Self::OpenSet(_) | Self::CompleteImport(_) | Self::KeepVersions(..) => 1,
         }
     }
 }
@@ -38,6 +46,7 @@ impl Work {
 pub(crate) enum Outcome {
     Appended(Appended),
     Set(ResourceSet),
+    Collected(Collected),
     Done,
 }
 
@@ -52,7 +61,7 @@ impl Reply {
         match self {
             Self::Append(done) => done(result.map(|outcome| match outcome {
                 Outcome::Appended(appended) => appended,
-                Outcome::Set(_) | Outcome::Done => Appended::default(),
+                Outcome::Set(_) | Outcome::Collected(_) | Outcome::Done => Appended::default(),
             })),
             Self::Call(sender) => {
                 let _ = sender.send(result); // the caller waits for nothing else

@@ -1,7 +1,8 @@
 //! How does a row become a resource or a change? Without allocating where buffers can be used again.
 
 use crate::links;
-use abreast_core::{ChangeRecord, Kind, Position, Resource, State};
+use crate::sum;
+use abreast_core::{ChangeRecord, ContentId, Kind, Position, Resource, State, Version};
 use abreast_webtypes::Timestamp;
 use rusqlite::Row;
 use rusqlite::types::{FromSqlError, ValueRef};
@@ -9,16 +10,22 @@ use rusqlite::types::{FromSqlError, ValueRef};
 /// Columns of a resource, in the order [`read_resource`] expects.
 macro_rules! resource_columns {
     () => {
-        "modified, length, media_type, encoding, digests, links, key, witness, position"
+        "modified, length, media_type, encoding, digests, links, content, key, witness, position, sum"
     };
 }
 /// Columns of a change, in the order [`read_change`] expects.
 macro_rules! change_columns {
     () => {
-        "modified, length, media_type, encoding, digests, links, key, kind, time, position"
+        "modified, length, media_type, encoding, digests, links, content, key, kind, time, position, sum"
     };
 }
-pub(crate) use {change_columns, resource_columns};
+/// Columns of a version, in the order [`read_version`] expects.
+macro_rules! version_columns {
+    () => {
+        "modified, length, media_type, encoding, digests, NULL, content, time, position, key, sum"
+    };
+}
+pub(crate) use {change_columns, resource_columns, version_columns};
 
 /// The number that stands for a kind of change.
 pub(crate) const fn kind_number(kind: Kind) -> i64 {
@@ -33,7 +40,7 @@ pub(crate) const fn kind_number(kind: Kind) -> i64 {
     }
 }
 
-const fn kind_of(number: i64) -> Option<Kind> {
+pub(crate) const fn kind_of(number: i64) -> Option<Kind> {
     Some(match number {
         1 => Kind::Create,
         2 => Kind::Add,
@@ -47,27 +54,44 @@ const fn kind_of(number: i64) -> Option<Kind> {
 
 /// Reads a resource into `to`.
 pub(crate) fn read_resource(row: &Row<'_>, to: &mut Resource) -> rusqlite::Result<()> {
+    sum::check(row, sum::Of::Resource, 7, &[], 10)?;
     read_state(row, &mut to.state)?;
-    set_text(&mut to.key, text(row, 6)?);
+    set_text(&mut to.key, text(row, 7)?);
     to.witness.clear();
-    to.witness.extend_from_slice(row.get_ref(7)?.as_blob().map_err(|error| wrong(7, error))?);
-    to.position = Position(row.get::<_, i64>(8)? as u64);
+    to.witness.extend_from_slice(row.get_ref(8)?.as_blob().map_err(|error| wrong(8, error))?);
+    to.position = Position(row.get::<_, i64>(9)? as u64);
     Ok(())
 }
 
 /// Reads a change into `to`.
 pub(crate) fn read_change(row: &Row<'_>, to: &mut ChangeRecord) -> rusqlite::Result<()> {
-    set_text(&mut to.key, text(row, 6)?);
-    let number = row.get(7)?;
-    to.kind = kind_of(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(7, number))?;
-    to.time = Timestamp::from_micros(row.get(8)?);
-    to.position = Position(row.get::<_, i64>(9)? as u64);
+    sum::check(row, sum::Of::Change, 7, &[8, 9, 10], 11)?;
+    set_text(&mut to.key, text(row, 7)?);
+    let number = row.get(8)?;
+    to.kind = kind_of(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(8, number))?;
+    to.time = Timestamp::from_micros(row.get(9)?);
+    to.position = Position(row.get::<_, i64>(10)? as u64);
     if to.kind.keeps_resource() {
         read_state(row, to.state.get_or_insert_default())?;
     } else {
         to.state = None;
     }
     Ok(())
+}
+
+/// Reads a version; what was imported counts from the creation of its set.
+pub(crate) fn read_version(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Version> {
+    sum::check(row, sum::Of::Version, 9, &[7, 8], 10)?;
+    let position = Position(row.get::<_, i64>(8)? as u64);
+    let mut version = Version {
+        time: if position == Position(0) { created } else { Timestamp::from_micros(row.get(7)?) },
+        position,
+        state: None,
+    };
+    if row.get_ref(0)? != ValueRef::Null {
+        read_state(row, version.state.get_or_insert_default())?;
+    }
+    Ok(version)
 }
 
 /// A change to read into.
@@ -93,7 +117,17 @@ fn read_state(row: &Row<'_>, to: &mut State) -> rusqlite::Result<()> {
             rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, Box::new(cause))
         })?;
     }
+    to.content = content(row, 6)?;
     Ok(())
+}
+
+/// Where bytes are kept, if they are.
+pub(crate) fn content(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentId>> {
+    let Some(bytes) = row.get_ref(column)?.as_blob_or_null().map_err(|error| wrong(column, error))? else {
+        return Ok(None);
+    };
+    let id = ContentId::from_slice(bytes).ok_or_else(|| wrong(column, FromSqlError::InvalidType))?;
+    Ok(Some(id))
 }
 
 fn text<'r>(row: &'r Row<'_>, column: usize) -> rusqlite::Result<&'r str> {

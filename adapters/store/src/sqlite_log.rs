@@ -5,12 +5,15 @@ use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, c
 use crate::migration::migrate;
 use crate::queue::{Job, Outcome, Queue, Reply, Work};
 use crate::readers::Readers;
-use crate::rows::{change_columns, empty_change, read_change, read_resource, resource_columns};
+use crate::rows::{
+    change_columns, content, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
+};
 use crate::shards::ShardTarget;
+use crate::versions::stored_from;
 use crate::writer::{Heads, Writer};
 use abreast_core::{
-    AppendDone, Change, ChangeLog, ChangeRecord, Clock, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page,
-    Position, Resource, ResourceSet, SetId, Shard, ShardId,
+    AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
+    LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, Version, VersionPolicy,
 };
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -22,7 +25,12 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/log_0001.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/log_0001.sql"),
+    include_str!("migrations/log_0002.sql"),
+    include_str!("migrations/log_0003.sql"),
+    include_str!("migrations/log_0004.sql"),
+];
 /// Changes read in one transaction of [`ChangeLog::read`].
 const READ_MAX: i64 = 5_000;
 
@@ -105,6 +113,18 @@ impl SqliteLog {
         SqliteOptions::default().open(path, clock)
     }
 
+    /// The set of that name, if there is one; none is made.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
+        let id = self.readers.with("cannot look for a set", |connection| {
+            let mut statement = connection.prepare_cached("SELECT id FROM sets WHERE slug = ?1")?;
+            statement.query_row(params![slug], |row| row.get(0)).optional()
+        })?;
+        Ok(id.map(|id| ResourceSet { id: SetId(id), slug: slug.to_owned() }))
+    }
+
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
     pub fn close(&self) {
         self.queue.close();
@@ -162,7 +182,9 @@ impl ChangeLog for SqliteLog {
         check_set(set)?;
         match self.call(Work::OpenSet(set.clone()))? {
             Outcome::Set(set) => Ok(set),
-            Outcome::Appended(_) | Outcome::Done => unreachable!("opening a set answers with the set"),
+            Outcome::Appended(_) | Outcome::Collected(_) | Outcome::Done => {
+                unreachable!("opening a set answers with the set")
+            }
         }
     }
 
@@ -297,6 +319,73 @@ impl ChangeLog for SqliteLog {
                 other => Ok(other),
             }
         })
+    }
+
+    fn keep_versions(&self, set: SetId, keep: bool) -> Result<(), LogError> {
+        self.call(Work::KeepVersions(set, keep)).map(drop)
+    }
+
+    fn collect_versions(&self, set: SetId, policy: &VersionPolicy, limit: usize) -> Result<Collected, LogError> {
+        match self.call(Work::CollectVersions(set, *policy, limit))? {
+            Outcome::Collected(collected) => Ok(collected),
+            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => unreachable!("collecting says what it did"),
+        }
+    }
+
+    fn versions(
+        &self,
+        set: SetId,
+        key: &str,
+        from: Timestamp,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Version>, LogError> {
+        const OLDEST: &str = concat!(
+            "SELECT ",
+            version_columns!(),
+            " FROM versions WHERE set_id = ?1 AND key = ?2 AND time >= ?3 ORDER BY time LIMIT ?4"
+        );
+        const NEWEST: &str = concat!(
+            "SELECT ",
+            version_columns!(),
+            " FROM versions WHERE set_id = ?1 AND key = ?2 AND time <= ?3 ORDER BY time DESC LIMIT ?4"
+        );
+        self.head(set)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.readers.with("cannot read the versions of a resource", |connection| {
+            // Versions are older than a log that was begun anew: what was imported counts from the set's creation.
+            let created = connection
+                .prepare_cached("SELECT created FROM sets WHERE id = ?1")?
+                .query_row([set.0], |row| row.get(0).map(Timestamp::from_micros))?;
+            let Some(from) = stored_from(from, order, created) else { return Ok(Vec::new()) };
+            let mut statement = connection.prepare_cached(if order == Order::OldestFirst { OLDEST } else { NEWEST })?;
+            let rows =
+                statement.query_map(params![set.0, key, from.as_micros(), limit], |row| read_version(row, created))?;
+            rows.collect()
+        })
+    }
+
+    fn needs_content(&self, id: &ContentId) -> Result<bool, LogError> {
+        self.readers.with("cannot read who needs kept contents", |connection| {
+            connection
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM contents WHERE id = ?1 AND needed > 0)")?
+                .query_row([id.as_bytes()], |row| row.get(0))
+        })
+    }
+
+    fn unneeded_contents(&self, after: Option<ContentId>, limit: usize) -> Result<Vec<ContentId>, LogError> {
+        let after = after.as_ref().map_or(&[][..], |id| id.as_bytes());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.readers.with("cannot read which kept contents nobody needs", |connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT DISTINCT id FROM contents WHERE needed = 0 AND id > ?1 ORDER BY id LIMIT ?2")?;
+            let rows = statement.query_map(params![after, limit], |row| content(row, 0))?;
+            rows.filter_map(Result::transpose).collect()
+        })
+    }
+
+    fn forget_contents(&self, ids: Vec<ContentId>) -> Result<(), LogError> {
+        self.call(Work::ForgetContents(ids)).map(drop)
     }
 
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {

@@ -1,21 +1,25 @@
 //! Which statements change a set's rows? Prepared once, used inside the writer's transaction.
 
-use crate::apply::{Compared, Encoded, Tables};
+use crate::apply::{Compared, Deleted, Encoded, Tables};
 use crate::book::Book;
-use crate::rows::kind_number;
+use crate::rows::{content, kind_number};
 use crate::shards::{Cut, LiveShard, entry_bytes};
-use abreast_core::{Kind, Page, Position, SetId};
+use crate::sum::{self, Of};
+use crate::version_tables::VersionStatements;
+use abreast_core::{ContentId, Kind, Page, Position, SetId};
 use abreast_webtypes::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row, params};
 
 /// The statements, for one set at a time.
 pub(crate) struct SqliteTables<'c> {
-    set: i64,
+    pub(crate) set: i64,
+    pub(crate) versions: VersionStatements<'c>,
     insert: CachedStatement<'c>,
     compare: CachedStatement<'c>,
     update: CachedStatement<'c>,
     set_witness: CachedStatement<'c>,
+    set_content: CachedStatement<'c>,
     delete: CachedStatement<'c>,
     record: CachedStatement<'c>,
     put_page: CachedStatement<'c>,
@@ -29,26 +33,30 @@ impl<'c> SqliteTables<'c> {
     pub(crate) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
             set: 0,
+            versions: VersionStatements::new(connection),
             insert: connection.prepare_cached(
                 "INSERT INTO resources (set_id, key, position, modified, length, media_type, encoding, digests, links, \
-                 witness) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+                 witness, content, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
             )?,
             compare: connection.prepare_cached(
-                "SELECT media_type, encoding, digests, links, modified, length, witness FROM resources \
+                "SELECT media_type, encoding, digests, links, modified, length, witness, content, position FROM resources \
                  WHERE set_id = ?1 AND key = ?2",
             )?,
             update: connection.prepare_cached(
                 "UPDATE resources SET position = ?3, modified = ?4, length = ?5, media_type = ?6, encoding = ?7, \
-                 digests = ?8, links = ?9, witness = ?10 WHERE set_id = ?1 AND key = ?2",
+                 digests = ?8, links = ?9, witness = ?10, content = ?11, sum = ?12 WHERE set_id = ?1 AND key = ?2",
             )?,
             set_witness: connection
                 .prepare_cached("UPDATE resources SET witness = ?3 WHERE set_id = ?1 AND key = ?2")?,
+            set_content: connection
+                .prepare_cached("UPDATE resources SET content = ?3 WHERE set_id = ?1 AND key = ?2")?,
             delete: connection.prepare_cached(
-                "DELETE FROM resources WHERE set_id = ?1 AND key = ?2 RETURNING media_type, encoding, digests, links",
+                "DELETE FROM resources WHERE set_id = ?1 AND key = ?2 RETURNING media_type, encoding, digests, links, \
+                 content",
             )?,
             record: connection.prepare_cached(
                 "INSERT INTO changes (set_id, position, time, kind, key, modified, length, media_type, encoding, \
-                 digests, links) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                 digests, links, content, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             )?,
             put_page: connection.prepare_cached(
                 "INSERT INTO pages (set_id, number, after, last, from_time, until_time) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
@@ -120,8 +128,6 @@ impl<'c> SqliteTables<'c> {
 }
 
 impl Tables for SqliteTables<'_> {
-    type Error = rusqlite::Error;
-
     fn insert(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> rusqlite::Result<bool> {
         let added = self.insert.execute(params![
             self.set,
@@ -134,6 +140,8 @@ impl Tables for SqliteTables<'_> {
             new.digests,
             new.links,
             witness,
+            new.content(),
+            sum::of_row(key, &[], Some(new), Of::Resource),
         ])?;
         Ok(added == 1)
     }
@@ -152,7 +160,8 @@ impl Tables for SqliteTables<'_> {
                 && row.get_ref(2)? == ValueRef::Blob(&new.digests)
                 && is_text(row.get_ref(3)?, new.links.as_deref());
             let same_witness = row.get_ref(6)? == ValueRef::Blob(witness);
-            Ok(Compared { same_state, same_witness, bytes: row_bytes(row, key)? })
+            let position = Position(row.get::<_, i64>(8)? as u64);
+            Ok(Compared { same_state, same_witness, content: content(row, 7)?, position, bytes: row_bytes(row, key)? })
         })
     }
 
@@ -168,6 +177,8 @@ impl Tables for SqliteTables<'_> {
             new.digests,
             new.links,
             witness,
+            new.content(),
+            sum::of_row(key, &[], Some(new), Of::Resource),
         ])?;
         Ok(())
     }
@@ -177,9 +188,14 @@ impl Tables for SqliteTables<'_> {
         Ok(())
     }
 
-    fn delete(&mut self, key: &str) -> rusqlite::Result<Option<u64>> {
+    fn set_content(&mut self, key: &str, id: ContentId) -> rusqlite::Result<()> {
+        self.set_content.execute(params![self.set, key, id.as_bytes()])?;
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &str) -> rusqlite::Result<Option<Deleted>> {
         let mut rows = self.delete.query(params![self.set, key])?;
-        rows.next()?.map(|row| row_bytes(row, key)).transpose()
+        rows.next()?.map(|row| Ok(Deleted { bytes: row_bytes(row, key)?, content: content(row, 4)? })).transpose()
     }
 
     fn record(
@@ -203,6 +219,8 @@ impl Tables for SqliteTables<'_> {
             state.and_then(|state| state.encoding.as_deref()),
             new.map(|new| new.digests.as_slice()),
             new.and_then(|new| new.links.as_deref()),
+            new.and_then(Encoded::content),
+            sum::of_row(key, &[kind_number(kind), time.as_micros(), at.0 as i64], new, Of::Change),
         ])?;
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::load::load_books;
 use crate::queue::{Job, Outcome, Queue, Work};
 use crate::shards::{LiveShards, ShardTarget};
 use crate::tables::SqliteTables;
+use crate::versions;
 use abreast_core::{Clock, ErrorKind, Head, LogError, NewSet, ResourceSet, SetId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
@@ -246,6 +247,17 @@ impl Run<'_> {
                 }
                 Ok(Ok(Outcome::Done))
             }),
+            Work::KeepVersions(set, keep) => self.with_book(*set, |book, _, _| {
+                versions::keep(book, *keep);
+                Ok(Ok(Outcome::Done))
+            }),
+            Work::CollectVersions(set, policy, limit) => self.with_book(*set, |book, tables, now| {
+                Ok(Ok(Outcome::Collected(versions::collect(book, tables, policy, now, *limit)?)))
+            }),
+            Work::ForgetContents(ids) => {
+                self.tables.forget_contents(ids)?;
+                Ok(Ok(Outcome::Done))
+            }
             Work::CompleteImport(set) => self.complete_import(*set),
             Work::OpenSet(set) => self.open_set(set),
         }
@@ -311,6 +323,7 @@ impl Run<'_> {
         for set in self.touched.iter() {
             if let Some(book) = self.books.get_mut(set) {
                 self.tables.of(*set).store_shards(book)?;
+                self.tables.store_versions(book)?;
             }
         }
         Ok(())
@@ -330,7 +343,7 @@ mod tests {
     fn writer(folder: &tempfile::TempDir) -> Writer {
         let path = folder.path().join("store.sqlite");
         let mut connection = open_connection(&path, Durability::PowerLoss).unwrap();
-        migrate(&mut connection, &path, &[include_str!("migrations/log_0001.sql")]).unwrap();
+        migrate(&mut connection, &path, crate::sqlite_log::MIGRATIONS).unwrap();
         let target = ShardTarget { resources: 20, bytes: 1_000_000 };
         Writer::new(connection, path, Arc::new(SystemClock), target, Arc::default()).unwrap()
     }

@@ -3,7 +3,9 @@
 
 mod answers;
 mod encodings;
+mod limits;
 mod pool;
+mod proxies;
 mod redirects;
 mod retries;
 mod server;

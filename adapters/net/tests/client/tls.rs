@@ -4,21 +4,25 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use abreast_net::{Error, Options};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use abreast_net::{ClientCertificate, Error, Options, Pin};
+use base64::Engine as _;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData as _, date_time_ymd};
 use rustls::pki_types::PrivateKeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use sha2::Digest as _;
 
 use crate::server::{Server, ok, read_head, redirect};
 use crate::{client, get, quick};
 
-struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -27,7 +31,7 @@ impl Authority {
     }
 
     /// A server that says one thing under a certificate for that name.
-    fn server(&self, name: &str, expired: bool, said: String, closes_properly: bool) -> Server {
+    pub(crate) fn server(&self, name: &str, expired: bool, said: String, closes_properly: bool) -> Server {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         if expired {
@@ -59,7 +63,7 @@ impl Authority {
         })
     }
 
-    fn trusted(&self, folder: &Path, server: &Server) -> Options {
+    pub(crate) fn trusted(&self, folder: &Path, server: &Server) -> Options {
         let path = folder.join("roots.pem");
         std::fs::write(&path, &self.pem).unwrap();
         Options {
@@ -148,4 +152,108 @@ async fn unreadable_extra_roots_are_reported() {
         assert_eq!(error.code(), "net.tls");
         assert!(error.to_string().contains(&path.display().to_string()), "{error}");
     }
+}
+
+fn pin_of(key: &KeyPair) -> String {
+    base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(key.subject_public_key_info()))
+}
+
+/// A server with a certificate that nobody vouches for, under another name, long expired.
+fn self_signed(key: &KeyPair, name: &str) -> Server {
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.not_before = date_time_ymd(2019, 1, 1);
+    params.not_after = date_time_ymd(2020, 1, 1);
+    let certificate = params.self_signed(key).unwrap();
+    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .unwrap();
+    saying_over_tls(Arc::new(config))
+}
+
+fn saying_over_tls(config: Arc<ServerConfig>) -> Server {
+    Server::raw(move |stream| {
+        let mut tls = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
+        while read_head(&mut tls).is_some() && tls.write_all(ok("secure").as_bytes()).is_ok() {}
+    })
+}
+
+#[tokio::test]
+async fn a_pinned_key_stands_for_a_bad_certificate_of_its_host_only() {
+    let (key, other_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let server = self_signed(&key, "something.else");
+    let with = |pins: &[String], host: &str| Options {
+        pins: pins.iter().map(|pin| Pin::parse(pin).unwrap()).collect(),
+        connect_to: vec![(format!("{host}:443"), server.address())],
+        ..quick()
+    };
+    let right = format!("museum.example=sha256/{}", pin_of(&key));
+    let wrong = format!("museum.example=sha256/{}", pin_of(&other_key));
+    assert_eq!(fetch(with(std::slice::from_ref(&right), "museum.example")).await.unwrap(), b"secure");
+    assert_eq!(fetch(with(&[wrong.clone(), right.clone()], "museum.example")).await.unwrap(), b"secure");
+    let error = fetch(with(&[wrong], "museum.example")).await.unwrap_err();
+    assert_eq!((error.code(), error.is_transient()), ("net.tls", false));
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains(&pin_of(&key)), "tells the key to pin: {cause}");
+    assert_eq!(fetch(with(&[], "museum.example")).await.unwrap_err().code(), "net.tls");
+    let elsewhere = with(&[right], "other.example");
+    let error = get(&client(elsewhere), "https://other.example/").await.unwrap_err();
+    assert_eq!(error.code(), "net.tls", "the pin is for another host");
+}
+
+#[tokio::test]
+async fn a_trusted_certificate_with_another_key_than_the_pinned_one_is_refused() {
+    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let server = authority.server("museum.example", false, ok("x"), true);
+    let pins = vec![Pin::parse(&format!("museum.example=sha256/{}", pin_of(&KeyPair::generate().unwrap()))).unwrap()];
+    let options = Options { pins, ..authority.trusted(folder.path(), &server) };
+    assert_eq!(fetch(options).await.unwrap_err().code(), "net.tls");
+}
+
+#[tokio::test]
+async fn our_own_certificate_is_shown_to_its_server_only() {
+    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["me.example".to_owned()]).unwrap();
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let certificate = params.signed_by(&key, &authority.issuer).unwrap();
+    let (certificate_file, key_file) = (folder.path().join("me.pem"), folder.path().join("me.key"));
+    std::fs::write(&certificate_file, certificate.pem()).unwrap();
+    std::fs::write(&key_file, key.serialize_pem()).unwrap();
+
+    let server_key = KeyPair::generate().unwrap();
+    let server_certificate = CertificateParams::new(vec!["museum.example".to_owned(), "other.example".to_owned()])
+        .unwrap()
+        .signed_by(&server_key, &authority.issuer)
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(rustls::pki_types::CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().unwrap();
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(
+            vec![server_certificate.der().clone()],
+            PrivateKeyDer::try_from(server_key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+    let server = saying_over_tls(Arc::new(config));
+    let mut options = authority.trusted(folder.path(), &server);
+    options.connect_to.push(("other.example:443".into(), server.address()));
+    options.client_certificate = Some(ClientCertificate {
+        url: "https://museum.example/x".into(),
+        certificate: certificate_file,
+        key: key_file,
+    });
+    assert_eq!(fetch(options.clone()).await.unwrap(), b"secure");
+    assert!(get(&client(options.clone()), "https://other.example/").await.is_err(), "it is not shown to others");
+    options.client_certificate.as_mut().unwrap().key = folder.path().join("missing");
+    let error = fetch(options).await.unwrap_err();
+    assert_eq!(error.code(), "net.tls");
+    assert!(error.to_string().contains("missing"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! What is written to the wire, and where it goes.
 
-use abreast_net::{ErrorKind, Options, Request};
+use abreast_net::{ErrorKind, Options, Post, Request};
 
 use crate::server::{Server, ok};
 use crate::{client, get, quick};
@@ -65,4 +65,20 @@ async fn urls_of_other_schemes_are_refused() {
     for url in ["file:///etc/passwd", "data:,x", "ftp://example.org/", "//example.org/", "relative"] {
         assert_eq!(get(&client(quick()), url).await.unwrap_err().code(), "uri.authority", "{url}");
     }
+}
+
+#[tokio::test]
+async fn a_post_carries_its_body_and_key_and_follows_no_redirect() {
+    let server = Server::script(&["HTTP/1.1 307 T\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"]);
+    let body = bytes::Bytes::from_static(b"[1]");
+    let post = Post { body: &body, content_type: "application/json", idempotency_key: Some("one") };
+    let url = server.url("/api");
+    let response = client(quick()).send(&Request { post: Some(post), ..Request::new(&url) }).await.unwrap();
+    assert_eq!(response.status(), 307);
+    let seen = &server.seen()[0];
+    assert!(seen.head.starts_with("POST /api HTTP/1.1\r\n"), "{}", seen.head);
+    assert_eq!(
+        [seen.header("content-length"), seen.header("content-type"), seen.header("idempotency-key")],
+        [Some("3"), Some("application/json"), Some("one")]
+    );
 }

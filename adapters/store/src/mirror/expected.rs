@@ -74,6 +74,18 @@ impl Expected {
             .map_err(failed(READ))
     }
 
+    /// The length that was noted of a resource.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn length(&self, uri: &str) -> Result<Option<u64>, LogError> {
+        self.connection
+            .prepare_cached("SELECT length FROM expected WHERE uri = ?1 AND NOT gone")
+            .and_then(|mut statement| statement.query_row([uri], |row| row.get::<_, Option<i64>>(0)).optional())
+            .map(|found| found.flatten().map(|length| length as u64))
+            .map_err(failed(READ))
+    }
+
     /// Appends the next expected resources after a URI, in order.
     ///
     /// # Errors
@@ -117,6 +129,7 @@ mod tests {
         expected.after("", 10, &mut rows).unwrap();
         assert_eq!(rows, [row("http://h/a", 2)]);
         assert!(expected.contains("http://h/a").unwrap());
+        assert_eq!((expected.length("http://h/a").unwrap(), expected.length("http://h/b").unwrap()), (Some(2), None));
         assert!(!expected.contains("http://h/b").unwrap());
     }
 }

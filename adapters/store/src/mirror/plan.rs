@@ -15,6 +15,8 @@ pub enum PendingAction {
     Touch,
     /// Have it no longer.
     Delete,
+    /// Leave it alone, whatever is kept: only in changes noted, never in a plan.
+    Leave,
 }
 
 /// How far one item of a plan has come.
@@ -50,6 +52,8 @@ pub struct Pending {
     pub changed: Option<i64>,
     /// In how many runs it has failed.
     pub attempts: u32,
+    /// Where it comes from originally, as listed: a link in JSON.
+    pub via: Option<String>,
 }
 
 /// One item with what is kept so far.
@@ -76,7 +80,7 @@ pub struct PendingCounts {
     pub conflicts: u64,
 }
 
-const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts";
+const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via";
 
 impl Mirror {
     /// Plans one item, replacing an earlier one for the same URI. The count of failed attempts is kept when what is
@@ -87,11 +91,12 @@ impl Mirror {
     pub fn put_pending(&self, item: &Pending) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO pending (uri, action, modified, length, digests, unknown, changed, state, attempts)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)
+                "INSERT INTO pending (uri, action, modified, length, digests, unknown, changed, state, attempts, via)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8)
                  ON CONFLICT DO UPDATE SET
                     attempts = iif(action IS ?2 AND modified IS ?3 AND length IS ?4 AND digests IS ?5, attempts, 0),
-                    action = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6, changed = ?7, state = 0",
+                    action = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6, changed = ?7, state = 0,
+                    via = ?8",
             )
             .and_then(|mut statement| {
                 statement.execute(params![
@@ -101,7 +106,8 @@ impl Mirror {
                     item.length.map(|length| length as i64),
                     item.digests,
                     item.unknown,
-                    item.changed
+                    item.changed,
+                    item.via
                 ])
             })
             .map(|_| ())
@@ -235,6 +241,20 @@ impl Mirror {
         self.tasks("true", uri, limit, out)
     }
 
+    /// One item, due or not, with what is kept.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn task(&self, uri: &str) -> Result<Option<Task>, LogError> {
+        let sql = format!(
+            "SELECT {ITEM}, {COLUMNS} FROM pending p LEFT JOIN resource r ON r.uri = p.uri
+             WHERE p.uri = ?1 ORDER BY p.uri LIMIT ?2"
+        );
+        let mut found = Vec::new();
+        self.collect(&sql, uri, 1, &mut found)?;
+        Ok(found.pop())
+    }
+
     fn tasks(&self, which: &str, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
         let sql = format!(
             "SELECT {ITEM}, {COLUMNS} FROM pending p LEFT JOIN resource r ON r.uri = p.uri
@@ -248,8 +268,8 @@ impl Mirror {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
-                let is_kept = row.get_ref(8)? != rusqlite::types::ValueRef::Null;
-                let kept = if is_kept { Some(read_row(row, 8)?) } else { None };
+                let is_kept = row.get_ref(9)? != rusqlite::types::ValueRef::Null;
+                let kept = if is_kept { Some(read_row(row, 9)?) } else { None };
                 out.push(Task { pending: read_pending(row)?, row: kept });
             }
             Ok(())
@@ -321,28 +341,47 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Notes a change; of several for one URI the newest stays, of equally new ones the last noted.
-    /// `exact` says that `time` was stated as the time of the change.
+    /// Drops what is planned for resources that are kept as of a change after that instant, microseconds; says how
+    /// many. What is older says nothing about them.
     ///
     /// # Errors
     /// The system's own.
-    pub fn put_coming(&self, item: &Pending, time: i64, exact: bool) -> Result<(), LogError> {
+    pub fn spare_newer(&self, than: i64) -> Result<u64, LogError> {
+        self.connection
+            .execute("DELETE FROM pending WHERE uri IN (SELECT uri FROM resource WHERE changed > ?1)", [than])
+            .map(|count| count as u64)
+            .map_err(failed(WRITE))
+    }
+
+    /// Notes a change; of several for one URI the newest stays, of equally new ones that of the later list, and of one list
+    /// the last noted. `exact` says that `time` was stated as the time of the change; `list` orders the lists that
+    /// changes stand in, for those that are not read in their order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_coming(&self, item: &Pending, time: i64, exact: bool, list: i64) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
                  ON CONFLICT DO UPDATE SET gone = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6,
-                    time = ?7, exact = ?8 WHERE ?7 >= time",
+                    time = ?7, exact = ?8, via = ?9, list = ?10 WHERE (?7, ?10) >= (time, list)",
             )
             .and_then(|mut statement| {
                 statement.execute(params![
                     item.uri,
-                    item.action == PendingAction::Delete,
+                    match item.action {
+                        PendingAction::Fetch | PendingAction::Touch => 0,
+                        PendingAction::Delete => 1,
+                        PendingAction::Leave => 2,
+                    },
                     item.modified,
                     item.length.map(|length| length as i64),
                     item.digests,
                     item.unknown,
                     time,
-                    exact
+                    exact,
+                    item.via,
+                    list
                 ])
             })
             .map(|_| ())
@@ -355,7 +394,8 @@ impl Mirror {
     /// The system's own.
     pub fn coming_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
         let sql = format!(
-            "SELECT p.uri, p.gone * 2, p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, {COLUMNS}
+            "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, p.via,
+                    {COLUMNS}
              FROM temp.coming p LEFT JOIN resource r ON r.uri = p.uri WHERE p.uri > ?1 ORDER BY p.uri LIMIT ?2"
         );
         self.collect(&sql, uri, limit, out)
@@ -376,7 +416,8 @@ fn read_pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
         action: match row.get::<_, i64>(1)? {
             0 => PendingAction::Fetch,
             1 => PendingAction::Touch,
-            _ => PendingAction::Delete,
+            2 => PendingAction::Delete,
+            _ => PendingAction::Leave,
         },
         modified: row.get(2)?,
         length: row.get::<_, Option<i64>>(3)?.map(|length| length as u64),
@@ -384,5 +425,6 @@ fn read_pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
         unknown: row.get(5)?,
         changed: row.get(6)?,
         attempts: row.get::<_, i64>(7)? as u32,
+        via: row.get(8)?,
     })
 }

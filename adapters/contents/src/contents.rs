@@ -1,0 +1,289 @@
+//! How are bytes kept, made durable, read and removed?
+
+use crate::error::{Error, ErrorKind};
+use crate::layout::{Layout, Temporary};
+use crate::pins::{Kept, Pins};
+use abreast_core::ContentId;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes read at a time.
+const CHUNK: usize = 256 * 1024;
+/// As many new files are made durable one by one; more, by one call for the whole file system.
+const SYNC_EACH: usize = 8;
+
+/// A folder of bytes named by their BLAKE3 digest. Cloning shares it.
+#[derive(Clone)]
+pub struct Contents {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    layout: Layout,
+    pins: Arc<Pins>,
+    /// What was put since the last sync began.
+    fresh: Mutex<Fresh>,
+    /// One sync at a time: who comes second waits until what the first took over is durable.
+    syncing: Mutex<()>,
+    untrusted: AtomicBool,
+}
+
+#[derive(Default)]
+struct Fresh {
+    ids: Vec<ContentId>,
+    /// More than are named.
+    more: bool,
+}
+
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contents").finish_non_exhaustive()
+    }
+}
+
+impl Contents {
+    /// Opens the folder at that path, creating it if it is not there. What is in it is made durable first: a killed
+    /// process may have put it without.
+    ///
+    /// # Errors
+    /// Another process has it open ([`ErrorKind::Busy`]), or the disk failed.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let layout = Layout::open(path)?;
+        layout
+            .sync_filesystem()
+            .map_err(|cause| Error::io(&format!("make the folder {} durable", path.display()), cause))?;
+        let inner = Inner {
+            layout,
+            pins: Arc::default(),
+            fresh: Mutex::default(),
+            syncing: Mutex::default(),
+            untrusted: AtomicBool::new(false),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Keeps bytes. They are durable after the next [`Contents::sync`].
+    ///
+    /// # Errors
+    /// The disk is full or failed; nothing is left of them then.
+    pub fn put_bytes(&self, bytes: &[u8]) -> Result<Kept, Error> {
+        self.trusted()?;
+        let id = ContentId(*blake3::hash(bytes).as_bytes());
+        let kept = self.inner.pins.pin(id, bytes.len() as u64);
+        if !self.has(&kept)? {
+            let mut temporary = self.temporary()?;
+            temporary.file.write_all(bytes).map_err(writing)?;
+            self.place(temporary, &kept)?;
+        }
+        Ok(kept)
+    }
+
+    /// Keeps what a reader gives until its end, at most `limit` bytes.
+    ///
+    /// # Errors
+    /// The reader failed ([`ErrorKind::Input`]) or gave more ([`ErrorKind::TooLong`]); the disk is full or failed.
+    /// Nothing is left of the bytes then.
+    pub fn put_reader(&self, reader: &mut dyn Read, limit: u64) -> Result<Kept, Error> {
+        self.trusted()?;
+        let mut temporary = self.temporary()?;
+        let (id, length) = digest(reader, limit, &mut |bytes| temporary.file.write_all(bytes).map_err(writing))?;
+        self.keep(temporary, id, length)
+    }
+
+    /// Keeps what is in a file, at most `limit` bytes, and shows the bytes to `seen`, so that other digests need no
+    /// second reading. Where the file system can, the copy shares the file's blocks.
+    ///
+    /// The bytes are those of one instant only if the file was not written meanwhile: the caller knows.
+    ///
+    /// # Errors
+    /// As [`Contents::put_reader`].
+    pub fn put_file(&self, file: &File, limit: u64, seen: &mut dyn FnMut(&[u8])) -> Result<Kept, Error> {
+        self.trusted()?;
+        let mut temporary = self.temporary()?;
+        let (id, length) = if clone_file(&temporary.file, file) {
+            let mut copy = &temporary.file;
+            digest(&mut copy, limit, &mut |bytes| {
+                seen(bytes);
+                Ok(())
+            })?
+        } else {
+            let mut original = file;
+            original.rewind().map_err(Error::input)?;
+            digest(&mut original, limit, &mut |bytes| {
+                seen(bytes);
+                temporary.file.write_all(bytes).map_err(writing)
+            })?
+        };
+        self.keep(temporary, id, length)
+    }
+
+    /// Holds bytes that are kept already, as if they had been put again; `None` when they are not kept.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn hold(&self, id: &ContentId) -> Result<Option<Kept>, Error> {
+        // Pinned first: what is found then stays.
+        let kept = self.inner.pins.pin(*id, 0);
+        Ok(self.length(id)?.map(|length| kept.with_length(length)))
+    }
+
+    /// Makes everything durable that was put before the call.
+    ///
+    /// # Errors
+    /// The disk failed: nothing more is accepted then until the folder is opened again.
+    pub fn sync(&self) -> Result<(), Error> {
+        let _one_at_a_time = self.inner.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.trusted()?;
+        let fresh = std::mem::take(&mut *self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner));
+        let layout = &self.inner.layout;
+        let synced =
+            if fresh.more { layout.sync_filesystem() } else { fresh.ids.iter().try_for_each(|id| layout.sync_one(id)) };
+        synced.map_err(|cause| {
+            self.inner.untrusted.store(true, Ordering::SeqCst);
+            Error::io("make kept contents durable", cause)
+        })
+    }
+
+    /// Opens kept bytes for reading. What is open can be read to its end, also when it is removed meanwhile.
+    ///
+    /// # Errors
+    /// They are not kept ([`ErrorKind::NotFound`]), or the disk failed.
+    pub fn open_read(&self, id: &ContentId) -> Result<File, Error> {
+        self.inner.layout.open_read(id).map_err(|cause| Error::io(&format!("open the kept content {id}"), cause))
+    }
+
+    /// Are these bytes kept?
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn contains(&self, id: &ContentId) -> Result<bool, Error> {
+        self.length(id).map(|length| length.is_some())
+    }
+
+    /// How many bytes are kept under that address, if any are.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn length(&self, id: &ContentId) -> Result<Option<u64>, Error> {
+        self.inner.layout.length(id).map_err(|cause| Error::io(&format!("examine the kept content {id}"), cause))
+    }
+
+    /// Removes kept bytes unless they are pinned, or `needed` says that a row names them. While it is asked nobody
+    /// can pin anything, so it should look at one row and no more. Says whether there was something to remove.
+    ///
+    /// # Errors
+    /// `needed` failed, or the disk.
+    pub fn remove_unless<E: From<Error>>(
+        &self,
+        id: &ContentId,
+        needed: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let pins = self.inner.pins.lock();
+        if pins.contains_key(id) || needed()? {
+            return Ok(false);
+        }
+        let removed = self.inner.layout.remove(id);
+        drop(pins);
+        Ok(removed.map_err(|cause| Error::io(&format!("remove the kept content {id}"), cause))?)
+    }
+
+    /// Removes kept bytes unless they are pinned; says whether there was something to remove.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn remove(&self, id: &ContentId) -> Result<bool, Error> {
+        self.remove_unless(id, || Ok(false))
+    }
+
+    /// Visits the addresses of kept bytes whose first byte is `first`, in no order: all are seen by asking for
+    /// 0 to 255. What is put or removed meanwhile may be visited or not.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn visit(&self, first: u8, visit: &mut dyn FnMut(ContentId) -> ControlFlow<()>) -> Result<(), Error> {
+        self.inner.layout.visit(first, visit).map_err(|cause| Error::io("list the kept contents", cause))
+    }
+
+    fn trusted(&self) -> Result<(), Error> {
+        if self.inner.untrusted.load(Ordering::SeqCst) {
+            let message = "the disk failed to make contents durable, nothing more is kept\n  help: look at the disk, \
+                           then start again";
+            return Err(Error::new(ErrorKind::Untrusted, message));
+        }
+        Ok(())
+    }
+
+    fn temporary(&self) -> Result<Temporary<'_>, Error> {
+        self.inner.layout.temporary().map_err(|cause| writing(cause.into()))
+    }
+
+    /// Are these bytes there, as many as they should be?
+    fn has(&self, kept: &Kept) -> Result<bool, Error> {
+        Ok(self.length(&kept.id())? == Some(kept.length()))
+    }
+
+    fn keep(&self, temporary: Temporary<'_>, id: ContentId, length: u64) -> Result<Kept, Error> {
+        let kept = self.inner.pins.pin(id, length);
+        if !self.has(&kept)? {
+            self.place(temporary, &kept)?;
+        }
+        Ok(kept)
+    }
+
+    fn place(&self, temporary: Temporary<'_>, kept: &Kept) -> Result<(), Error> {
+        // Under the lock: who sees the file and syncs finds it among those that are not durable yet.
+        let mut fresh = self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        temporary.place(&kept.id()).map_err(|cause| writing(cause.into()))?;
+        if fresh.ids.len() < SYNC_EACH {
+            fresh.ids.push(kept.id());
+        } else {
+            fresh.more = true;
+        }
+        Ok(())
+    }
+}
+
+fn writing(cause: io::Error) -> Error {
+    Error::io("write to the folder of kept contents", cause)
+}
+
+/// Reads to the end; hands on what was read.
+fn digest(
+    reader: &mut dyn Read,
+    limit: u64,
+    to: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(ContentId, u64), Error> {
+    let mut hasher = blake3::Hasher::new();
+    let mut chunk = vec![0; CHUNK];
+    let mut length = 0;
+    loop {
+        let read = match reader.read(&mut chunk) {
+            Ok(0) => return Ok((ContentId(*hasher.finalize().as_bytes()), length)),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::input(error)),
+        };
+        length += read as u64;
+        if length > limit {
+            return Err(Error::new(ErrorKind::TooLong, format!("there are more than {limit} bytes to keep")));
+        }
+        hasher.update(&chunk[..read]);
+        to(&chunk[..read])?;
+    }
+}
+
+/// Makes an empty file share another one's blocks; false where that is not possible.
+#[cfg(target_os = "linux")]
+fn clone_file(to: &File, from: &File) -> bool {
+    rustix::fs::ioctl_ficlone(to, from).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn clone_file(_to: &File, _from: &File) -> bool {
+    false
+}

@@ -1,0 +1,89 @@
+//! What went wrong with kept bytes, in terms a caller can act on?
+
+use std::fmt;
+use std::io;
+
+const FOREIGN: &str =
+    "\n  help: something else, perhaps a symbolic link, stands in the folder of kept contents; remove it";
+/// A symbolic link where none is followed.
+const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No such bytes are kept.
+    NotFound,
+    /// There were more bytes than the caller allowed.
+    TooLong,
+    /// Another process has the folder open.
+    Busy,
+    /// No space, no inodes or no quota left.
+    Full,
+    /// Something else stands where a file or folder of ours should be, for example a symbolic link.
+    Foreign,
+    /// The disk failed to make bytes durable: nothing more is accepted until the folder is opened again.
+    Untrusted,
+    /// What was to be kept could not be read.
+    Input,
+    /// Anything else the system said.
+    Other,
+}
+
+/// A failure, with the task and the system's own error.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    cause: Option<io::Error>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), cause: None }
+    }
+
+    /// The system refused a task.
+    pub(crate) fn io(task: &str, cause: impl Into<io::Error>) -> Self {
+        let cause = cause.into();
+        let (kind, help) = match cause.kind() {
+            io::ErrorKind::NotFound => (ErrorKind::NotFound, ""),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                (ErrorKind::Full, "\n  help: free space on its disk, then try again")
+            }
+            io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => (ErrorKind::Foreign, FOREIGN),
+            _ if cause.raw_os_error() == Some(LOOP) => (ErrorKind::Foreign, FOREIGN),
+            _ => (ErrorKind::Other, ""),
+        };
+        Self { kind, message: format!("cannot {task}{help}"), cause: Some(cause) }
+    }
+
+    /// What was to be kept could not be read.
+    pub(crate) fn input(cause: io::Error) -> Self {
+        Self { kind: ErrorKind::Input, message: "cannot read the bytes to keep".into(), cause: Some(cause) }
+    }
+
+    /// What kind of failure it was.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = error.cause.as_ref().map_or(io::ErrorKind::Other, io::Error::kind);
+        Self::new(kind, error)
+    }
+}

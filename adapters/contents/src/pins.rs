@@ -1,0 +1,72 @@
+//! What must not be removed now, since a row that names it is on its way?
+
+use abreast_core::ContentId;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many hold each address. One lock, taken for a moment by each put and each removal.
+#[derive(Default)]
+pub(crate) struct Pins(Mutex<HashMap<ContentId, usize>>);
+
+impl Pins {
+    /// Holds an address until the returned value is dropped.
+    pub(crate) fn pin(self: &Arc<Self>, id: ContentId, length: u64) -> Kept {
+        *self.lock().entry(id).or_insert(0) += 1;
+        Kept { id, length, pins: Arc::clone(self) }
+    }
+
+    /// Nobody pins anything while this is held.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<ContentId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that are kept, and not removed while this value lives: hold it until the row that names them is durable.
+#[must_use = "the bytes may be collected as soon as this is dropped"]
+pub struct Kept {
+    id: ContentId,
+    length: u64,
+    pins: Arc<Pins>,
+}
+
+impl Kept {
+    /// Their address.
+    pub const fn id(&self) -> ContentId {
+        self.id
+    }
+
+    pub(crate) fn with_length(mut self, length: u64) -> Self {
+        self.length = length;
+        self
+    }
+
+    /// How many they are.
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+impl Clone for Kept {
+    fn clone(&self) -> Self {
+        self.pins.pin(self.id, self.length)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut pins = self.pins.lock();
+        if let Some(holders) = pins.get_mut(&self.id) {
+            *holders -= 1;
+            if *holders == 0 {
+                pins.remove(&self.id);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("id", &self.id).field("length", &self.length).finish_non_exhaustive()
+    }
+}

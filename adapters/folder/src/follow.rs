@@ -1,0 +1,145 @@
+//! How are symbolic links followed without ever leaving the root?
+//!
+//! Every lookup begins at the root's handle, and the kernel itself refuses one that would leave it at any step
+//! (`openat2` with `RESOLVE_BENEATH`), so links that are swapped meanwhile gain nothing. What was opened is then asked
+//! for its own place: each name of it must be one that the owner of the folder shows anyway, or a link would uncover
+//! what is hidden.
+
+use rustix::fd::AsRawFd as _;
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+#[cfg(target_os = "linux")]
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+/// How often a lookup that the kernel asks to repeat is repeated.
+const LOOKUP_ATTEMPTS: usize = 64;
+
+/// Is a name in the folder one that may be reached through a link?
+pub type Visible = fn(&[u8]) -> bool;
+
+/// How links are followed beneath one root.
+#[derive(Clone, Debug)]
+pub(crate) struct Follow {
+    root: Arc<OwnedFd>,
+    visible: Visible,
+}
+
+impl Follow {
+    pub(crate) const fn new(root: Arc<OwnedFd>, visible: Visible) -> Self {
+        Self { root, visible }
+    }
+
+    /// Opens a path, given by plain names from the root; links on the way and at its end are followed.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+        let path = if path.is_empty() { b"." } else { path };
+        let flags = flags.difference(OFlags::NOFOLLOW);
+        let mut opened = Err(Errno::AGAIN);
+        for _ in 0..LOOKUP_ATTEMPTS {
+            opened = rustix::fs::openat2(&self.root, path, flags, Mode::empty(), BENEATH);
+            if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) {
+                break;
+            }
+        }
+        let handle = opened?;
+        let real = self.real(&handle)?;
+        let hidden =
+            real != path && real.split(|byte| *byte == b'/').any(|name| !name.is_empty() && !(self.visible)(name));
+        if hidden { Err(Errno::XDEV) } else { Ok(handle) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn open(&self, _path: &[u8], _flags: rustix::fs::OFlags) -> Result<OwnedFd, Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    /// Where something that was opened stands now, by plain names from the root; empty for the root itself.
+    pub(crate) fn real(&self, handle: &OwnedFd) -> Result<Vec<u8>, Errno> {
+        let place = |handle: &OwnedFd| {
+            rustix::fs::readlink(format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())
+                .map(std::ffi::CString::into_bytes)
+        };
+        let (mut root, path) = (place(&self.root)?, place(handle)?);
+        if path == root {
+            return Ok(Vec::new());
+        }
+        if root != b"/" {
+            root.push(b'/');
+        }
+        // Not beneath the root: moved away since it was opened.
+        path.strip_prefix(root.as_slice()).map(<[u8]>::to_vec).ok_or(Errno::XDEV)
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use crate::{ErrorKind, Folder, Kind};
+    use std::io::Read as _;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    fn following(path: &Path) -> Folder {
+        Folder::open(path).unwrap().following_links(|name| !name.starts_with(b".")).unwrap()
+    }
+
+    fn text(folder: &Folder, path: &[u8]) -> Result<String, ErrorKind> {
+        let (mut file, _) = folder.open_file(path).map_err(|error| error.kind())?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        Ok(text)
+    }
+
+    #[test]
+    fn links_lead_to_what_is_beneath_the_root_and_shown() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("root");
+        std::fs::create_dir_all(root.join("sub/inner")).unwrap();
+        std::fs::create_dir_all(root.join(".hidden")).unwrap();
+        std::fs::write(place.path().join("secret"), "no").unwrap();
+        std::fs::write(root.join(".hidden/store"), "no").unwrap();
+        std::fs::write(root.join("sub/file"), "yes").unwrap();
+        for (target, name) in [
+            ("../sub/file", "sub/leaf"),
+            ("leaf", "sub/chain"),
+            ("../../sub", "sub/inner/up"),
+            ("sub", "folder"),
+            ("../secret", "out"),
+            ("sub/../../secret", "out-and-in"),
+            (".hidden/store", "uncover"),
+            (".hidden", "uncovered"),
+            ("nowhere", "dangling"),
+            ("self", "self"),
+        ] {
+            symlink(target, root.join(name)).unwrap();
+        }
+        symlink(root.join("sub/file"), root.join("absolute")).unwrap();
+        symlink("/proc/self/fd/0", root.join("magic")).unwrap();
+        let folder = following(&root);
+        for path in [b"sub/file".as_slice(), b"sub/leaf", b"sub/chain", b"folder/file", b"sub/inner/up/leaf"] {
+            assert_eq!(text(&folder, path), Ok("yes".into()), "{}", String::from_utf8_lossy(path));
+        }
+        for path in [b"out".as_slice(), b"out-and-in", b"uncover", b"uncovered/store", b"self", b"absolute", b"magic"] {
+            assert_eq!(text(&folder, path), Err(ErrorKind::Symlink), "{}", String::from_utf8_lossy(path));
+        }
+        assert_eq!(text(&folder, b"dangling"), Err(ErrorKind::NotFound));
+        let kind = |name: &[u8]| folder.root().stat(name).unwrap().kind;
+        assert_eq!((kind(b"folder"), kind(b"sub")), (Kind::Folder, Kind::Folder));
+        let listed = folder.root().list().unwrap();
+        for name in [b"out".as_slice(), b"uncover", b"uncovered", b"dangling", b"self", b"absolute", b"magic"] {
+            assert_eq!(kind(name), Kind::Symlink, "{}", String::from_utf8_lossy(name));
+            assert!(listed.iter().any(|entry| entry.name == name && entry.kind == Kind::Symlink));
+        }
+        let inner = folder.dir([b"folder".as_slice(), b"inner"]).unwrap();
+        assert_eq!(folder.real_path(&inner).unwrap(), b"sub/inner");
+        assert_eq!(folder.real_path(&inner.dir(b"up").unwrap()).unwrap(), b"sub");
+        assert_eq!(inner.dir(b"up").unwrap().open_read(b"chain").unwrap().1.size, 3);
+        assert_eq!(folder.root().dir(b"uncovered").unwrap_err().kind(), ErrorKind::Symlink);
+        assert_eq!(folder.root().open_read(b"out").unwrap_err().kind(), ErrorKind::Symlink);
+        // Without being asked to, none is followed.
+        assert_eq!(text(&Folder::open(&root).unwrap(), b"sub/leaf"), Err(ErrorKind::Symlink));
+    }
+}

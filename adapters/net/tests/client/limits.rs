@@ -1,0 +1,55 @@
+//! Limits of our own: bytes and requests per second.
+
+use std::time::{Duration, Instant};
+
+use abreast_net::{Bandwidth, Options, Request};
+
+use crate::server::{Server, ok};
+use crate::{client, get, quick, read};
+
+#[tokio::test]
+async fn all_connections_together_keep_to_the_bandwidth_and_no_server_is_blamed() {
+    let body = "x".repeat(100_000);
+    let server = Server::script(&[&ok(&body)]);
+    let client = client(Options {
+        bandwidth: Some(Bandwidth::parse("400K").unwrap()),
+        // Each connection alone is slower than this: by our own wish.
+        min_speed: 300_000,
+        min_speed_window: Duration::from_millis(200),
+        idle_timeout: Duration::from_millis(300),
+        ..quick()
+    });
+    let begin = Instant::now();
+    let url = server.url("/");
+    let request = Request::new(&url);
+    let (one, two, three) = tokio::join!(read(&client, &request), read(&client, &request), read(&client, &request));
+    for answer in [one, two, three] {
+        assert_eq!(answer.unwrap().1.len(), body.len());
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    assert!(seconds > 0.5, "300 kB at 400 KiB/s took {seconds} s");
+}
+
+#[tokio::test]
+async fn requests_to_one_host_keep_their_distance() {
+    let (server, other) = (Server::script(&[&ok("x")]), Server::script(&[&ok("y")]));
+    let slow = client(Options { request_interval: Duration::from_millis(100), ..quick() });
+    for _ in 0..3 {
+        get(&slow, &server.url("/")).await.unwrap();
+    }
+    get(&slow, &other.url("/")).await.unwrap();
+    let seen = server.seen();
+    for pair in seen.windows(2) {
+        assert!(pair[1].at - pair[0].at >= Duration::from_millis(80), "{:?}", pair[1].at - pair[0].at);
+    }
+    assert!(other.seen()[0].at - seen[2].at < Duration::from_millis(80), "another host does not wait");
+
+    let polite = client(quick());
+    polite.set_min_interval(&server.url("/robots.txt"), Duration::from_millis(100));
+    polite.set_min_interval(&server.url("/"), Duration::from_millis(10));
+    for _ in 0..2 {
+        get(&polite, &server.url("/")).await.unwrap();
+    }
+    let seen = server.seen();
+    assert!(seen[4].at - seen[3].at >= Duration::from_millis(80), "the longer interval holds");
+}

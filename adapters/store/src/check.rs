@@ -1,0 +1,532 @@
+//! Is a store sound? Looks only; what is found has a code that does not change between versions.
+//!
+//! Each thing is held against what says it a second time: rows against their checksums and against the log, pages and
+//! shards against the rows they stand for, needs of contents against those who need them.
+
+use crate::connection::{open_reader, sqlite_error};
+use crate::rows::{
+    change_columns, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
+};
+use crate::shards::entry_bytes;
+use crate::sqlite_log::MIGRATIONS;
+use abreast_core::{ContentId, Finding, LogError, Resource, Severity};
+use abreast_webtypes::Timestamp;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Most findings of one code that are told one by one.
+const TOLD_MAX: u64 = 100;
+/// Most damages that SQLite's own look tells.
+const DAMAGES_MAX: i64 = 50;
+
+/// What was found, each code no more than a hundred times.
+#[derive(Debug, Default)]
+pub struct Findings {
+    list: Vec<Finding>,
+    counts: BTreeMap<&'static str, u64>,
+}
+
+impl Findings {
+    /// Adds one.
+    pub fn add(&mut self, rule: &'static str, location: impl Into<String>, message: impl Into<String>) {
+        self.put(Severity::Error, rule, location.into(), message.into());
+    }
+
+    /// Adds one that needs no mending.
+    pub fn note(&mut self, rule: &'static str, location: impl Into<String>, message: impl Into<String>) {
+        self.put(Severity::Note, rule, location.into(), message.into());
+    }
+
+    fn put(&mut self, severity: Severity, rule: &'static str, location: String, message: String) {
+        let count = self.counts.entry(rule).or_default();
+        *count += 1;
+        if *count <= TOLD_MAX {
+            self.list.push(Finding { severity, rule, location, message });
+        }
+    }
+
+    /// Those that are told.
+    pub fn list(&self) -> &[Finding] {
+        &self.list
+    }
+
+    /// How often each code was found.
+    pub const fn counts(&self) -> &BTreeMap<&'static str, u64> {
+        &self.counts
+    }
+
+    /// Was one of these codes found?
+    pub fn has(&self, rules: &[&str]) -> bool {
+        rules.iter().any(|rule| self.counts.contains_key(rule))
+    }
+
+    /// Is there anything to mend?
+    pub fn is_sound(&self) -> bool {
+        self.list.iter().all(|finding| finding.severity == Severity::Note)
+    }
+}
+
+/// A set of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetFacts {
+    /// Its name.
+    pub slug: String,
+    /// Position of its last change.
+    pub position: u64,
+    /// Resources in it.
+    pub resources: u64,
+}
+
+/// Opens a database for looking only. One that nobody uses is left exactly as it is; one in use is read beside its user.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn open_to_look(path: &Path) -> Result<Connection, LogError> {
+    let wal = crate::connection::beside(path, "-wal");
+    if wal.exists() {
+        return open_reader(path);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let mut uri = "file:".to_owned();
+    for byte in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            _ => drop(write!(uri, "%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    Connection::open_with_flags(uri, flags)
+        .map_err(|cause| sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause))
+}
+
+/// SQLite's own look at a database: pages, order of rows, indexes. Says whether the rest can be looked at.
+pub(crate) fn integrity(connection: &Connection, place: &str, findings: &mut Findings) -> bool {
+    let look = || -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
+        statement.query_map([], |row| row.get(0))?.collect()
+    };
+    match look() {
+        Ok(lines) => {
+            let mut sound = true;
+            for line in lines.iter().flat_map(|text| text.lines()).filter(|line| *line != "ok") {
+                findings.add("store.damaged", place, line);
+                sound = false;
+            }
+            sound
+        }
+        Err(cause) => {
+            findings.add("store.damaged", place, cause.to_string());
+            false
+        }
+    }
+}
+
+/// The version of the schema, if there is one.
+pub(crate) fn schema(connection: &Connection, place: &str, steps: &[&str], findings: &mut Findings) -> bool {
+    let newest = steps.len();
+    let version: rusqlite::Result<i64> =
+        connection.query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0));
+    match version {
+        Ok(version) if version == newest as i64 => match (texts(connection), expected_texts(steps)) {
+            (Ok(found), Ok(expected)) if found == expected => true,
+            _ => {
+                findings.add("store.damaged", place, format!("the schema is not the one of version {newest}"));
+                false
+            }
+        },
+        Ok(version) if version < newest as i64 && version > 0 => {
+            let message =
+                format!("schema {version}, this program writes {newest}: it is brought up to date when next opened");
+            findings.note("store.schema-old", place, message);
+            false
+        }
+        Ok(version) => {
+            findings.add("store.schema", place, format!("schema {version}, this program knows up to {newest}"));
+            false
+        }
+        Err(cause) => {
+            findings.add("store.damaged", place, format!("the schema cannot be read: {cause}"));
+            false
+        }
+    }
+}
+
+/// What defines the tables and indexes.
+fn texts(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(
+        "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || ifnull(sql, '') FROM sqlite_schema \
+         WHERE name NOT LIKE 'sqlite_stat%' ORDER BY 1",
+    )?;
+    statement.query_map([], |row| row.get(0))?.collect()
+}
+
+fn expected_texts(steps: &[&str]) -> rusqlite::Result<Vec<String>> {
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(crate::migration::VERSION_TABLE)?;
+    for step in steps {
+        connection.execute_batch(step)?;
+    }
+    texts(&connection)
+}
+
+/// Looks at a Source's store. `needed` is told each kept content that rows need, with its length.
+///
+/// # Errors
+/// The file cannot be opened at all.
+pub fn check_log(
+    path: &Path,
+    findings: &mut Findings,
+    needed: &mut dyn FnMut(ContentId, u64),
+) -> Result<Vec<SetFacts>, LogError> {
+    let connection = open_to_look(path)?;
+    let place = path.display().to_string();
+    if !integrity(&connection, &place, findings) || !schema(&connection, &place, MIGRATIONS, findings) {
+        return Ok(Vec::new());
+    }
+    Ok(check_rows(&connection, &place, findings, needed))
+}
+
+/// Looks at the database of a copy's state. Says whether the rest can be looked at.
+///
+/// # Errors
+/// The file cannot be opened at all.
+pub fn check_mirror(path: &Path, findings: &mut Findings) -> Result<bool, LogError> {
+    let connection = open_to_look(path)?;
+    let place = path.display().to_string();
+    Ok(integrity(&connection, &place, findings) && schema(&connection, &place, &crate::mirror::STEPS, findings))
+}
+
+/// Looks at the rows of a store that SQLite can read.
+pub(crate) fn check_rows(
+    connection: &Connection,
+    place: &str,
+    findings: &mut Findings,
+    needed: &mut dyn FnMut(ContentId, u64),
+) -> Vec<SetFacts> {
+    let mut facts = Vec::new();
+    let mut look = || -> rusqlite::Result<()> {
+        let transaction = connection.unchecked_transaction()?;
+        let mut statement =
+            transaction.prepare("SELECT id, slug, created, anew, importing, kept_bytes FROM sets ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let slug: String = row.get(1)?;
+            let created = Timestamp::from_micros(row.get::<_, Option<i64>>(3)?.map_or_else(|| row.get(2), Ok)?);
+            let mut set = SetLook {
+                connection: &transaction,
+                id: row.get(0)?,
+                place: format!("{place}: set {slug}"),
+                begins: created,
+                anew: row.get::<_, Option<i64>>(3)?.is_some(),
+                importing: row.get(4)?,
+                kept_bytes: row.get(5)?,
+                findings,
+                head: (0, created),
+                live: Vec::new(),
+            };
+            set.look()?;
+            let resources = set.live.iter().map(|shard| shard.resources as u64).sum();
+            facts.push(SetFacts { slug, position: set.head.0 as u64, resources });
+        }
+        let strangers: i64 = transaction.query_row(
+            "SELECT (SELECT count(*) FROM resources WHERE set_id NOT IN (SELECT id FROM sets)) \
+             + (SELECT count(*) FROM changes WHERE set_id NOT IN (SELECT id FROM sets))",
+            [],
+            |row| row.get(0),
+        )?;
+        if strangers > 0 {
+            findings.add("store.row", place, format!("{strangers} rows belong to no set"));
+        }
+        let mut statement =
+            transaction.prepare("SELECT id, max(length) FROM contents WHERE needed > 0 GROUP BY id ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            match row.get_ref(0)?.as_blob().ok().and_then(ContentId::from_slice) {
+                Some(id) => needed(id, row.get::<_, i64>(1)? as u64),
+                None => findings.add("store.row", place, "an address of kept contents is no digest"),
+            }
+        }
+        Ok(())
+    };
+    if let Err(cause) = look() {
+        findings.add("store.damaged", place, cause.to_string());
+    }
+    facts
+}
+
+struct Live {
+    id: i64,
+    start: String,
+    end: Option<String>,
+    resources: i64,
+    bytes: i64,
+    version: i64,
+    time: i64,
+}
+
+/// One set.
+struct SetLook<'a> {
+    connection: &'a Connection,
+    id: i64,
+    place: String,
+    /// When its log begins.
+    begins: Timestamp,
+    anew: bool,
+    importing: bool,
+    kept_bytes: i64,
+    findings: &'a mut Findings,
+    /// Position and time of the last change.
+    head: (i64, Timestamp),
+    live: Vec<Live>,
+}
+
+impl SetLook<'_> {
+    fn look(&mut self) -> rusqlite::Result<()> {
+        let begins_after = self.pages()?;
+        self.load_shards()?;
+        self.changes(&begins_after)?;
+        self.resources()?;
+        self.against_log()?;
+        self.versions()?;
+        self.needs()
+    }
+
+    fn add(&mut self, rule: &'static str, message: impl Into<String>) {
+        self.findings.add(rule, self.place.clone(), message);
+    }
+
+    /// Pages follow each other without gap, and only the last is open. Gives back after which positions pages begin.
+    fn pages(&mut self) -> rusqlite::Result<HashSet<i64>> {
+        let mut statement = self.connection.prepare(
+            "SELECT number, after, last, from_time, until_time FROM pages WHERE set_id = ?1 ORDER BY number",
+        )?;
+        let mut rows = statement.query([self.id])?;
+        let mut begins = HashSet::new();
+        let mut before: Option<(i64, Option<i64>, Option<i64>)> = None;
+        let mut faults = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (number, after, last): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (from, until): (i64, Option<i64>) = (row.get(3)?, row.get(4)?);
+            begins.insert(after);
+            let follows = match before {
+                None => (self.anew || (number, after) == (1, 0)) && from == self.begins.as_micros(),
+                Some((number_before, last_before, until_before)) => {
+                    number == number_before + 1 && Some(after) == last_before && Some(from) == until_before
+                }
+            };
+            if !follows {
+                faults.push(format!("Change List {number} does not follow the one before it"));
+            }
+            if let (Some(last), Some(until)) = (last, until) {
+                if last <= after || until < from || self.time_of(last)?.is_some_and(|time| time != until) {
+                    faults.push(format!("Change List {number} ends where no change is"));
+                }
+            } else if last.is_some() != until.is_some() {
+                faults.push(format!("Change List {number} has half an end"));
+            }
+            before = Some((number, last, until));
+        }
+        match before {
+            Some((_, None, _)) => {}
+            _ => faults.push("there is no open Change List".to_owned()),
+        }
+        for fault in faults {
+            self.add("log.page", fault);
+        }
+        Ok(begins)
+    }
+
+    fn time_of(&self, position: i64) -> rusqlite::Result<Option<i64>> {
+        self.connection
+            .prepare_cached("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
+            .query_row(params![self.id, position], |row| row.get(0))
+            .optional()
+    }
+
+    /// Live shards cover all keys once.
+    fn load_shards(&mut self) -> rusqlite::Result<()> {
+        let mut statement = self.connection.prepare(
+            "SELECT id, start_key, end_key, resources, bytes, version, time FROM shards \
+             WHERE set_id = ?1 AND retired = 0 ORDER BY start_key",
+        )?;
+        let rows = statement.query_map([self.id], |row| {
+            Ok(Live {
+                id: row.get(0)?,
+                start: row.get(1)?,
+                end: row.get(2)?,
+                resources: row.get(3)?,
+                bytes: row.get(4)?,
+                version: row.get(5)?,
+                time: row.get(6)?,
+            })
+        })?;
+        self.live = rows.collect::<rusqlite::Result<_>>()?;
+        let covers = self.live.first().is_some_and(|first| first.start.is_empty())
+            && self.live.windows(2).all(|pair| pair[0].end.as_ref() == Some(&pair[1].start))
+            && self.live.last().is_some_and(|last| last.end.is_none());
+        if !covers {
+            self.add("table.shard", "the parts of the Resource List do not cover all keys once");
+        }
+        let starts: HashSet<&str> = self.live.iter().map(|live| live.start.as_str()).collect();
+        let mut statement =
+            self.connection.prepare("SELECT id, start_key, end_key FROM shards WHERE set_id = ?1 AND retired = 1")?;
+        let mut rows = statement.query([self.id])?;
+        let mut faults = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (id, start, end): (i64, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            if !starts.contains(start.as_str()) || end.as_deref().is_some_and(|end| !starts.contains(end)) {
+                faults.push(format!("the former part {id} of the Resource List has limits that no part has"));
+            }
+        }
+        drop(rows);
+        for fault in faults {
+            self.add("table.shard", fault);
+        }
+        Ok(())
+    }
+
+    /// The log: no gaps, times that increase; and each part of the Resource List is as new as its last change.
+    fn changes(&mut self, begins_after: &HashSet<i64>) -> rusqlite::Result<()> {
+        const SQL: &str = concat!("SELECT ", change_columns!(), " FROM changes WHERE set_id = ?1 ORDER BY position");
+        let mut statement = self.connection.prepare(SQL)?;
+        let mut rows = statement.query([self.id])?;
+        let (mut change, mut before) = (empty_change(), (0_i64, Timestamp::MIN));
+        let mut newest = vec![0_i64; self.live.len()];
+        while let Some(row) = rows.next()? {
+            let position: i64 = row.get(10)?;
+            if let Err(cause) = read_change(row, &mut change) {
+                self.add("store.row", format!("the change at position {position} is damaged: {cause}"));
+            }
+            if position != before.0 + 1 && !begins_after.contains(&(position - 1)) {
+                self.add("log.gap", format!("after position {} comes {position}", before.0));
+            }
+            if change.time <= before.1 {
+                self.add("log.time", format!("the change at position {position} is not later than the one before it"));
+            }
+            if self.importing {
+                self.add("log.import", format!("there is a change at position {position} before the base is complete"));
+            }
+            before = (position, change.time);
+            let shard = self.live.partition_point(|live| live.start.as_str() <= change.key.as_str());
+            if let Some(newest) = shard.checked_sub(1).and_then(|shard| newest.get_mut(shard)) {
+                *newest = position;
+            }
+        }
+        self.head = (before.0.max(begins_after.iter().copied().max().unwrap_or(0)), before.1.max(self.begins));
+        let mut faults = Vec::new();
+        for (live, newest) in self.live.iter().zip(newest) {
+            let time = self.time_of(live.version)?;
+            if live.version < newest || live.version > self.head.0 || time.is_some_and(|time| time != live.time) {
+                faults.push(format!("part {} of the Resource List is not as new as its last change", live.id));
+            }
+        }
+        for fault in faults {
+            self.add("table.shard", fault);
+        }
+        Ok(())
+    }
+
+    /// The table: each row as written, and as many in each part as are counted.
+    fn resources(&mut self) -> rusqlite::Result<()> {
+        const SQL: &str = concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1 ORDER BY key");
+        let mut statement = self.connection.prepare(SQL)?;
+        let mut rows = statement.query([self.id])?;
+        let mut resource = Resource::default();
+        let mut counted = vec![(0_i64, 0_i64); self.live.len()];
+        while let Some(row) = rows.next()? {
+            let key: String = row.get(7)?;
+            if let Err(cause) = read_resource(row, &mut resource) {
+                self.add("store.row", format!("the row of `{key}` is damaged: {cause}"));
+                continue;
+            }
+            let length = |column| {
+                Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len))
+            };
+            let bytes = entry_bytes(&key, length(2)?, length(3)?, length(4)?, length(5)?);
+            let shard = self.live.partition_point(|live| live.start.as_str() <= key.as_str());
+            if let Some(counted) = shard.checked_sub(1).and_then(|shard| counted.get_mut(shard)) {
+                *counted = (counted.0 + 1, counted.1 + bytes as i64);
+            }
+        }
+        let mut faults = Vec::new();
+        for (live, counted) in self.live.iter().zip(counted) {
+            if (live.resources, live.bytes) != counted {
+                faults.push(format!(
+                    "part {} of the Resource List counts {} resources, there are {}",
+                    live.id, live.resources, counted.0
+                ));
+            }
+        }
+        for fault in faults {
+            self.add("table.shard", fault);
+        }
+        Ok(())
+    }
+
+    /// A resource is what its last change made of it.
+    fn against_log(&mut self) -> rusqlite::Result<()> {
+        let mut statement = self.connection.prepare(
+            "SELECT r.key FROM resources r LEFT JOIN changes c ON c.set_id = r.set_id AND c.position = r.position \
+             WHERE r.set_id = ?1 AND r.position > 0 AND (c.key IS NOT r.key OR c.kind >= 5 OR c.modified IS NOT r.modified \
+             OR c.length IS NOT r.length OR c.media_type IS NOT r.media_type OR c.encoding IS NOT r.encoding \
+             OR c.digests IS NOT r.digests OR c.links IS NOT r.links)",
+        )?;
+        let mut rows = statement.query([self.id])?;
+        while let Some(row) = rows.next()? {
+            let key: String = row.get(0)?;
+            self.findings.add(
+                "table.row",
+                self.place.clone(),
+                format!("`{key}` is not what its last change made of it"),
+            );
+        }
+        Ok(())
+    }
+
+    fn versions(&mut self) -> rusqlite::Result<()> {
+        const SQL: &str = concat!("SELECT ", version_columns!(), " FROM versions WHERE set_id = ?1");
+        let mut statement = self.connection.prepare(SQL)?;
+        let mut rows = statement.query([self.id])?;
+        while let Some(row) = rows.next()? {
+            if let Err(cause) = read_version(row, self.begins) {
+                let key: String = row.get(9).unwrap_or_default();
+                self.findings.add("store.row", self.place.clone(), format!("a version of `{key}` is damaged: {cause}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Contents are needed as often as rows name them.
+    fn needs(&mut self) -> rusqlite::Result<()> {
+        let wrong: i64 = self
+            .connection
+            .prepare(&format!(
+                "WITH named(id, count) AS ({NAMED}) SELECT \
+                 (SELECT count(*) FROM named LEFT JOIN contents c ON c.id = named.id AND c.set_id = ?1 \
+                  WHERE c.needed IS NOT named.count) \
+                 + (SELECT count(*) FROM contents c WHERE c.set_id = ?1 AND c.needed > 0 \
+                  AND c.id NOT IN (SELECT id FROM named))"
+            ))?
+            .query_row([self.id], |row| row.get(0))?;
+        let kept: i64 = self
+            .connection
+            .prepare("SELECT ifnull(sum(length), 0) FROM contents WHERE set_id = ?1 AND needed > 0")?
+            .query_row([self.id], |row| row.get(0))?;
+        if wrong > 0 {
+            self.add("versions.need", format!("{wrong} kept contents are not needed as often as is counted"));
+        }
+        if kept != self.kept_bytes {
+            self.add(
+                "versions.need",
+                format!("{} bytes of kept contents are counted, there are {kept}", self.kept_bytes),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// How often rows of a set name each kept content.
+pub(crate) const NAMED: &str = "SELECT content, count(*) FROM (SELECT content FROM resources WHERE set_id = ?1 AND \
+     content IS NOT NULL UNION ALL SELECT content FROM versions WHERE set_id = ?1 AND content IS NOT NULL) GROUP BY content";

@@ -1,0 +1,159 @@
+//! Of a packed copy: which files are there, how much of them counts, and where is each resource's record?
+
+use super::{Mirror, READ, WRITE, failed};
+use abreast_core::LogError;
+use rusqlite::{OptionalExtension as _, params};
+
+/// A file of a packed copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Its number, from 1.
+    pub number: i64,
+    /// Its file's name.
+    pub name: String,
+    /// Bytes that are whole and durable; what stands beyond was never acknowledged.
+    pub length: u64,
+}
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The number of its segment.
+    pub segment: i64,
+    /// Where it begins.
+    pub offset: u64,
+    /// Its length as packed.
+    pub length: u64,
+}
+
+/// Where a resource's bytes are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Packed {
+    /// Its newest record.
+    pub record: Location,
+    /// The record that has the bytes, when its own only refers to them.
+    pub original: Option<Location>,
+}
+
+impl Packed {
+    /// The record that has the bytes.
+    pub fn bytes_at(&self) -> Location {
+        self.original.unwrap_or(self.record)
+    }
+}
+
+impl Mirror {
+    /// Every segment, by number.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn segments(&self) -> Result<Vec<Segment>, LogError> {
+        let read = || -> rusqlite::Result<Vec<Segment>> {
+            let mut statement =
+                self.connection.prepare_cached("SELECT number, name, length FROM segment ORDER BY number")?;
+            let rows = statement.query_map([], |row| {
+                Ok(Segment { number: row.get(0)?, name: row.get(1)?, length: row.get::<_, i64>(2)? as u64 })
+            })?;
+            rows.collect()
+        };
+        read().map_err(failed(READ))
+    }
+
+    /// Keeps how far a segment counts.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_segment(&self, segment: &Segment) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO segment (number, name, length) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET length = ?3",
+            )
+            .and_then(|mut statement| statement.execute(params![segment.number, segment.name, segment.length as i64]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Where a resource's record is.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn packed(&self, uri: &str) -> Result<Option<Packed>, LogError> {
+        let location = |row: &rusqlite::Row<'_>, at: usize| -> rusqlite::Result<Option<Location>> {
+            let Some(segment) = row.get(at)? else { return Ok(None) };
+            let (offset, length): (i64, i64) = (row.get(at + 1)?, row.get(at + 2)?);
+            Ok(Some(Location { segment, offset: offset as u64, length: length as u64 }))
+        };
+        self.connection
+            .prepare_cached(
+                "SELECT segment, offset, length, of_segment, of_offset, of_length FROM packed WHERE uri = ?1",
+            )
+            .and_then(|mut statement| {
+                let read = statement.query_row([uri], |row| {
+                    Ok(Packed { record: location(row, 0)?.unwrap_or_default(), original: location(row, 3)? })
+                });
+                read.optional()
+            })
+            .map_err(failed(READ))
+    }
+
+    /// Keeps where a resource's record is.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_packed(&self, uri: &str, packed: &Packed) -> Result<(), LogError> {
+        let Packed { record, original } = packed;
+        self.connection
+            .prepare_cached("INSERT OR REPLACE INTO packed VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+            .and_then(|mut statement| {
+                statement.execute(params![
+                    uri,
+                    record.segment,
+                    record.offset as i64,
+                    record.length as i64,
+                    original.map(|original| original.segment),
+                    original.map(|original| original.offset as i64),
+                    original.map(|original| original.length as i64),
+                ])
+            })
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Forgets where a resource's record is.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn delete_packed(&self, uri: &str) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached("DELETE FROM packed WHERE uri = ?1")
+            .and_then(|mut statement| statement.execute([uri]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_and_places_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mirror = Mirror::open(&folder.path().join("mirror.db")).unwrap();
+        let segment = |length| Segment { number: 1, name: "x-1".to_owned(), length };
+        mirror.put_segment(&segment(5)).unwrap();
+        mirror.put_segment(&segment(9)).unwrap();
+        assert_eq!(mirror.segments().unwrap(), [segment(9)]);
+        let record = Location { segment: 1, offset: 5, length: 4 };
+        let own = Packed { record, original: None };
+        mirror.put_packed("http://h/a", &own).unwrap();
+        assert_eq!(mirror.packed("http://h/a").unwrap(), Some(own));
+        assert_eq!(own.bytes_at(), record);
+        let original = Location { segment: 1, offset: 0, length: 5 };
+        let referring = Packed { record, original: Some(original) };
+        mirror.put_packed("http://h/a", &referring).unwrap();
+        assert_eq!(mirror.packed("http://h/a").unwrap().unwrap().bytes_at(), original);
+        mirror.delete_packed("http://h/a").unwrap();
+        assert_eq!(mirror.packed("http://h/a").unwrap(), None);
+    }
+}

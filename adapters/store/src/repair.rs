@@ -1,0 +1,522 @@
+//! What can be mended without guessing? What is counted is counted anew; what is lost is not invented.
+//!
+//! A database that SQLite can read is mended in one transaction. One that it cannot is read row by row, from both ends of
+//! each table, into a new one; the old one stays beside it. Whenever rows were lost, the log begins anew, so that those
+//! who follow it compare everything once.
+
+use crate::backup::begin_set_anew;
+use crate::check::{Findings, NAMED, check_rows, integrity, open_to_look, schema};
+use crate::connection::{Durability, beside, lock, open_connection, sqlite_error};
+use crate::migration::migrate;
+use crate::mirror;
+use crate::rows::{
+    change_columns, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
+};
+use crate::shards::{ShardTarget, entry_bytes};
+use crate::sqlite_log::MIGRATIONS;
+use abreast_core::{ErrorKind, LogError, Resource};
+use abreast_webtypes::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repaired {
+    /// Each step, in words.
+    pub steps: Vec<String>,
+    /// Rows were lost or cannot be vouched for: who follows it has to compare everything.
+    pub lost: bool,
+}
+
+/// Mends a Source's store. With `dry_run` nothing is changed, and the steps are those that would be taken.
+///
+/// # Errors
+/// Another process has it open, or nothing of it can be read.
+pub fn repair_log(path: &Path, dry_run: bool, now: Timestamp) -> Result<Repaired, LogError> {
+    let _lock = if dry_run { None } else { Some(lock(path)?) };
+    let mut repaired = Repaired::default();
+    // What is read out of a damaged database is mended before it takes its place: killed in between, it is still known
+    // that something was lost.
+    let mut finish = |to: &mut Connection, repaired: &mut Repaired| mend_rows(to, false, now, repaired);
+    if salvage(path, MIGRATIONS, &LOG_TABLES, dry_run, &mut repaired, &mut finish)? {
+        return Ok(repaired);
+    }
+    let mut connection = if dry_run {
+        open_to_look(path)?
+    } else {
+        let mut connection = open_connection(path, Durability::PowerLoss)?;
+        migrate(&mut connection, path, MIGRATIONS)?;
+        connection
+    };
+    mend_rows(&mut connection, dry_run, now, &mut repaired)
+        .map_err(|cause| sqlite_error(&format!("cannot mend the store {}", path.display()), cause))?;
+    Ok(repaired)
+}
+
+/// Mends a database that SQLite can read.
+fn mend_rows(
+    connection: &mut Connection,
+    dry_run: bool,
+    now: Timestamp,
+    repaired: &mut Repaired,
+) -> rusqlite::Result<()> {
+    let mut findings = Findings::default();
+    check_rows(connection, "store", &mut findings, &mut |_, _| {});
+    let behavior = if dry_run { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+    let transaction = connection.transaction_with_behavior(behavior)?;
+    let sets: Vec<(i64, String)> = transaction
+        .prepare("SELECT id, slug FROM sets ORDER BY id")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let lost = repaired.lost;
+    for (id, slug) in sets {
+        let mut set = Set { connection: &transaction, id, slug, dry_run, steps: &mut repaired.steps, lost };
+        set.mend(&findings, now)?;
+        repaired.lost |= set.lost;
+    }
+    if !dry_run {
+        for table in ["resources", "changes", "pages", "shards", "versions", "contents", "idempotency"] {
+            transaction.execute(&format!("DELETE FROM {table} WHERE set_id NOT IN (SELECT id FROM sets)"), [])?;
+        }
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Mends the database of a copy's state; says so when rows may be missing.
+///
+/// # Errors
+/// Nothing of it can be read.
+pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
+    let mut repaired = Repaired::default();
+    let mut finish = |to: &mut Connection, _: &mut Repaired| {
+        // Everything is compared by the next run: what the rows that are lost would have said is found out.
+        to.execute_batch(
+            "DELETE FROM document; DELETE FROM meta WHERE key IN ('cursor', 'cursor-is-change', 'open-list');",
+        )
+    };
+    salvage(path, &mirror::STEPS, &MIRROR_TABLES, dry_run, &mut repaired, &mut finish)?;
+    Ok(repaired)
+}
+
+/// What is done with a database made of what was readable.
+type Finish<'a> = &'a mut dyn FnMut(&mut Connection, &mut Repaired) -> rusqlite::Result<()>;
+
+const LOG_TABLES: [&str; 8] =
+    ["sets", "resources", "changes", "pages", "shards", "idempotency", "versions", "contents"];
+const MIRROR_TABLES: [&str; 6] = ["meta", "resource", "pending", "excluded", "segment", "packed"];
+
+/// Reads what can be read of a damaged database into a new one, which takes its place. Says whether it was damaged.
+fn salvage(
+    path: &Path,
+    steps: &[&str],
+    tables: &[&str],
+    dry_run: bool,
+    repaired: &mut Repaired,
+    finish: Finish<'_>,
+) -> Result<bool, LogError> {
+    let io = |task: &str, cause: std::io::Error| {
+        LogError::new(ErrorKind::Io, format!("cannot {task} while mending {}", path.display())).with_cause(cause)
+    };
+    let (making, done) = (beside(path, ".salvaging"), beside(path, ".salvaged"));
+    if done.exists() {
+        // An earlier repair was interrupted when all was read.
+        repaired.lost = true;
+        repaired.steps.push("put the database that an interrupted repair made into place".to_owned());
+        if !dry_run {
+            put_in_place(path, &done).map_err(|cause| io("put the new database into place", cause))?;
+        }
+        return Ok(true);
+    }
+    let mut findings = Findings::default();
+    let sound = match open_to_look(path) {
+        Ok(connection) => {
+            let sound = integrity(&connection, "", &mut findings);
+            let known = schema(&connection, "", steps, &mut findings);
+            if findings.has(&["store.schema"]) {
+                let why = findings.list().last().map(|finding| finding.message.clone()).unwrap_or_default();
+                let message = format!("the store {} has {why}\n  help: use the newer program", path.display());
+                return Err(LogError::new(ErrorKind::Refused, message));
+            }
+            sound && (known || findings.has(&["store.schema-old"]))
+        }
+        Err(error) if error.kind() == ErrorKind::Corrupt => false,
+        Err(error) => return Err(error),
+    };
+    if sound {
+        return Ok(false);
+    }
+    repaired.lost = true;
+    repaired.steps.push(format!(
+        "read what is readable of the damaged database into a new one; keep the old one as {}",
+        file_name(&damaged_name(path))
+    ));
+    if dry_run {
+        return Ok(true);
+    }
+    for leftover in [making.clone(), beside(&making, "-wal"), beside(&making, "-shm")] {
+        let _ = fs::remove_file(leftover);
+    }
+    let mut to = open_connection(&making, Durability::PowerLoss)?;
+    migrate(&mut to, &making, steps)?;
+    let mut rows = 0;
+    if let Ok(from) = open_to_look(path) {
+        for table in tables {
+            let count = read_table(&from, &mut to, table)
+                .map_err(|cause| sqlite_error("cannot write the new database", cause))?;
+            repaired.steps.push(format!("{table}: {count} rows"));
+            rows += count;
+        }
+    }
+    if rows == 0 {
+        drop(to);
+        let _ = fs::remove_file(&making);
+        let message = format!(
+            "nothing of the store {} can be read\n  help: restore a backup (`abreast restore`)",
+            path.display()
+        );
+        return Err(LogError::new(ErrorKind::Corrupt, message));
+    }
+    finish(&mut to, repaired).map_err(|cause| sqlite_error("cannot mend the new database", cause))?;
+    let checkpointed = to.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    checkpointed.map_err(|cause| sqlite_error("cannot write the new database", cause))?;
+    drop(to);
+    File::open(&making).and_then(|file| file.sync_all()).map_err(|cause| io("make the new database durable", cause))?;
+    fs::rename(&making, &done).map_err(|cause| io("name the new database", cause))?;
+    put_in_place(path, &done).map_err(|cause| io("put the new database into place", cause))?;
+    Ok(true)
+}
+
+/// The old database stays under another name; killed between any two steps, this can be done again.
+fn put_in_place(path: &Path, done: &Path) -> std::io::Result<()> {
+    let old = damaged_name(path);
+    let wal = beside(path, "-wal");
+    if wal.exists() {
+        fs::copy(&wal, beside(&old, "-wal"))?;
+    }
+    match fs::hard_link(path, &old) {
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => fs::copy(path, &old).map(drop)?,
+        linked => linked?,
+    }
+    // The old one's log must not be read into the new one.
+    for name in [wal, beside(path, "-shm")] {
+        match fs::remove_file(name) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::rename(done, path)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+fn damaged_name(path: &Path) -> PathBuf {
+    (1_u32..10_000)
+        .map(|number| beside(path, &format!(".damaged-{number}")))
+        .find(|name| !name.exists())
+        .unwrap_or_default()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Copies a table from its beginning up to the damage, then from its end back to it.
+fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::Result<u64> {
+    let columns = |connection: &Connection| -> rusqlite::Result<Vec<(String, i64)>> {
+        let mut statement =
+            connection.prepare(&format!("SELECT name, pk FROM pragma_table_info('{table}') ORDER BY cid"))?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    let Ok(known) = columns(from) else { return Ok(0) };
+    let mut wanted = columns(to)?;
+    // One with as many columns is of the same version, whatever a damaged schema calls them.
+    let named = if known.len() == wanted.len() {
+        known
+    } else {
+        wanted.retain(|column| known.contains(column));
+        wanted.clone()
+    };
+    if wanted.is_empty() {
+        return Ok(0);
+    }
+    let quoted = |columns: &[(String, i64)]| -> Vec<String> {
+        columns.iter().map(|(name, _)| format!("\"{}\"", name.replace('"', "\"\""))).collect()
+    };
+    let (names, asked) = (quoted(&wanted), quoted(&named).join(", "));
+    let mut keys: Vec<(usize, i64)> = wanted.iter().map(|(_, pk)| *pk).enumerate().filter(|(_, pk)| *pk > 0).collect();
+    keys.sort_by_key(|(_, pk)| *pk);
+    let backwards: Vec<String> = keys.iter().map(|(column, _)| format!("{} DESC", column + 1)).collect();
+    let places: Vec<String> = (1..=names.len()).map(|number| format!("?{number}")).collect();
+    let insert = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({})", names.join(", "), places.join(", "));
+    let mut count = 0;
+    let transaction = to.transaction()?;
+    {
+        let mut insert = transaction.prepare(&insert)?;
+        for order in [String::new(), format!(" ORDER BY {}", backwards.join(", "))] {
+            let Ok(mut statement) = from.prepare(&format!("SELECT {asked} FROM {table}{order}")) else {
+                continue;
+            };
+            let Ok(mut rows) = statement.query([]) else { continue };
+            let mut whole = false;
+            loop {
+                let row = match rows.next() {
+                    Ok(Some(row)) => row,
+                    Ok(None) => {
+                        whole = true;
+                        break;
+                    }
+                    // What is behind the damage is read from the other end.
+                    Err(_) => break,
+                };
+                let values: rusqlite::Result<Vec<Value>> = (0..names.len()).map(|column| row.get(column)).collect();
+                let Ok(values) = values else { continue };
+                // A value of another kind than the column's is refused by the new table: the row is lost.
+                match insert.execute(params_from_iter(values)) {
+                    Ok(added) => count += added as u64,
+                    Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if whole {
+                break;
+            }
+        }
+    }
+    transaction.commit()?;
+    Ok(count)
+}
+
+/// One set.
+struct Set<'a> {
+    connection: &'a Connection,
+    id: i64,
+    slug: String,
+    dry_run: bool,
+    steps: &'a mut Vec<String>,
+    lost: bool,
+}
+
+impl Set<'_> {
+    fn mend(&mut self, findings: &Findings, now: Timestamp) -> rusqlite::Result<()> {
+        if self.lost || findings.has(&["store.row", "table.row", "log.gap", "log.time", "log.import"]) {
+            self.drop_damaged(findings, now)?;
+        }
+        let anew = self.lost || findings.has(&["log.page", "log.gap", "log.time"]);
+        if anew {
+            self.lost = true;
+            self.step("let the log begin anew: Destinations compare everything once");
+            if !self.dry_run {
+                begin_set_anew(self.connection, self.id, now)?;
+            }
+        }
+        if anew || findings.has(&["table.shard"]) {
+            self.step("count the parts of the Resource List anew");
+            if !self.dry_run {
+                self.rebuild_shards()?;
+            }
+        }
+        if anew || findings.has(&["versions.need"]) {
+            self.step("count anew who needs kept contents");
+            if !self.dry_run {
+                self.recount()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, text: impl std::fmt::Display) {
+        let text = format!("set {}: {text}", self.slug);
+        self.steps.push(text);
+    }
+
+    /// Rows that are not what was written go; the log too, when it has gaps.
+    fn drop_damaged(&mut self, findings: &Findings, now: Timestamp) -> rusqlite::Result<()> {
+        let mut resources = Vec::new();
+        let mut resource = Resource::default();
+        self.each(concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1"), |row| {
+            if read_resource(row, &mut resource).is_err() {
+                resources.push(row.get::<_, Value>(7)?);
+            }
+            Ok(())
+        })?;
+        self.each(
+            "SELECT r.key FROM resources r LEFT JOIN changes c ON c.set_id = r.set_id AND c.position = r.position \
+             WHERE r.set_id = ?1 AND r.position > 0 AND c.key IS NOT NULL AND (c.key IS NOT r.key OR c.kind >= 5 \
+             OR c.modified IS NOT r.modified OR c.length IS NOT r.length OR c.media_type IS NOT r.media_type \
+             OR c.encoding IS NOT r.encoding OR c.digests IS NOT r.digests OR c.links IS NOT r.links)",
+            |row| {
+                resources.push(row.get(0)?);
+                Ok(())
+            },
+        )?;
+        let mut orphans = false;
+        self.each(
+            "SELECT 1 FROM resources r LEFT JOIN changes c ON c.set_id = r.set_id AND c.position = r.position \
+             WHERE r.set_id = ?1 AND r.position > 0 AND c.key IS NULL LIMIT 1",
+            |_| {
+                orphans = true;
+                Ok(())
+            },
+        )?;
+        let mut changes = Vec::new();
+        let mut change = empty_change();
+        let mut gaps = findings.has(&["log.gap", "log.time", "log.import"]);
+        self.each(concat!("SELECT ", change_columns!(), " FROM changes WHERE set_id = ?1"), |row| {
+            if read_change(row, &mut change).is_err() {
+                changes.push(row.get::<_, i64>(10)?);
+            }
+            Ok(())
+        })?;
+        let mut versions = Vec::new();
+        self.each(concat!("SELECT ", version_columns!(), " FROM versions WHERE set_id = ?1"), |row| {
+            if read_version(row, Timestamp::default()).is_err() {
+                versions.push((row.get::<_, Value>(9)?, row.get::<_, i64>(7)?));
+            }
+            Ok(())
+        })?;
+        gaps |= orphans || !changes.is_empty() || self.lost;
+        self.lost |= gaps || !resources.is_empty() || !versions.is_empty();
+        for (count, what) in [(resources.len(), "resources"), (versions.len(), "versions")] {
+            if count > 0 {
+                self.step(format!("drop {count} damaged rows of {what}; what is in a watched folder is found again"));
+            }
+        }
+        if gaps {
+            self.step(
+                "drop the changes recorded so far, of which some are missing or damaged; the table of resources stays",
+            );
+        }
+        if self.dry_run {
+            return Ok(());
+        }
+        for key in resources {
+            self.connection.execute("DELETE FROM resources WHERE set_id = ?1 AND key = ?2", params![self.id, key])?;
+        }
+        for (key, time) in versions {
+            self.connection.execute(
+                "DELETE FROM versions WHERE set_id = ?1 AND key = ?2 AND time = ?3",
+                params![self.id, key, time],
+            )?;
+        }
+        if gaps {
+            // Positions and times must not be given twice: the log that begins anew follows those that were known.
+            begin_set_anew(self.connection, self.id, now)?;
+            self.connection.execute("DELETE FROM changes WHERE set_id = ?1", [self.id])?;
+            self.connection
+                .execute("UPDATE resources SET position = 0 WHERE set_id = ?1 AND position > 0", [self.id])?;
+        }
+        Ok(())
+    }
+
+    fn each(
+        &self,
+        sql: &str,
+        mut visit: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        let mut statement = self.connection.prepare(sql)?;
+        let mut rows = statement.query([self.id])?;
+        while let Some(row) = rows.next()? {
+            visit(row)?;
+        }
+        Ok(())
+    }
+
+    /// New parts of the Resource List, each as large as it may be; the former ones are retired.
+    fn rebuild_shards(&self) -> rusqlite::Result<()> {
+        let target = ShardTarget::default();
+        let (position, time): (i64, i64) = self.connection.query_row(
+            "SELECT max(ifnull(max(c.position), 0), (SELECT ifnull(max(after), 0) FROM pages WHERE set_id = ?1)), \
+             max(ifnull(max(c.time), 0), (SELECT ifnull(anew, created) FROM sets WHERE id = ?1)) \
+             FROM changes c WHERE c.set_id = ?1",
+            [self.id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        let next: i64 = self.connection.query_row(
+            "SELECT ifnull(max(id), 0) + 1 FROM shards WHERE set_id = ?1",
+            [self.id],
+            |row| row.get(0),
+        )?;
+        let mut parts: Vec<(String, u64, u64)> = vec![(String::new(), 0, 0)];
+        self.each(
+            "SELECT key, length(CAST(media_type AS BLOB)), length(CAST(encoding AS BLOB)), length(digests), \
+             length(CAST(links AS BLOB)) FROM resources WHERE set_id = ?1 ORDER BY key",
+            |row| {
+                let key: String = row.get(0)?;
+                let length =
+                    |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.unwrap_or(0) as usize);
+                let bytes = entry_bytes(&key, length(1)?, length(2)?, length(3)?, length(4)?);
+                if let Some((_, resources, size)) = parts.last_mut() {
+                    if *resources > 0 && (*resources + 1 >= target.resources || *size + bytes >= target.bytes) {
+                        parts.push((key, 1, bytes));
+                    } else {
+                        *resources += 1;
+                        *size += bytes;
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        // Former parts answer for their ranges through those that are there now, so these have to fit.
+        self.connection.execute("DELETE FROM shards WHERE set_id = ?1", [self.id])?;
+        for (number, (start, resources, bytes)) in parts.iter().enumerate() {
+            let end = parts.get(number + 1).map(|(start, ..)| start);
+            self.connection.execute(
+                "INSERT INTO shards (set_id, id, start_key, end_key, resources, bytes, version, time, retired) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0)",
+                params![self.id, next + number as i64, start, end, *resources as i64, *bytes as i64, position, time],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn recount(&self) -> rusqlite::Result<()> {
+        self.connection.execute("UPDATE contents SET needed = 0 WHERE set_id = ?1", [self.id])?;
+        self.connection.execute(
+            &format!(
+                "INSERT INTO contents (id, set_id, length, needed) \
+                 SELECT named.content, ?1, ifnull((SELECT max(length) FROM resources WHERE set_id = ?1 AND \
+                 content = named.content), ifnull((SELECT max(length) FROM versions WHERE set_id = ?1 AND \
+                 content = named.content), 0)), named.count FROM (SELECT content, \"count(*)\" AS count FROM ({NAMED})) named \
+                 WHERE true ON CONFLICT DO UPDATE SET needed = excluded.needed"
+            ),
+            [self.id],
+        )?;
+        self.connection.execute(
+            "UPDATE sets SET kept_bytes = (SELECT ifnull(sum(length), 0) FROM contents WHERE set_id = ?1 AND needed > 0) \
+             WHERE id = ?1",
+            [self.id],
+        )?;
+        Ok(())
+    }
+}
+
+/// Forgets kept contents whose bytes are lost: versions that name them go, resources are kept without them.
+///
+/// # Errors
+/// Another process has the store open, or it cannot be written.
+pub fn drop_contents(path: &Path, lost: &[abreast_core::ContentId]) -> Result<(), LogError> {
+    let _lock = lock(path)?;
+    let mut connection = open_connection(path, Durability::PowerLoss)?;
+    migrate(&mut connection, path, MIGRATIONS)?;
+    let mut forget = || -> rusqlite::Result<()> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for id in lost {
+            transaction.execute("UPDATE resources SET content = NULL WHERE content = ?1", [id.as_bytes()])?;
+            transaction.execute("DELETE FROM versions WHERE content = ?1", [id.as_bytes()])?;
+        }
+        let sets: Vec<i64> = transaction
+            .prepare("SELECT id FROM sets")?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let mut steps = Vec::new();
+        for id in sets {
+            Set { connection: &transaction, id, slug: String::new(), dry_run: false, steps: &mut steps, lost: false }
+                .recount()?;
+        }
+        transaction.commit()
+    };
+    forget().map_err(|cause| sqlite_error("cannot forget contents that are lost", cause))
+}

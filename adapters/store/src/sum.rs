@@ -1,0 +1,101 @@
+//! Does a row still say what was written? A checksum (CRC-32) beside it, compared whenever it is read.
+//!
+//! A change's covers its place and time as well; a resource's leaves out its position, which the log has too. What may
+//! change by itself and is noticed otherwise is left out: where a resource's bytes are kept, and its witness.
+
+use crate::apply::Encoded;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use std::fmt;
+
+/// The checksum in the making.
+#[derive(Default)]
+pub(crate) struct Sum(crc32fast::Hasher);
+
+impl Sum {
+    pub(crate) fn number(&mut self, number: Option<i64>) {
+        match number {
+            Some(number) => {
+                let mut bytes = [1; 9];
+                bytes[1..].copy_from_slice(&number.to_le_bytes());
+                self.0.update(&bytes);
+            }
+            None => self.0.update(&[0]),
+        }
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: Option<&[u8]>) {
+        self.number(bytes.map(|bytes| bytes.len() as i64));
+        self.0.update(bytes.unwrap_or_default());
+    }
+
+    fn value(&mut self, value: ValueRef<'_>) -> Option<()> {
+        match value {
+            ValueRef::Null => self.number(None),
+            ValueRef::Integer(number) => self.number(Some(number)),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => self.bytes(Some(bytes)),
+            ValueRef::Real(_) => return None,
+        }
+        Some(())
+    }
+
+    fn finish(self) -> i64 {
+        i64::from(self.0.finalize())
+    }
+}
+
+/// Which table's row is it?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    Resource,
+    Change,
+    Version,
+}
+
+/// The checksum of a row about to be written; `numbers` are those that are no part of the state.
+pub(crate) fn of_row(key: &str, numbers: &[i64], new: Option<&Encoded<'_>>, of: Of) -> i64 {
+    let mut sum = Sum::default();
+    let state = new.map(|new| new.state);
+    sum.number(state.map(|state| state.modified.as_micros()));
+    sum.number(state.and_then(|state| state.length).map(|length| length as i64));
+    sum.bytes(state.and_then(|state| state.media_type.as_deref()).map(str::as_bytes));
+    sum.bytes(state.and_then(|state| state.encoding.as_deref()).map(str::as_bytes));
+    sum.bytes(new.map(|new| new.digests.as_slice()));
+    sum.bytes(new.filter(|_| of != Of::Version).and_then(|new| new.links.as_deref()).map(str::as_bytes));
+    sum.bytes(new.filter(|_| of != Of::Resource).and_then(Encoded::content));
+    sum.bytes(Some(key.as_bytes()));
+    for number in numbers {
+        sum.number(Some(*number));
+    }
+    sum.finish()
+}
+
+/// Compares a row that begins with the columns of a state (modified to content) with its checksum; `key` and `numbers`
+/// are the columns of the rest, `sum` is the checksum's own.
+pub(crate) fn check(row: &Row<'_>, of: Of, key: usize, numbers: &[usize], sum: usize) -> rusqlite::Result<()> {
+    let ValueRef::Integer(stored) = row.get_ref(sum)? else { return Ok(()) };
+    let mut own = Sum::default();
+    for column in (0..7).chain([key]).chain(numbers.iter().copied()) {
+        let value = if column == 6 && of == Of::Resource { ValueRef::Null } else { row.get_ref(column)? };
+        if own.value(value).is_none() {
+            return Err(damaged(column));
+        }
+    }
+    if own.finish() == stored { Ok(()) } else { Err(damaged(sum)) }
+}
+
+fn damaged(column: usize) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Null, Box::new(Damaged))
+}
+
+/// A row is not what was written.
+#[derive(Debug)]
+struct Damaged;
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a row of the store is not as it was written")
+    }
+}
+
+impl std::error::Error for Damaged {}

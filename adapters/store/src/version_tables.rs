@@ -1,0 +1,166 @@
+//! Which statements change a set's versions? Prepared when first needed: most sets keep none.
+
+use crate::apply::Encoded;
+use crate::book::Book;
+use crate::rows::{content, kind_of};
+use crate::sum::{self, Of};
+use crate::tables::SqliteTables;
+use crate::versions::{BASE_TIME, Dropped, PastChange, VersionTables};
+use abreast_core::{ContentId, Position};
+use abreast_webtypes::Timestamp;
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
+
+/// Statements of the writer's connection.
+pub(crate) struct VersionStatements<'c> {
+    connection: &'c Connection,
+}
+
+impl<'c> VersionStatements<'c> {
+    pub(crate) const fn new(connection: &'c Connection) -> Self {
+        Self { connection }
+    }
+
+    fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
+        self.connection.prepare_cached(sql)
+    }
+}
+
+impl SqliteTables<'_> {
+    /// Stores what the batch did to the set's account of its versions.
+    pub(crate) fn store_versions(&mut self, book: &mut Book) -> rusqlite::Result<()> {
+        let new = book.versions;
+        if new == book.stored_versions {
+            return Ok(());
+        }
+        self.versions
+            .statement(
+                "UPDATE sets SET versions = ?2, kept_bytes = ?3, counted_as = ?4, counted = ?5, aged = ?6, sized = ?7, \
+                 begun = ?8 WHERE id = ?1",
+            )?
+            .execute(params![
+                self.set,
+                new.keep,
+                new.kept_bytes as i64,
+                new.collector.counted_as,
+                new.collector.counted.0 as i64,
+                new.collector.aged.0 as i64,
+                new.collector.sized.0 as i64,
+                new.begun.map(|begun| begun.0 as i64),
+            ])?;
+        book.stored_versions = new;
+        Ok(())
+    }
+
+    /// Forgets contents that nobody needs.
+    pub(crate) fn forget_contents(&mut self, ids: &[ContentId]) -> rusqlite::Result<()> {
+        let mut statement = self.versions.statement("DELETE FROM contents WHERE id = ?1 AND needed = 0")?;
+        for id in ids {
+            statement.execute([id.as_bytes()])?;
+        }
+        Ok(())
+    }
+}
+
+impl VersionTables for SqliteTables<'_> {
+    type Error = rusqlite::Error;
+
+    fn add_version(&mut self, key: &str, at: Position, time: Timestamp, new: Option<&Encoded>) -> rusqlite::Result<()> {
+        let state = new.map(|new| new.state);
+        self.versions
+            .statement(
+                "INSERT OR REPLACE INTO versions (set_id, key, time, position, modified, length, media_type, encoding, \
+                 digests, content, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            )?
+            .execute(params![
+                self.set,
+                key,
+                time.as_micros(),
+                at.0 as i64,
+                state.map(|state| state.modified.as_micros()),
+                state.and_then(|state| state.length).map(|length| length as i64),
+                state.and_then(|state| state.media_type.as_deref()),
+                state.and_then(|state| state.encoding.as_deref()),
+                new.map(|new| new.digests.as_slice()),
+                new.and_then(Encoded::content),
+                sum::of_row(key, &[time.as_micros(), at.0 as i64], new, Of::Version),
+            ])?;
+        Ok(())
+    }
+
+    fn has_versions(&mut self, key: &str) -> rusqlite::Result<bool> {
+        self.versions
+            .statement("SELECT EXISTS (SELECT 1 FROM versions WHERE set_id = ?1 AND key = ?2)")?
+            .query_row(params![self.set, key], |row| row.get(0))
+    }
+
+    fn version_content(&mut self, key: &str, time: Timestamp) -> rusqlite::Result<Option<Dropped>> {
+        self.versions
+            .statement("SELECT content FROM versions WHERE set_id = ?1 AND key = ?2 AND time = ?3")?
+            .query_row(params![self.set, key, time.as_micros()], |row| content(row, 0))
+            .optional()
+    }
+
+    fn time_of(&mut self, at: Position) -> rusqlite::Result<Option<Timestamp>> {
+        self.versions
+            .statement("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
+            .query_row(params![self.set, at.0 as i64], |row| row.get(0).map(Timestamp::from_micros))
+            .optional()
+    }
+
+    fn need(&mut self, id: ContentId, length: u64, more: bool) -> rusqlite::Result<Option<u64>> {
+        let sql = if more {
+            "INSERT INTO contents (id, set_id, length, needed) VALUES (?1, ?2, ?3, 1) \
+             ON CONFLICT DO UPDATE SET needed = needed + 1, length = iif(needed = 0, excluded.length, length) \
+             RETURNING needed, length"
+        } else {
+            "UPDATE contents SET needed = needed - 1 WHERE id = ?1 AND set_id = ?2 AND needed > 0 AND ?3 = 0 \
+             RETURNING needed, length"
+        };
+        let after = self
+            .versions
+            .statement(sql)?
+            .query_row(params![id.as_bytes(), self.set, length as i64], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+            })
+            .optional()?;
+        Ok(after.filter(|(needed, _)| *needed == i64::from(more)).map(|(_, length)| length as u64))
+    }
+
+    fn changes_after(&mut self, after: Position, limit: usize) -> rusqlite::Result<Vec<PastChange>> {
+        let mut statement = self.versions.statement(
+            "SELECT position, time, kind, key FROM changes WHERE set_id = ?1 AND position > ?2 ORDER BY position \
+             LIMIT ?3",
+        )?;
+        let rows = statement.query_map(params![self.set, after.0 as i64, limit as i64], |row| {
+            let number = row.get(2)?;
+            Ok(PastChange {
+                position: Position(row.get::<_, i64>(0)? as u64),
+                time: Timestamp::from_micros(row.get(1)?),
+                kind: kind_of(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(2, number))?,
+                key: row.get(3)?,
+            })
+        })?;
+        rows.collect()
+    }
+
+    fn newest(&mut self, key: &str, number: u32) -> rusqlite::Result<Option<Timestamp>> {
+        self.versions
+            .statement("SELECT time FROM versions WHERE set_id = ?1 AND key = ?2 ORDER BY time DESC LIMIT 1 OFFSET ?3")?
+            .query_row(params![self.set, key, number.saturating_sub(1)], |row| row.get(0).map(Timestamp::from_micros))
+            .optional()
+    }
+
+    fn drop_before(&mut self, key: &str, time: Timestamp, limit: usize) -> rusqlite::Result<Vec<Dropped>> {
+        if time == BASE_TIME {
+            return Ok(Vec::new());
+        }
+        let mut statement = self.versions.statement(
+            "DELETE FROM versions WHERE set_id = ?1 AND key = ?2 AND time IN \
+             (SELECT time FROM versions WHERE set_id = ?1 AND key = ?2 AND time < ?3 ORDER BY time LIMIT ?4) \
+             RETURNING content",
+        )?;
+        let rows =
+            statement.query_map(params![self.set, key, time.as_micros(), limit as i64], |row| content(row, 0))?;
+        rows.collect()
+    }
+}

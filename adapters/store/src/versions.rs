@@ -1,0 +1,252 @@
+//! Which versions are recorded, which are dropped, and who needs their bytes? The rules that every store shares.
+
+use crate::apply::{Encoded, Tables, Touch};
+use crate::book::Book;
+use abreast_core::{Collected, ContentId, Kind, Order, Position, VersionPolicy};
+use abreast_webtypes::Timestamp;
+
+/// Most versions of one resource dropped at once.
+const DROP_MAX: usize = 1_000;
+
+/// The stored time of what was imported: before every change, whenever the import ends.
+pub(crate) const BASE_TIME: Timestamp = Timestamp::from_micros(i64::MIN);
+
+/// Where to begin among stored times, which put what was imported before everything; `None` when nothing can follow.
+pub(crate) fn stored_from(from: Timestamp, order: Order, created: Timestamp) -> Option<Timestamp> {
+    match order {
+        Order::OldestFirst if from <= created => Some(BASE_TIME),
+        Order::NewestFirst if from < created => None,
+        Order::OldestFirst | Order::NewestFirst => Some(from),
+    }
+}
+
+/// How far each bound of a policy is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Collector {
+    /// The bound on the count that `counted` speaks of.
+    pub(crate) counted_as: Option<u32>,
+    pub(crate) counted: Position,
+    pub(crate) aged: Position,
+    pub(crate) sized: Position,
+}
+
+/// What a set's versions need to be remembered between batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Versions {
+    /// Are they recorded?
+    pub(crate) keep: bool,
+    /// The head when they were recorded for the first time: nothing before it superseded a version.
+    pub(crate) begun: Option<Position>,
+    /// Bytes of kept contents, equal ones once.
+    pub(crate) kept_bytes: u64,
+    pub(crate) collector: Collector,
+}
+
+/// A change, as far as collecting needs it.
+pub(crate) struct PastChange {
+    pub(crate) position: Position,
+    pub(crate) time: Timestamp,
+    pub(crate) kind: Kind,
+    pub(crate) key: String,
+}
+
+/// What a dropped version needed.
+pub(crate) type Dropped = Option<ContentId>;
+
+/// The rows of one set's versions, inside one transaction.
+pub(crate) trait VersionTables {
+    /// What can go wrong with them.
+    type Error;
+
+    /// Adds a version, or replaces the one of that time.
+    fn add_version(
+        &mut self,
+        key: &str,
+        at: Position,
+        time: Timestamp,
+        new: Option<&Encoded>,
+    ) -> Result<(), Self::Error>;
+    /// Is any version of this resource recorded?
+    fn has_versions(&mut self, key: &str) -> Result<bool, Self::Error>;
+    /// What the version of that time needs, if there is such a version.
+    fn version_content(&mut self, key: &str, time: Timestamp) -> Result<Option<Dropped>, Self::Error>;
+    /// The stored time of the change at a position.
+    fn time_of(&mut self, at: Position) -> Result<Option<Timestamp>, Self::Error>;
+    /// Counts one more, or one less, that needs these bytes; returns their length when they came to be needed, or
+    /// ceased to be.
+    fn need(&mut self, id: ContentId, length: u64, more: bool) -> Result<Option<u64>, Self::Error>;
+    /// Changes after a position, oldest first.
+    fn changes_after(&mut self, after: Position, limit: usize) -> Result<Vec<PastChange>, Self::Error>;
+    /// The time of a resource's `number`th newest version, counted from 1.
+    fn newest(&mut self, key: &str, number: u32) -> Result<Option<Timestamp>, Self::Error>;
+    /// Drops a resource's oldest versions of before a time.
+    fn drop_before(&mut self, key: &str, time: Timestamp, limit: usize) -> Result<Vec<Dropped>, Self::Error>;
+}
+
+/// From now on versions are recorded, or no longer.
+pub(crate) fn keep(book: &mut Book, keep: bool) {
+    book.versions.keep = keep;
+    if keep {
+        book.versions.begun.get_or_insert(book.position);
+    }
+}
+
+/// Records what a resource became, if the set keeps versions; `None`: it is gone.
+pub(crate) fn record<T: Tables>(
+    book: &mut Book,
+    tables: &mut T,
+    key: &str,
+    touch: Touch,
+    new: Option<&Encoded>,
+) -> Result<(), T::Error> {
+    if !book.versions.keep {
+        return Ok(());
+    }
+    let content = new.and_then(|new| new.state.content);
+    // A state whose bytes are not kept ends the version before it, if there is one.
+    if content.is_none() && !tables.has_versions(key)? {
+        return Ok(());
+    }
+    let time = if touch.position == Position(0) { BASE_TIME } else { touch.time };
+    if touch.position == Position(0) {
+        // Imported twice: the later state counts.
+        let before = tables.version_content(key, time)?.flatten();
+        let_go(book, tables, before)?;
+    }
+    tables.add_version(key, touch.position, time, new)?;
+    hold(book, tables, new)
+}
+
+/// The bytes of a state recorded before are kept only now, or elsewhere.
+pub(crate) fn found_content<T: Tables>(
+    book: &mut Book,
+    tables: &mut T,
+    key: &str,
+    recorded_at: Position,
+    new: &Encoded,
+) -> Result<(), T::Error> {
+    if !book.versions.keep {
+        return Ok(());
+    }
+    let time = if recorded_at == Position(0) { Some(BASE_TIME) } else { tables.time_of(recorded_at)? };
+    let Some(time) = time else { return Ok(()) };
+    let before = tables.version_content(key, time)?.flatten();
+    let_go(book, tables, before)?;
+    tables.add_version(key, recorded_at, time, Some(new))?;
+    hold(book, tables, Some(new))
+}
+
+/// Counts a row that names the bytes of a state.
+pub(crate) fn hold<T: Tables>(book: &mut Book, tables: &mut T, new: Option<&Encoded>) -> Result<(), T::Error> {
+    let Some(state) = new.map(|new| new.state) else { return Ok(()) };
+    let Some(id) = state.content else { return Ok(()) };
+    let more = tables.need(id, state.length.unwrap_or(0), true)?;
+    book.versions.kept_bytes += more.unwrap_or(0);
+    Ok(())
+}
+
+/// Counts a row less.
+pub(crate) fn let_go<T: Tables>(book: &mut Book, tables: &mut T, content: Dropped) -> Result<(), T::Error> {
+    let Some(id) = content else { return Ok(()) };
+    let less = tables.need(id, 0, false)?;
+    book.versions.kept_bytes = book.versions.kept_bytes.saturating_sub(less.unwrap_or(0));
+    Ok(())
+}
+
+/// One step of applying a policy: looks at no more than `limit` changes.
+///
+/// Every bound is applied by walking the log once: a change supersedes what its resource was before.
+pub(crate) fn collect<T: Tables>(
+    book: &mut Book,
+    tables: &mut T,
+    policy: &VersionPolicy,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Collected, T::Error> {
+    let mut step = Step { tables, left: limit, dropped: 0 };
+    let mut complete = true;
+    if let Some(count) = policy.count.map(|count| count.max(1)) {
+        let collector = &mut book.versions.collector;
+        if collector.counted_as.is_none_or(|before| count < before) {
+            collector.counted = Position(0);
+        }
+        collector.counted_as = Some(count);
+        complete &=
+            step.walk(book, |cursors| &mut cursors.counted, |tables, _, change| tables.newest(&change.key, count))?;
+    }
+    if let Some(age) = policy.age {
+        let oldest = now.plus_micros(-i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
+        complete &= step.walk_until(
+            book,
+            |cursors| &mut cursors.aged,
+            |_, change| change.time < oldest,
+            |tables, _, change| {
+                // The last trace of what is deleted goes as well.
+                let last = !change.kind.keeps_resource() && tables.newest(&change.key, 1)? == Some(change.time);
+                Ok(Some(if last { change.time.next() } else { change.time }))
+            },
+        )?;
+    }
+    if let Some(bytes) = policy.bytes {
+        complete &= step.walk_until(
+            book,
+            |cursors| &mut cursors.sized,
+            |book, _| book.versions.kept_bytes > bytes,
+            |_, _, change| Ok(Some(change.time)),
+        )?;
+    }
+    Ok(Collected { dropped: step.dropped, complete, kept_bytes: book.versions.kept_bytes })
+}
+
+struct Step<'t, T> {
+    tables: &'t mut T,
+    left: usize,
+    dropped: u64,
+}
+
+impl<T: Tables> Step<'_, T> {
+    fn walk(
+        &mut self,
+        book: &mut Book,
+        cursor: impl Fn(&mut Collector) -> &mut Position,
+        bound: impl FnMut(&mut T, &Book, &PastChange) -> Result<Option<Timestamp>, T::Error>,
+    ) -> Result<bool, T::Error> {
+        self.walk_until(book, cursor, |_, _| true, bound)
+    }
+
+    /// Visits changes after the cursor while they are `due`, and drops what their resource was before `bound`.
+    /// Says whether no more are due.
+    fn walk_until(
+        &mut self,
+        book: &mut Book,
+        cursor: impl Fn(&mut Collector) -> &mut Position,
+        due: impl Fn(&Book, &PastChange) -> bool,
+        mut bound: impl FnMut(&mut T, &Book, &PastChange) -> Result<Option<Timestamp>, T::Error>,
+    ) -> Result<bool, T::Error> {
+        let begun = book.versions.begun.unwrap_or(book.position);
+        let after = begun.max(*cursor(&mut book.versions.collector));
+        if after >= book.position {
+            return Ok(true);
+        }
+        let changes = self.tables.changes_after(after, self.left)?;
+        for change in &changes {
+            if !due(book, change) {
+                return Ok(true);
+            }
+            self.left = self.left.saturating_sub(1);
+            if let Some(before) = bound(self.tables, book, change)? {
+                let dropped = self.tables.drop_before(&change.key, before, DROP_MAX)?;
+                self.dropped += dropped.len() as u64;
+                let many = dropped.len() == DROP_MAX;
+                for content in dropped {
+                    let_go(book, self.tables, content)?;
+                }
+                if many {
+                    return Ok(false);
+                }
+            }
+            *cursor(&mut book.versions.collector) = change.position;
+        }
+        Ok(*cursor(&mut book.versions.collector) >= book.position)
+    }
+}
