@@ -2,6 +2,7 @@
 //!
 //! Only events that can mean a change are asked for: reading a file, as every request does, wakes nobody.
 
+use crate::links::owner_of;
 use crate::names::is_published_name;
 use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -130,7 +131,8 @@ impl Events {
             return;
         }
         let (Some(folder), Some(name)) = (self.paths.get(watch), name) else { return };
-        if !is_published_name(name.as_bytes()) {
+        // A sidecar says something of a file that may be published.
+        if !is_published_name(name.as_bytes()) && owner_of(name.as_bytes()).is_none() {
             return;
         }
         let path = join(folder, name.as_bytes());
@@ -169,7 +171,10 @@ impl Events {
             | WatchMask::MOVED_TO
             | WatchMask::DELETE
             | WatchMask::ONLYDIR
-            | WatchMask::DONT_FOLLOW;
+            | WatchMask::DONT_FOLLOW
+            // A new folder may be met twice. Replacing a watch, the kernel clears its mask before it sets it again, and
+            // loses the events of that moment: a file that was closed just then would look as if it were still written.
+            | WatchMask::MASK_ADD;
         let mut folders = vec![top];
         while let Some(folder) = folders.pop() {
             let absolute = self.root.join(OsStr::from_bytes(&folder));

@@ -14,7 +14,7 @@ pub(crate) enum Found {
     Unreadable(abreast_folder::Error),
 }
 
-/// Looks at a relative path, through no symbolic link.
+/// Looks at a relative path, through symbolic links only if the folder follows them.
 pub(crate) fn look_for(folder: &Folder, path: &[u8]) -> Found {
     let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),

@@ -1,9 +1,9 @@
 //! What are the bytes of a file, surely? Hash kept only if the file stayed the same meanwhile.
 
-use crate::md5_lanes;
+use abreast_contents::{Contents, Kept};
 use abreast_core::State;
 use abreast_folder::{Dir, ErrorKind, Stat};
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::{Digests, Timestamp, md5_lanes};
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
 use std::fs::File;
@@ -24,11 +24,11 @@ pub enum DigestPolicy {
 }
 
 impl DigestPolicy {
-    const fn md5(self) -> bool {
+    pub(crate) const fn md5(self) -> bool {
         matches!(self, Self::Md5 | Self::Both)
     }
 
-    const fn sha256(self) -> bool {
+    pub(crate) const fn sha256(self) -> bool {
         matches!(self, Self::Sha256 | Self::Both)
     }
 }
@@ -36,8 +36,8 @@ impl DigestPolicy {
 /// How looking at a file ended.
 #[expect(clippy::large_enum_variant, reason = "nearly every file is stable")]
 pub(crate) enum Hashed {
-    /// Read whole, and unchanged while it was read.
-    Stable(State, Stat),
+    /// Read whole, and unchanged while it was read; with the copy that is kept, if one is.
+    Stable(State, Stat, Option<Kept>),
     /// It changed while it was read, or a moment before: look again later.
     Unsettled,
     /// It is not there any more, or is no regular file now.
@@ -63,6 +63,8 @@ pub(crate) struct Hasher {
     policy: DigestPolicy,
     /// Files that changed more recently are not read.
     settle: Duration,
+    /// Where copies are kept.
+    contents: Option<Contents>,
     chunk: Vec<u8>,
     small: Vec<u8>,
 }
@@ -75,8 +77,8 @@ struct Waiting {
 }
 
 impl Hasher {
-    pub(crate) fn new(policy: DigestPolicy, settle: Duration) -> Self {
-        Self { policy, settle, chunk: Vec::new(), small: Vec::with_capacity(TOGETHER + SMALL as usize) }
+    pub(crate) fn new(policy: DigestPolicy, settle: Duration, contents: Option<Contents>) -> Self {
+        Self { policy, settle, contents, chunk: Vec::new(), small: Vec::with_capacity(TOGETHER + SMALL as usize) }
     }
 
     /// Hashes files, and tells how each ended, in their order.
@@ -138,7 +140,12 @@ impl Hasher {
             }
         }
         for (file, digests) in waiting.drain(..).zip(digests) {
-            results[file.place] = Hashed::Stable(state_of(targets[file.place].name, &file.stat, digests), file.stat);
+            let state = state_of(targets[file.place].name, &file.stat, digests);
+            let kept = self.contents.as_ref().map(|contents| contents.put_bytes(&self.small[file.range])).transpose();
+            results[file.place] = match kept {
+                Ok(kept) => stable(state, file.stat, kept),
+                Err(error) => Hashed::Failed(error.into()),
+            };
         }
         self.small.clear();
     }
@@ -147,25 +154,28 @@ impl Hasher {
         let mut md5 = self.policy.md5().then(Md5::new);
         let mut sha256 = self.policy.sha256().then(Sha256::new);
         let mut length = 0_u64;
-        self.chunk.resize(CHUNK, 0);
-        loop {
-            let read = match file.read(&mut self.chunk) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            length += read as u64;
-            if length > before.size {
-                return Ok(Hashed::Unsettled);
-            }
+        let mut update = |bytes: &[u8]| {
+            length += bytes.len() as u64;
             if let Some(md5) = &mut md5 {
-                md5.update(&self.chunk[..read]);
+                md5.update(bytes);
             }
             if let Some(sha256) = &mut sha256 {
-                sha256.update(&self.chunk[..read]);
+                sha256.update(bytes);
             }
-        }
+        };
+        let kept = if let Some(contents) = &self.contents {
+            match contents.put_file(&file, before.size, &mut update) {
+                Ok(kept) => Some(kept),
+                Err(error) if error.kind() == abreast_contents::ErrorKind::TooLong => return Ok(Hashed::Unsettled),
+                Err(error) => return Err(error.into()),
+            }
+        } else {
+            self.chunk.resize(CHUNK, 0);
+            if !read_all(&mut file, &mut self.chunk, before.size, &mut update)? {
+                return Ok(Hashed::Unsettled);
+            }
+            None
+        };
         if length != before.size || witness_of(&Stat::of(&file)?) != witness_of(before) {
             return Ok(Hashed::Unsettled);
         }
@@ -174,8 +184,31 @@ impl Hasher {
             sha256: sha256.map(|sha256| sha256.finalize().into()),
             ..Digests::default()
         };
-        Ok(Hashed::Stable(state_of(name, before, digests), *before))
+        Ok(stable(state_of(name, before, digests), *before, kept))
     }
+}
+
+/// Reads a file to its end; false when it is longer than it should be.
+fn read_all(file: &mut File, chunk: &mut [u8], size: u64, update: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+    let mut length = 0_u64;
+    loop {
+        let read = match file.read(chunk) {
+            Ok(0) => return Ok(true),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        length += read as u64;
+        if length > size {
+            return Ok(false);
+        }
+        update(&chunk[..read]);
+    }
+}
+
+fn stable(state: State, stat: Stat, kept: Option<Kept>) -> Hashed {
+    let content = kept.as_ref().map(Kept::id);
+    Hashed::Stable(State { content, ..state }, stat, kept)
 }
 
 /// Time since the file's last change of content or metadata, seen from the beginning of a batch: a file changed since
@@ -188,7 +221,7 @@ fn age_at(now: Duration, stat: &Stat) -> Duration {
 /// A batch takes less time than this; a change later than that is a clock that was wrong.
 const FUTURE_NS: i64 = 3_600_000_000_000;
 
-fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
+pub(crate) fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
     State {
         modified: modified_of(stat),
         length: Some(stat.size),
@@ -196,6 +229,7 @@ fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
         encoding: None,
         digests,
         links: Vec::new(),
+        content: None,
     }
 }
 

@@ -1,19 +1,27 @@
 //! The Source role: what changed in a folder, told in the specifications' documents.
 #![doc = include_str!("../README.md")]
 
+mod aliases;
+pub mod archive;
+pub mod deposit;
+pub mod dump;
 mod events;
 mod found;
 mod hash;
 mod ingest;
-mod md5_lanes;
+pub mod links;
 mod names;
 pub mod publish;
 mod scan;
+pub mod static_site;
 mod status;
+pub mod versions;
 pub mod watch;
+mod writes;
 
 pub use hash::{DigestPolicy, media_type_of};
 pub use ingest::{IngestOptions, IngestReport};
-pub use names::is_published_name;
+pub use names::{is_published_name, open_folder};
 pub use scan::{ScanError, ScanOptions, ScanReport, scan};
 pub use status::{WatchState, WatchStatus};
+pub use writes::Writes;

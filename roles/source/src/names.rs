@@ -11,6 +11,19 @@ pub fn is_published_name(name: &[u8]) -> bool {
     !(name.is_empty() || hidden || backup || autosave)
 }
 
+/// Opens a folder to be published, symbolic links followed or not. A link is followed if it is relative, and leads to
+/// something beneath the folder that would be published itself.
+///
+/// # Errors
+/// It cannot be opened; or the system cannot promise that no link leads outside.
+pub fn open_folder(
+    path: &std::path::Path,
+    follow_links: bool,
+) -> Result<abreast_folder::Folder, abreast_folder::Error> {
+    let folder = abreast_folder::Folder::open(path)?;
+    if follow_links { folder.following_links(is_published_name) } else { Ok(folder) }
+}
+
 /// Longest relative path that is published; a URI of it stays below 8 KiB in most cases.
 pub(crate) const MAX_PATH: usize = 3_500;
 /// Longest key the log takes.
@@ -29,6 +42,11 @@ pub(crate) fn too_long(path: &[u8]) -> Option<String> {
 /// May this relative path be published: every name on the way, no empty one?
 pub(crate) fn is_published_path(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_published_name)
+}
+
+/// Does a resource with this key live elsewhere? It is an absolute URI then; in keys of our own a colon is encoded.
+pub(crate) fn is_elsewhere(key: &str) -> bool {
+    key.contains(':')
 }
 
 /// The key of a relative path: each name encoded as one segment.

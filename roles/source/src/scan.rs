@@ -3,12 +3,14 @@
 //! Both run in byte order of the keys, so memory holds one folder's names and one page of the table, and a file
 //! whose size, times and inode are as before is not read.
 
+use crate::aliases::{Alias, MAX_ALIASES};
 use crate::found::{Found, look_for};
-use crate::hash::witness_of;
 use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest};
-use crate::names::{MAX_KEY, MAX_PATH, is_published_name, is_published_path, key_of, path_of};
-use abreast_core::{ChangeLog, KeyRange, LogError, SetId};
+use crate::links::{same_as_seen, witness_with};
+use crate::names::{MAX_KEY, MAX_PATH, is_elsewhere, is_published_name, is_published_path, key_of, path_of};
+use abreast_core::{ChangeLog, Imported, KeyRange, LogError, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
+use abreast_webtypes::Link;
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +20,8 @@ use thiserror::Error;
 const PAGE: usize = 4_096;
 /// Deeper folders are reopened by path when the walk comes back to them.
 const OPEN_FOLDERS: usize = 64;
+/// Links to folders on one path; a few folders full of links to each other would make paths without end.
+const MAX_LINKS: usize = 4;
 
 /// How a folder is scanned.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +41,12 @@ pub struct ScanReport {
     pub files: u64,
     /// Resources whose file is gone.
     pub gone: u64,
+    /// Symbolic links not followed: all of them, or those that lead outside, to hidden names, nowhere or in a circle.
+    pub links: u64,
     /// What came of the files that were read.
     pub ingest: IngestReport,
+    /// Symbolic links that were followed, up to a limit.
+    pub(crate) aliases: Vec<Alias>,
 }
 
 /// Why a scan did not end.
@@ -100,8 +108,51 @@ struct Walk<'a> {
 struct Frame {
     path: Vec<u8>,
     dir: Option<Dir>,
-    /// What is still to visit, last first: (order, name, kind).
-    names: Vec<(String, Vec<u8>, Kind)>,
+    /// Where it stands, if links are followed, and how many links to folders were followed to it.
+    real: Option<Vec<u8>>,
+    links: usize,
+    names: Names,
+}
+
+/// What is still to visit in a folder. A folder may hold a million names: they share one buffer.
+#[derive(Default)]
+struct Names {
+    /// The names as they stand in keys, which gives their order; those of folders end in `/`.
+    text: String,
+    /// Where each begins, and its length; the last is visited first.
+    places: Vec<(usize, u16, Kind)>,
+}
+
+impl Names {
+    /// `name` has at most 255 bytes.
+    fn push(&mut self, name: &[u8], kind: Kind) {
+        let start = self.text.len();
+        abreast_webtypes::encode_segment(name, &mut self.text);
+        if kind == Kind::Folder {
+            self.text.push('/');
+        }
+        self.places.push((start, (self.text.len() - start) as u16, kind));
+    }
+
+    fn sort(&mut self) {
+        let text = self.text.as_bytes();
+        let name = |place: &(usize, u16, Kind)| &text[place.0..place.0 + usize::from(place.1)];
+        self.places.sort_unstable_by(|one, two| name(two).cmp(name(one)));
+        self.places.shrink_to_fit();
+    }
+
+    fn pop(&mut self) -> Option<(Vec<u8>, Kind)> {
+        let (start, length, kind) = self.places.pop()?;
+        let name = &self.text.as_bytes()[start..start + usize::from(length)];
+        Some((abreast_webtypes::decode_segment(name.strip_suffix(b"/").unwrap_or(name)), kind))
+    }
+}
+
+/// The folders around a subtree.
+#[derive(Default)]
+struct Outer {
+    real: Vec<Vec<u8>>,
+    links: usize,
 }
 
 impl From<Closed> for ScanError {
@@ -124,23 +175,20 @@ impl Walk<'_> {
                 return Ok(());
             }
         };
-        if at_root && root.names.is_empty() && self.known.peek()?.is_some() {
+        if at_root && root.names.places.is_empty() && self.known.peek()?.is_some() {
             return Err(self.vanished("it is empty, though resources were published from it (help: if it was emptied on purpose, put a file there)"));
         }
-        let mut stack = vec![root];
+        let outer = self.outer_folders(subtree);
+        let mut stack = vec![Frame { links: outer.links, ..root }];
         while let Some(frame) = stack.last_mut() {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(ScanError::Stopped);
             }
-            let Some((_, name, kind)) = frame.names.pop() else {
+            let Some((name, kind)) = frame.names.pop() else {
                 stack.pop();
                 continue;
             };
-            let mut path = frame.path.clone();
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend_from_slice(&name);
+            let path = joined(&frame.path, &name);
             if path.len() > MAX_PATH {
                 self.report.ingest.problem(&path, &format!("its path is longer than {MAX_PATH} bytes"));
                 self.skip(&path, kind)?;
@@ -148,7 +196,20 @@ impl Walk<'_> {
             }
             if kind == Kind::Folder {
                 match self.open(&path) {
-                    Ok(Some(inner)) => {
+                    Ok(Some(mut inner)) => {
+                        if let (Some(real), Some(from)) = (&inner.real, &frame.real) {
+                            let linked = *real != joined(from, &name);
+                            inner.links = frame.links + usize::from(linked);
+                            let circle =
+                                || stack.iter().any(|outer| outer.real == inner.real) || outer.real.contains(real);
+                            if linked && (inner.links > MAX_LINKS || circle()) {
+                                self.report.links += 1;
+                                continue;
+                            }
+                            if linked && self.report.aliases.len() < MAX_ALIASES {
+                                self.report.aliases.push((path.clone(), real.clone()));
+                            }
+                        }
                         self.sink.next_folder()?;
                         if stack.len() >= OPEN_FOLDERS
                             && let Some(outer) = stack.last_mut()
@@ -171,12 +232,17 @@ impl Walk<'_> {
                         Err(error) => {
                             let path = frame.path.clone();
                             self.report.ingest.problem(&path, &error);
-                            frame.names.clear();
+                            frame.names = Names::default();
                             self.skip(&path, Kind::Folder)?;
                             continue;
                         }
                     },
                 };
+                if self.report.aliases.len() < MAX_ALIASES
+                    && let Some(real) = dir.link_target(&name)
+                {
+                    self.report.aliases.push((path.clone(), real));
+                }
                 self.file(path, &name, dir)?;
             }
         }
@@ -184,7 +250,7 @@ impl Walk<'_> {
     }
 
     /// Lists a folder; `None` when it is not there (any more).
-    fn open(&self, path: &[u8]) -> Result<Option<Frame>, String> {
+    fn open(&mut self, path: &[u8]) -> Result<Option<Frame>, String> {
         let dir = match self.folder.dir(components(path)) {
             Ok(dir) => dir,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink) => {
@@ -192,20 +258,35 @@ impl Walk<'_> {
             }
             Err(error) => return Err(error.to_string()),
         };
-        let mut names = Vec::new();
+        let mut names = Names::default();
         for entry in dir.entries().map_err(|error| error.to_string())? {
             let entry = entry.map_err(|error| error.to_string())?;
+            self.options.ingest.links.saw(&entry.name);
             if !is_published_name(&entry.name) || !matches!(entry.kind, Kind::File | Kind::Folder) {
+                self.report.links += u64::from(is_published_name(&entry.name) && entry.kind == Kind::Symlink);
                 continue;
             }
-            let mut order = key_of(&entry.name);
-            if entry.kind == Kind::Folder {
-                order.push('/');
-            }
-            names.push((order, entry.name, entry.kind));
+            names.push(&entry.name, entry.kind);
         }
-        names.sort_unstable_by(|one, two| two.0.cmp(&one.0));
-        Ok(Some(Frame { path: path.to_vec(), dir: Some(dir), names }))
+        names.sort();
+        let real = self.folder.real_path(&dir);
+        Ok(Some(Frame { path: path.to_vec(), dir: Some(dir), real, links: 0, names }))
+    }
+
+    /// Where the folders on the way to a subtree stand, if links are followed.
+    fn outer_folders(&self, subtree: &[u8]) -> Outer {
+        let mut outer = Outer::default();
+        let mut path = Vec::new();
+        for name in components(subtree) {
+            let Some(real) = self.folder.dir(components(&path)).ok().and_then(|dir| self.folder.real_path(&dir)) else {
+                return outer;
+            };
+            path = joined(&path, name);
+            let inner = self.folder.dir(components(&path)).ok().and_then(|dir| self.folder.real_path(&dir));
+            outer.links += usize::from(inner.is_some_and(|inner| inner != joined(&real, name)));
+            outer.real.push(real);
+        }
+        outer
     }
 
     fn file(&mut self, path: Vec<u8>, name: &[u8], dir: Dir) -> Result<(), ScanError> {
@@ -215,6 +296,8 @@ impl Walk<'_> {
             return Ok(());
         }
         self.gone_before(&key)?;
+        self.sink.begin();
+        let links = self.links_of(&path);
         if self.known.peek()?.is_some_and(|known| known.key == key) {
             let stat = match dir.stat(name) {
                 Ok(stat) if stat.kind == Kind::File => stat,
@@ -226,18 +309,40 @@ impl Walk<'_> {
                     return self.skip(&path, Kind::File);
                 }
             };
-            let same = self.known.peek()?.is_some_and(|known| known.witness == witness_of(&stat));
+            let known = self.known.peek()?;
+            let (same_file, same_links) =
+                known.map_or((false, false), |known| same_as_seen(&known.witness, &stat, &links));
+            // Read once more where its bytes are to be kept and are not.
+            let kept = self.options.ingest.contents.is_none() || known.is_some_and(|known| known.kept);
             self.known.advance();
-            if same && !self.options.read_all {
+            if same_file && kept && !self.options.read_all {
                 self.report.files += 1;
+                if !same_links && let Some(known) = self.known.log.resource(self.known.set, &key)? {
+                    let witness = witness_with(&stat, &links);
+                    let state = State { links, ..known.state };
+                    self.sink.push(Work::Relink(Imported { key, state, witness }))?;
+                }
                 return Ok(());
             }
         }
         self.report.files += 1;
         if !self.options.held.contains(&path) {
-            self.sink.push(Work::Check { key, path, dir })?;
+            self.sink.push(Work::Check { key, path, dir, links })?;
         }
         Ok(())
+    }
+
+    /// The links of a file as it is now.
+    fn links_of(&mut self, path: &[u8]) -> Vec<Link> {
+        let policy = &self.options.ingest.links;
+        if !policy.active() {
+            return Vec::new();
+        }
+        let found = policy.of(self.folder, path);
+        if let Some(problem) = found.problem {
+            self.report.ingest.problem_of(problem);
+        }
+        found.links
     }
 
     /// Leaves what is known of a file or folder as it is, since it cannot be read now.
@@ -281,11 +386,13 @@ impl Walk<'_> {
     /// A resource whose file no listing named. Gone is what is not there when asked for by its name.
     fn gone(&mut self, key: String) -> Result<(), ScanError> {
         let path = path_of(&key);
+        self.sink.begin();
         match look_for(self.folder, &path) {
             Found::File(dir) if is_published_path(&path) => {
                 self.report.files += 1;
                 if !self.options.held.contains(&path) {
-                    self.sink.push(Work::Check { key, path, dir })?;
+                    let links = self.links_of(&path);
+                    self.sink.push(Work::Check { key, path, dir, links })?;
                 }
             }
             Found::Unreadable(error) => self.report.ingest.problem(&path, &error),
@@ -302,6 +409,16 @@ impl Walk<'_> {
     }
 }
 
+fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(path.len() + name.len() + 1);
+    joined.extend_from_slice(path);
+    if !path.is_empty() {
+        joined.push(b'/');
+    }
+    joined.extend_from_slice(name);
+    joined
+}
+
 fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
 }
@@ -309,6 +426,8 @@ fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 struct Known {
     key: String,
     witness: Vec<u8>,
+    /// Is a copy of its bytes kept?
+    kept: bool,
 }
 
 /// The resource table in key order, a page at a time.
@@ -337,14 +456,18 @@ impl<'a> KnownResources<'a> {
             let page = &mut self.page;
             // Keys with a colon are URIs of resources that live elsewhere, not files.
             self.log.scan(self.set, &self.range, &mut |resource| {
-                page.push_back(Known { key: resource.key.clone(), witness: resource.witness.clone() });
+                page.push_back(Known {
+                    key: resource.key.clone(),
+                    witness: resource.witness.clone(),
+                    kept: resource.state.content.is_some(),
+                });
                 if page.len() >= PAGE { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
             self.ended = page.len() < PAGE;
             if let Some(last) = page.back() {
                 self.range.start = format!("{}\0", last.key);
             }
-            page.retain(|known| !known.key.contains(':'));
+            page.retain(|known| !is_elsewhere(&known.key));
         }
         Ok(self.page.front())
     }

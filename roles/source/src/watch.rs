@@ -3,14 +3,17 @@
 //! A path that had an event is looked at when it has been quiet for the debounce time and nobody is known to be
 //! writing it. Whenever events may have been lost, and every hour anyway, the whole folder is scanned.
 
+use crate::aliases::Aliases;
 use crate::events::{Events, Hint};
 use crate::found::{Found, look_for};
 use crate::ingest::{IngestOptions, IngestReport, Sink, Work, ingest};
-use crate::names::{is_published_path, key_of, too_long};
+use crate::links::{owner_of, same_as_seen, witness_with};
+use crate::names::{is_published_path, key_of, path_of, too_long};
 use crate::scan::{ScanError, ScanOptions, ScanReport, scan};
 use crate::status::{WatchState, WatchStatus};
-use abreast_core::{ChangeLog, Clock as _, KeyRange, LogError, SetId, SystemClock};
+use abreast_core::{ChangeLog, Clock as _, Imported, KeyRange, LogError, SetId, State, SystemClock};
 use abreast_folder::Folder;
+use abreast_webtypes::Link;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -31,6 +34,8 @@ const MAX_DELAY: Duration = Duration::from_secs(5);
 const UNCLOSED: Duration = Duration::from_secs(60);
 /// The same for a file that was created and not written yet.
 const UNWRITTEN: Duration = Duration::from_secs(2);
+/// A file that was touched less than this ago is left alone.
+const INSTANT: Duration = Duration::from_millis(20);
 /// How often it is looked whether the folder is still the same, and one that cannot be read is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 /// How often the thread looks whether it should stop.
@@ -51,6 +56,8 @@ pub struct WatchOptions {
     pub reread: Duration,
     /// Use inotify? Without it only scans find changes (network file systems).
     pub events: bool,
+    /// Follow relative symbolic links that lead to something published beneath the folder?
+    pub follow_links: bool,
 }
 
 impl WatchOptions {
@@ -63,6 +70,7 @@ impl WatchOptions {
             rescan: Duration::from_secs(3_600),
             reread: Duration::ZERO,
             events: true,
+            follow_links: false,
         }
     }
 }
@@ -79,7 +87,8 @@ impl Watch {
     pub fn start(options: WatchOptions, log: Arc<dyn ChangeLog>, set: SetId) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let status = Arc::new(WatchStatus::default());
-        let watching = Watching { options, log, set, stop: Arc::clone(&stop), status: Arc::clone(&status) };
+        let aliases = Aliases::default();
+        let watching = Watching { options, log, set, stop: Arc::clone(&stop), status: Arc::clone(&status), aliases };
         let thread = thread::Builder::new().name("watch".into()).spawn(move || watching.run());
         if let Err(error) = &thread {
             status.set(WatchState::Vanished(format!("cannot start the watching thread: {error}")));
@@ -145,6 +154,7 @@ struct Watching {
     set: SetId,
     stop: Arc<AtomicBool>,
     status: Arc<WatchStatus>,
+    aliases: Aliases,
 }
 
 /// Why a round of watching ended.
@@ -201,7 +211,8 @@ impl Watching {
     fn try_watch(&self) -> Result<std::convert::Infallible, Ended> {
         let root = std::fs::canonicalize(&self.options.folder)
             .map_err(|error| Ended::Vanished(format!("cannot open `{}`: {error}", self.options.folder.display())))?;
-        let folder = Folder::open(&root).map_err(|error| Ended::Vanished(error.to_string()))?;
+        let folder = crate::names::open_folder(&root, self.options.follow_links)
+            .map_err(|error| Ended::Vanished(error.to_string()))?;
         let mut events = self.events(&root);
         let mut dirty = HashMap::new();
         self.first_scan(&folder, &mut dirty)?;
@@ -214,7 +225,7 @@ impl Watching {
             let due = dirty.values().map(|path: &Dirty| path.due(self.options.debounce)).min();
             let wait = due.map_or(TICK, |due| due.saturating_duration_since(Instant::now()).min(TICK));
             match &mut events {
-                Some(events) => events.read(wait, |path, hint| note(&mut dirty, path, hint)),
+                Some(events) => events.read(wait, |path, hint| note(&mut dirty, self.subject(path), hint)),
                 None => thread::sleep(wait),
             }
             if self.stopping() {
@@ -266,7 +277,11 @@ impl Watching {
             for path in &ready {
                 dirty.remove(path);
             }
+            // What stands there is published under other paths as well, if links lead to it.
+            let others: Vec<_> = ready.iter().flat_map(|path| self.aliases.of(path)).collect();
+            ready.extend(others);
             ready.sort_unstable();
+            ready.dedup();
             self.check_root(&root, &folder)?;
             self.look_at(&folder, &ready, &mut dirty)?;
         }
@@ -311,9 +326,10 @@ impl Watching {
 
     fn full_scan(&self, folder: &Folder, read_all: bool, held: HashSet<Vec<u8>>) -> Result<ScanReport, Ended> {
         self.status.set(WatchState::Scanning);
-        let options = ScanOptions { ingest: self.options.ingest, read_all, held };
+        let options = ScanOptions { ingest: self.options.ingest.clone(), read_all, held };
         let begun = Instant::now();
-        let report = scan(folder, b"", &*self.log, self.set, &options, &self.stop)?;
+        let mut report = scan(folder, b"", &*self.log, self.set, &options, &self.stop)?;
+        self.aliases.replace(std::mem::take(&mut report.aliases));
         self.status.scanned(SystemClock.now(), report.ingest.problem_count);
         tell_problems(&report.ingest);
         tracing::info!(
@@ -321,6 +337,7 @@ impl Watching {
             files = report.files,
             recorded = report.ingest.recorded,
             gone = report.gone,
+            links_not_followed = report.links,
             seconds = begun.elapsed().as_secs_f64(),
             "scanned"
         );
@@ -343,9 +360,13 @@ impl Watching {
 
     /// Looks at paths that had events: files are read, folders scanned, what is gone is recorded as deleted.
     fn look_at(&self, folder: &Folder, ready: &[Vec<u8>], dirty: &mut HashMap<Vec<u8>, Dirty>) -> Result<(), Ended> {
-        // They were quiet for the debounce time, or nobody has them open: what is read must only stay the same meanwhile.
-        let report = self.ingest_paths(folder, ready, Duration::ZERO)?;
+        // They were quiet for the debounce time, or nobody has them open. An event of this moment may not have been read
+        // yet: a file that is being written anew is empty for an instant.
+        let report = self.ingest_paths(folder, ready, self.options.debounce.min(INSTANT))?;
         tell_problems(&report);
+        if self.options.follow_links {
+            self.aliases.add(ready.iter().filter_map(|path| Some((path.clone(), link_target(folder, path)?))));
+        }
         defer(dirty, report.deferred);
         let mut held = None;
         let mut scanned: Option<&[u8]> = None;
@@ -358,11 +379,12 @@ impl Watching {
             }
             scanned = Some(path);
             let options = held.get_or_insert_with(|| ScanOptions {
-                ingest: self.options.ingest,
+                ingest: self.options.ingest.clone(),
                 held: written(dirty),
                 ..ScanOptions::default()
             });
             let report = scan(folder, path, &*self.log, self.set, options, &self.stop)?;
+            self.aliases.add(report.aliases);
             tell_problems(&report.ingest);
             defer(dirty, report.ingest.deferred);
         }
@@ -370,7 +392,7 @@ impl Watching {
     }
 
     fn ingest_paths(&self, folder: &Folder, paths: &[Vec<u8>], settle: Duration) -> Result<IngestReport, Ended> {
-        let options = IngestOptions { settle, ..self.options.ingest };
+        let options = IngestOptions { settle, ..self.options.ingest.clone() };
         let mut long = IngestReport::default();
         let (pushed, mut report) = ingest(&*self.log, self.set, &options, |sink| {
             for path in paths.iter().filter(|path| is_published_path(path)) {
@@ -390,12 +412,69 @@ impl Watching {
         Ok(report)
     }
 
+    /// The path that an event concerns: that of a sidecar concerns its owner.
+    fn subject(&self, path: Vec<u8>) -> Vec<u8> {
+        let Some(owner) = owner_of(&path) else { return path };
+        self.options.ingest.links.saw(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
+        owner
+    }
+
+    /// The links of a file as it is now.
+    fn links_of(&self, folder: &Folder, path: &[u8]) -> Vec<Link> {
+        let policy = &self.options.ingest.links;
+        if !policy.active() {
+            return Vec::new();
+        }
+        let found = policy.of(folder, path);
+        if let Some(problem) = found.problem {
+            tracing::warn!("{problem}");
+        }
+        found.links
+    }
+
+    /// A file that is known as it is needs not be read again; what is said of it may still have changed.
+    fn push_known(&self, folder: &Folder, key: &str, path: &[u8], sink: &mut Sink) -> Result<bool, ScanError> {
+        let ingest = &self.options.ingest;
+        // Who else could know of it before the watch?
+        if !ingest.links.active() && ingest.writes.count() == 0 {
+            return Ok(false);
+        }
+        let Some(known) = self.log.resource(self.set, key)? else { return Ok(false) };
+        if ingest.contents.is_some() && known.state.content.is_none() {
+            return Ok(false);
+        }
+        let Ok((_, stat)) = folder.open_file(path) else { return Ok(false) };
+        let links = self.links_of(folder, path);
+        let (same_file, same_links) = same_as_seen(&known.witness, &stat, &links);
+        if same_file && !same_links {
+            let witness = witness_with(&stat, &links);
+            let state = State { links, ..known.state };
+            sink.push(Work::Relink(Imported { key: key.to_owned(), state, witness }))?;
+        }
+        Ok(same_file)
+    }
+
+    /// Resources that link to this path only while something is there.
+    fn push_sources(&self, folder: &Folder, path: &[u8], sink: &mut Sink) -> Result<(), ScanError> {
+        for key in self.options.ingest.links.sources_of(&*self.log, self.set, path)? {
+            self.push_known(folder, &key, &path_of(&key), sink)?;
+        }
+        Ok(())
+    }
+
     fn push_path(&self, folder: &Folder, path: &[u8], sink: &mut Sink) -> Result<(), ScanError> {
+        sink.begin();
+        self.push_sources(folder, path, sink)?;
         let found = look_for(folder, path);
         let key = key_of(path);
         match found {
             Found::Folder => return Ok(sink.push(Work::Gone { key })?),
-            Found::File(dir) => sink.push(Work::Check { key: key.clone(), path: path.to_vec(), dir })?,
+            Found::File(dir) => {
+                if !self.push_known(folder, &key, path, sink)? {
+                    let links = self.links_of(folder, path);
+                    sink.push(Work::Check { key: key.clone(), path: path.to_vec(), dir, links })?;
+                }
+            }
             Found::Nothing => sink.push(Work::Gone { key: key.clone() })?,
             Found::Unreadable(_) => return Ok(()),
         }
@@ -412,6 +491,16 @@ impl Watching {
             beneath.into_iter().try_for_each(|key| sink.push(Work::Gone { key }))?;
         }
     }
+}
+
+/// Where a path leads, if it is a link that is followed.
+fn link_target(folder: &Folder, path: &[u8]) -> Option<Vec<u8>> {
+    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&b""[..], path),
+    };
+    let dir = folder.dir(parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty())).ok()?;
+    dir.link_target(name)
 }
 
 fn note(dirty: &mut HashMap<Vec<u8>, Dirty>, path: Vec<u8>, hint: Hint) {

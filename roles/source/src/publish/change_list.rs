@@ -4,19 +4,27 @@
 //! `from` of a list is `until` of the one before, so nothing falls between two.
 
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
+use crate::links::{Place, state_links};
+use crate::versions::version_links;
 use abreast_core::{ChangeLog, Kind, Page};
-use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 use std::ops::ControlFlow;
 
 /// Entries in an index [rs-core §7]; older pages drop out of it, and keep answering at their URLs.
 const MAX_PAGES: u64 = 50_000;
 
-/// The open Change List while it is the only one, else the index.
-pub(super) fn entry_point(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Rendered, PublishError> {
+/// The open Change List while it is the only one, else the index; with a link to older ones, if they are told apart.
+pub(super) fn entry_point(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    archive: Option<Ln>,
+) -> Result<Rendered, PublishError> {
     let head = log.head(set.id)?;
     if head.open_page == 1 {
-        return page(log, set, 1);
+        return open_or_closed(log, set, 1, archive);
     }
+    let mut links = vec![link("up", &set.urls.capability_list())];
+    links.extend(archive);
     let first = head.open_page.saturating_sub(MAX_PAGES - 1).max(1);
     let pages = log.pages(set.id, first, MAX_PAGES as usize)?;
     let from = pages.first().map(|page| exactly(page.from));
@@ -24,13 +32,7 @@ pub(super) fn entry_point(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Ren
     let mut bytes = Vec::with_capacity(512 + pages.len() * 220);
     write_head(
         &mut bytes,
-        &Head {
-            root: Root::SitemapIndex,
-            capability: Some(Capability::ChangeList),
-            from,
-            links: vec![link("up", &set.urls.capability_list())],
-            ..Head::default()
-        },
+        &Head { root: Root::SitemapIndex, capability: Some(Capability::ChangeList), from, links, ..Head::default() },
     );
     for page in pages {
         let entry = Entry {
@@ -48,17 +50,28 @@ pub(super) fn entry_point(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Ren
 
 /// One page, closed or open.
 pub(super) fn page(log: &dyn ChangeLog, set: &PublishedSet, number: u64) -> Result<Rendered, PublishError> {
+    // A closed page never changes: nothing is linked from it that may come and go.
+    open_or_closed(log, set, number, None)
+}
+
+fn open_or_closed(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    number: u64,
+    archive: Option<Ln>,
+) -> Result<Rendered, PublishError> {
     let page = log
         .pages(set.id, number, 1)?
         .into_iter()
         .next()
         .filter(|page| page.number == number)
         .ok_or(PublishError::NotFound)?;
-    render(log, set, &page)
+    render(log, set, &page, archive)
 }
 
-fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page) -> Result<Rendered, PublishError> {
+fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page, archive: Option<Ln>) -> Result<Rendered, PublishError> {
     let mut links = vec![link("up", &set.urls.capability_list())];
+    links.extend(archive);
     if page.number > 1 || page.until.is_some() {
         links.push(link("index", &set.urls.change_list()));
     }
@@ -82,6 +95,7 @@ fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page) -> Result<Render
             return ControlFlow::Break(());
         }
         write_uri(&resources, &record.key, &mut entry.loc);
+        entry.links.clear();
         // 1.0 clients take `lastmod` for the time of the change, and would lose renamed files with their old
         // Last-Modified, and deletions, if it were anything else [rs-core-1.0 §12.1]. 1.1 clients read `datetime`.
         entry.datetime = Some(exactly(record.time));
@@ -96,6 +110,10 @@ fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page) -> Result<Render
             entry.length = state.length;
             entry.media_type.clone_from(&state.media_type);
             entry.encoding.clone_from(&state.encoding);
+            state_links(&resources, state, Place::ChangeList, &mut entry.links);
+            if let Some(urls) = &set.versions {
+                version_links(urls, &record.key, state, Some(record.time), &mut entry.links);
+            }
         } else {
             entry.digests.clear();
             (entry.length, entry.media_type, entry.encoding) = (None, None, None);

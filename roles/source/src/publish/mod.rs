@@ -1,16 +1,29 @@
 //! Which documents does a Source publish, and what is in each? Every one is a projection of the log.
 
+mod about;
+mod archives;
 mod cache;
 mod capability_list;
 mod change_list;
+mod dump;
 mod resource_list;
 mod sitemap;
 mod source_description;
 mod urls;
 
+pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
+pub use archives::ArchiveKind;
+pub(crate) use archives::{archived_index, archived_list};
 pub use cache::{Body, CacheFile, Document, Freshness};
+pub(crate) use capability_list::URI_SPACE;
+pub(crate) use urls::write_uri;
 pub use urls::{DocumentPath, SetUrls, SourceUrls};
 
+use crate::archive::Archive;
+use crate::dump::Dumps;
+use crate::links::PublishedLinks;
+use crate::versions::VersionUrls;
+use abreast_contents::Contents;
 use abreast_core::{ChangeLog, LogError, SetId};
 use abreast_resourcesync::v1_1::Ln;
 use cache::DocumentCache;
@@ -28,6 +41,17 @@ pub struct PublishedSet {
     pub slug: String,
     /// Its URLs.
     pub urls: SetUrls,
+    /// Links of the set as a whole.
+    pub links: PublishedLinks,
+    /// Where earlier versions of its resources are, if they are kept.
+    pub versions: Option<VersionUrls>,
+}
+
+impl PublishedSet {
+    /// A set with nothing but what every set has.
+    pub fn new(id: SetId, slug: impl Into<String>, urls: SetUrls) -> Self {
+        Self { id, slug: slug.into(), urls, links: PublishedLinks::default(), versions: None }
+    }
 }
 
 /// Renders the documents of a Source, and keeps what it rendered until it is out of date.
@@ -35,7 +59,13 @@ pub struct Publisher {
     log: Arc<dyn ChangeLog>,
     urls: SourceUrls,
     sets: Vec<PublishedSet>,
+    abouts: Vec<About>,
+    sets_per_description: usize,
+    archives: Vec<Option<Arc<Archive>>>,
+    entries_per_archive: u64,
     cache: DocumentCache,
+    dumps: Option<Arc<Dumps>>,
+    contents: Option<Contents>,
 }
 
 /// A document could not be made.
@@ -51,6 +81,9 @@ pub enum PublishError {
     /// The set is being read for the first time.
     #[error("the set is being read for the first time; its lists follow when that is complete")]
     Importing,
+    /// The Resource Dump is being made for the first time.
+    #[error("the Resource Dump is being made; ask again when it is complete")]
+    Making,
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -71,7 +104,117 @@ impl Publisher {
         sets: Vec<PublishedSet>,
         cache_folder: PathBuf,
     ) -> io::Result<Self> {
-        Ok(Self { log, urls, sets, cache: DocumentCache::new(cache_folder)? })
+        let abouts = vec![About::default(); sets.len()];
+        let cache = DocumentCache::new(cache_folder)?;
+        Ok(Self {
+            log,
+            urls,
+            sets,
+            abouts,
+            sets_per_description: source_description::MAX_SETS,
+            archives: Vec::new(),
+            entries_per_archive: archives::MAX_ENTRIES,
+            cache,
+            dumps: None,
+            contents: None,
+        })
+    }
+
+    /// With the archives of its sets, in their order.
+    #[must_use]
+    pub fn with_archives(mut self, archives: Vec<Option<Arc<Archive>>>) -> Self {
+        self.archives = archives;
+        self
+    }
+
+    /// With an index of archives from this many entries on, at most 50,000 in each.
+    #[must_use]
+    pub fn with_entries_per_archive(mut self, entries: u64) -> Self {
+        self.entries_per_archive = entries.clamp(1, archives::MAX_ENTRIES);
+        self
+    }
+
+    /// The archive of a set, if old lists are kept.
+    pub fn archive(&self, set: usize) -> Option<&Arc<Archive>> {
+        self.archives.get(set)?.as_ref()
+    }
+
+    /// The numbers of a set's archives of one kind, when one document is not enough.
+    ///
+    /// # Errors
+    /// When there is no such set, or the log fails.
+    pub fn archive_parts(&self, set: usize, kind: ArchiveKind) -> Result<Vec<u64>, PublishError> {
+        self.archives_of(set, kind)?.parts()
+    }
+
+    /// What is archived of a set.
+    pub fn archive_kinds(&self, set: usize) -> Vec<ArchiveKind> {
+        let [resources, changes] = self.has_dumps(set);
+        let there = |kind: &ArchiveKind| match kind {
+            ArchiveKind::ResourceLists | ArchiveKind::ChangeLists => true,
+            ArchiveKind::ResourceDumps => resources,
+            ArchiveKind::ChangeDumps => changes,
+        };
+        let kinds = ArchiveKind::ALL.into_iter().filter(|_| self.archive(set).is_some());
+        kinds.filter(there).collect()
+    }
+
+    fn archives_of(&self, number: usize, kind: ArchiveKind) -> Result<archives::Archives<'_>, PublishError> {
+        let set = self.set(number)?;
+        self.archive(number).ok_or(PublishError::NotFound)?;
+        Ok(archives::Archives { publisher: self, set, number, kind, most: self.entries_per_archive })
+    }
+
+    /// `rs:ln rel="archives"` of a list's entry point.
+    fn archive_link(&self, number: usize, kind: ArchiveKind) -> Option<Ln> {
+        self.archive(number)?;
+        Some(link("archives", &self.sets.get(number)?.urls.archive(kind)))
+    }
+
+    /// With what people are told of each set, in their order.
+    #[must_use]
+    pub fn with_abouts(mut self, abouts: impl IntoIterator<Item = About>) -> Self {
+        self.abouts.iter_mut().zip(abouts).for_each(|(known, given)| *known = given);
+        self
+    }
+
+    /// With an index of Source Descriptions from this many sets on, at most 50,000 in each.
+    #[must_use]
+    pub fn with_sets_per_description(mut self, sets: usize) -> Self {
+        self.sets_per_description = sets.clamp(1, source_description::MAX_SETS);
+        self
+    }
+
+    /// With the dumps of its sets, in their order.
+    #[must_use]
+    pub fn with_dumps(mut self, dumps: Arc<Dumps>) -> Self {
+        self.dumps = Some(dumps);
+        self
+    }
+
+    /// With the bytes of earlier versions.
+    #[must_use]
+    pub fn with_contents(mut self, contents: Contents) -> Self {
+        self.contents = Some(contents);
+        self
+    }
+
+    /// The bytes of earlier versions, if any set keeps them.
+    pub fn contents(&self) -> Option<&Contents> {
+        self.contents.as_ref()
+    }
+
+    /// The dumps of its sets, if any set has them.
+    pub fn dumps(&self) -> Option<&Arc<Dumps>> {
+        self.dumps.as_ref()
+    }
+
+    /// How many Source Descriptions the index names; 0 when one document is enough.
+    pub fn source_description_parts(&self) -> u64 {
+        if self.sets.len() <= self.sets_per_description {
+            return 0;
+        }
+        self.sets.len().div_ceil(self.sets_per_description) as u64
     }
 
     /// The sets it publishes.
@@ -101,17 +244,94 @@ impl Publisher {
     /// When there is none, or it cannot be made now.
     pub fn document(&self, path: &DocumentPath) -> Result<Arc<Document>, PublishError> {
         let version = self.version(path)?;
-        self.cache.get_or_render(path, &version, || match path {
-            DocumentPath::SourceDescription => Ok(source_description::render(&self.sets)),
+        self.cache.get_or_render(path, &version, || self.render(path))
+    }
+
+    /// The bytes of a document, rendered now and kept nowhere.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be made now.
+    pub fn bytes(&self, path: &DocumentPath) -> Result<Vec<u8>, PublishError> {
+        self.version(path)?;
+        self.render(path).map(|rendered| rendered.bytes)
+    }
+
+    fn render(&self, path: &DocumentPath) -> Result<Rendered, PublishError> {
+        match path {
+            DocumentPath::SourceDescription => {
+                Ok(source_description::entry_point(&self.urls, &self.sets, self.sets_per_description))
+            }
+            DocumentPath::SourceDescriptionPart(number) => {
+                source_description::part(&self.urls, &self.sets, self.sets_per_description, *number)
+            }
+            DocumentPath::SourcePage => about::source_page(self),
+            DocumentPath::SetPage(set) => about::set_page(self, *set),
             DocumentPath::Robots => Ok(sitemap::robots(&self.urls)),
             DocumentPath::SitemapIndex => sitemap::index(&*self.log, &self.sets),
-            DocumentPath::CapabilityList(set) => Ok(capability_list::render(&self.urls, self.set(*set)?)),
-            DocumentPath::ResourceList(set) => resource_list::entry_point(&*self.log, self.set(*set)?),
+            DocumentPath::CapabilityList(set) => {
+                let up = source_description::of_set(&self.urls, self.sets.len(), self.sets_per_description, *set);
+                Ok(capability_list::render(&up, self.set(*set)?, self.has_dumps(*set), &self.archive_kinds(*set)))
+            }
+            DocumentPath::ResourceList(set) => resource_list::entry_point(
+                &*self.log,
+                self.set(*set)?,
+                self.archive_link(*set, ArchiveKind::ResourceLists),
+            ),
             DocumentPath::ResourceListShard(set, id) => resource_list::shard(&*self.log, self.set(*set)?, *id),
-            DocumentPath::ChangeList(set) => change_list::entry_point(&*self.log, self.set(*set)?),
+            DocumentPath::ChangeList(set) => {
+                change_list::entry_point(&*self.log, self.set(*set)?, self.archive_link(*set, ArchiveKind::ChangeLists))
+            }
             DocumentPath::ChangeListPage(set, number) => change_list::page(&*self.log, self.set(*set)?, *number),
+            DocumentPath::ResourceDump(set) | DocumentPath::ResourceDumpPart(set, _) => {
+                let dump = self.resource_dump(*set)?;
+                let packages = dump::Packages::of_resources(self.set(*set)?, &dump, dump::MAX_PACKAGES);
+                match path {
+                    DocumentPath::ResourceDumpPart(_, number) => packages.part(*number),
+                    _ => Ok(packages.entry_point()),
+                }
+            }
+            DocumentPath::ChangeDump(set) | DocumentPath::ChangeDumpPart(set, _) => {
+                let dumps = self.dumps.as_ref().map(|dumps| dumps.changes(*set)).unwrap_or_default();
+                let packages = dump::Packages::of_changes(self.set(*set)?, &dumps, dump::MAX_PACKAGES)
+                    .ok_or(PublishError::NotFound)?;
+                match path {
+                    DocumentPath::ChangeDumpPart(_, number) => packages.part(*number),
+                    _ => Ok(packages.entry_point()),
+                }
+            }
+            DocumentPath::Archive(set, kind) => self.archives_of(*set, *kind)?.entry_point(),
+            DocumentPath::ArchivePart(set, kind, part) => self.archives_of(*set, *kind)?.part(*part),
+            DocumentPath::ArchivedDump(set, kind, begin) => self.archives_of(*set, *kind)?.dump(*begin),
+            DocumentPath::ArchivedResourceList(set, number) => {
+                let bytes = self.archive(*set).ok_or(PublishError::NotFound)?.list(*number)?;
+                Ok(Rendered { bytes, modified: None, content_type: XML })
+            }
+            DocumentPath::ArchivedResourceListPart(set, shard, version, number) => {
+                let bytes = self.archive(*set).ok_or(PublishError::NotFound)?.part(*shard, *version, *number)?;
+                Ok(Rendered { bytes, modified: None, content_type: XML })
+            }
             DocumentPath::SitemapShard(set, id) => sitemap::shard(&*self.log, self.set(*set)?, *id),
-        })
+        }
+    }
+
+    /// Is there a Resource Dump, and a Change Dump?
+    fn has_dumps(&self, set: usize) -> [bool; 2] {
+        let Some(dumps) = &self.dumps else { return [false; 2] };
+        [dumps.resources(set).is_some(), dumps.changes_span(set).is_some()]
+    }
+
+    /// The newest Resource Dump; asking for it may make a newer one.
+    fn resource_dump(&self, set: usize) -> Result<Arc<crate::dump::Dump>, PublishError> {
+        let dumps = self.dumps.as_ref().filter(|dumps| dumps.offered(set)).ok_or(PublishError::NotFound)?;
+        dumps.ask(set);
+        let none = if dumps.impossible(set) { PublishError::NotFound } else { PublishError::Making };
+        dumps.resources(set).ok_or(none)
+    }
+
+    /// What people are told of a set.
+    fn about(&self, set: usize) -> &About {
+        const UNKNOWN: &About = &About { title: String::new(), description: None, licence: None, contact: None };
+        self.abouts.get(set).unwrap_or(UNKNOWN)
     }
 
     /// A document's bytes in gzip, compressed once and kept. May block.
@@ -137,8 +357,54 @@ impl Publisher {
             Ok((head.created.as_micros() as u64, head))
         };
         let version = match path {
-            DocumentPath::SourceDescription | DocumentPath::Robots | DocumentPath::CapabilityList(_) => {
+            DocumentPath::SourceDescription | DocumentPath::SourceDescriptionPart(_) | DocumentPath::Robots => {
                 Version { of: [0, 0], immutable: false }
+            }
+            DocumentPath::CapabilityList(set) => Version { of: self.has_dumps(*set).map(u64::from), immutable: false },
+            DocumentPath::ResourceDump(set) | DocumentPath::ResourceDumpPart(set, _) => {
+                let dump = self.resource_dump(*set)?;
+                Version { of: [dump.begin.as_micros() as u64, dump.end.as_micros() as u64], immutable: false }
+            }
+            DocumentPath::ChangeDump(set) | DocumentPath::ChangeDumpPart(set, _) => {
+                let span = self.dumps.as_ref().and_then(|dumps| dumps.changes_span(*set));
+                let (begin, end) = span.ok_or(PublishError::NotFound)?;
+                Version { of: [begin.as_micros() as u64, end.as_micros() as u64], immutable: false }
+            }
+            DocumentPath::Archive(set, ArchiveKind::ResourceLists)
+            | DocumentPath::ArchivePart(set, ArchiveKind::ResourceLists, _) => {
+                let (first, last) = self.archive(*set).ok_or(PublishError::NotFound)?.span().unwrap_or_default();
+                Version { of: [first, last], immutable: false }
+            }
+            DocumentPath::Archive(set, ArchiveKind::ChangeLists)
+            | DocumentPath::ArchivePart(set, ArchiveKind::ChangeLists, _) => {
+                let (created, head) = head(*set)?;
+                Version { of: [created, head.open_page], immutable: false }
+            }
+            DocumentPath::Archive(set, kind) | DocumentPath::ArchivePart(set, kind, _) => {
+                let dumps = self.archives_of(*set, *kind)?.dumps();
+                let span = dumps.first().zip(dumps.last());
+                let span = span.map(|(first, last)| [first.begin, last.end].map(|at| at.as_micros() as u64));
+                Version { of: span.ok_or(PublishError::NotFound)?, immutable: false }
+            }
+            // A dump is made once, and one that was made anew for the same time has other packages.
+            DocumentPath::ArchivedDump(..) => Version { of: [0, 0], immutable: false },
+            DocumentPath::ArchivedResourceList(..) | DocumentPath::ArchivedResourceListPart(..) => {
+                Version { of: [0, 0], immutable: true }
+            }
+            DocumentPath::SourcePage => {
+                let mut sum = [0, 0];
+                for set in &self.sets {
+                    let head = self.log.head(set.id)?;
+                    sum[0] += u64::from(head.importing);
+                    sum[1] += head.position.0;
+                }
+                Version { of: sum, immutable: false }
+            }
+            DocumentPath::SetPage(set) => {
+                let head = self.log.head(self.set(*set)?.id)?;
+                let [resources, changes] = self.has_dumps(*set).map(u64::from);
+                let what = u64::from(head.importing) | resources << 1 | changes << 2;
+                Version { of: [what, head.position.0], immutable: false }
             }
             DocumentPath::SitemapIndex => {
                 let mut sum = [0, 0];

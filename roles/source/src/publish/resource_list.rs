@@ -6,44 +6,66 @@
 //! then, so replaying the Change List from that `at` gives exactly the Source.
 
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
+use crate::links::{Place, state_links};
+use crate::versions::version_links;
 use abreast_core::{ChangeLog, Shard, ShardId};
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
-use abreast_webtypes::Precision;
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
+use abreast_webtypes::{Precision, Timestamp};
 use std::ops::ControlFlow;
 
 /// A shard that grew beyond this stopped answering: a Sitemap holds no more [rs-core §7].
 const MAX_ENTRIES: u64 = 50_000;
 
-/// The Resource List itself while one is enough, else the index.
-pub(super) fn entry_point(log: &dyn ChangeLog, set: &PublishedSet) -> Result<Rendered, PublishError> {
+/// The Resource List itself while one is enough, else the index; with a link to older ones, if there are.
+pub(super) fn entry_point(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    archive: Option<Ln>,
+) -> Result<Rendered, PublishError> {
     // The head is read before the shards: they include at least what it saw.
     let head = log.head(set.id)?;
     let shards = log.shards(set.id)?;
     if let [only] = shards.as_slice() {
-        return list(log, set, only, false);
+        return list(log, set, only, archive);
     }
-    let mut bytes = Vec::with_capacity(256 + shards.len() * 160);
+    let shards = shards.iter().map(|shard| (set.urls.resource_list_shard(shard.id), shard.time));
+    Ok(index(set, head.time, None, archive, shards))
+}
+
+/// An index of lists: their addresses and times.
+pub(super) fn index(
+    set: &PublishedSet,
+    at: Timestamp,
+    completed: Option<Timestamp>,
+    more: impl IntoIterator<Item = Ln>,
+    lists: impl ExactSizeIterator<Item = (String, Timestamp)>,
+) -> Rendered {
+    let mut links = vec![link("up", &set.urls.capability_list())];
+    links.extend(more);
+    let mut bytes = Vec::with_capacity(256 + lists.len() * 160);
     write_head(
         &mut bytes,
         &Head {
             root: Root::SitemapIndex,
             capability: Some(Capability::ResourceList),
-            at: Some(exactly(head.time)),
-            links: vec![link("up", &set.urls.capability_list())],
+            at: Some(exactly(at)),
+            completed: completed.map(exactly),
+            links,
             ..Head::default()
         },
     );
-    for shard in &shards {
-        let entry = Entry {
-            loc: set.urls.resource_list_shard(shard.id),
-            lastmod: Some(exactly(shard.time)),
-            at: Some(exactly(shard.time)),
-            ..Entry::default()
-        };
+    for (loc, time) in lists {
+        let time = Some(exactly(time));
+        let entry = Entry { loc, lastmod: time, at: time, ..Entry::default() };
         write_entry(&mut bytes, Root::SitemapIndex, &entry);
     }
     write_end(&mut bytes, Root::SitemapIndex);
-    Ok(Rendered { bytes, modified: Some(head.time), content_type: XML })
+    Rendered { bytes, modified: Some(at), content_type: XML }
+}
+
+/// A list to be kept for ever: it leads to nothing that may be dropped.
+pub(super) fn kept(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Rendered, PublishError> {
+    list(log, set, shard, None)
 }
 
 /// One list of the index, live or retired.
@@ -52,14 +74,12 @@ pub(super) fn shard(log: &dyn ChangeLog, set: &PublishedSet, id: ShardId) -> Res
     if shard.resources > MAX_ENTRIES {
         return Err(PublishError::Gone);
     }
-    list(log, set, &shard, true)
+    list(log, set, &shard, Some(link("index", &set.urls.resource_list())))
 }
 
-fn list(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard, indexed: bool) -> Result<Rendered, PublishError> {
+fn list(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard, more: Option<Ln>) -> Result<Rendered, PublishError> {
     let mut links = vec![link("up", &set.urls.capability_list())];
-    if indexed {
-        links.push(link("index", &set.urls.resource_list()));
-    }
+    links.extend(more);
     links.push(link(super::capability_list::URI_SPACE, &set.urls.resources()));
     let mut bytes = Vec::with_capacity(1_024 + shard.resources as usize * 240);
     write_head(
@@ -82,6 +102,11 @@ fn list(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard, indexed: bool) -
         entry.length = state.length;
         entry.media_type.clone_from(&state.media_type);
         entry.encoding.clone_from(&state.encoding);
+        entry.links.clear();
+        state_links(&resources, state, Place::ResourceList, &mut entry.links);
+        if let Some(urls) = &set.versions {
+            version_links(urls, &resource.key, state, None, &mut entry.links);
+        }
         write_entry(&mut bytes, Root::UrlSet, &entry);
         ControlFlow::Continue(())
     })?;

@@ -1,17 +1,75 @@
 //! The Source Description: which sets are there? [rs-core §8]
+//!
+//! One document, until there are more sets than a Sitemap may hold: then its address answers with an index of several.
 
-use super::{PublishedSet, Rendered, XML};
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
+use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, about, link};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 
-pub(super) fn render(sets: &[PublishedSet]) -> Rendered {
+/// Capability Lists in one Source Description, unless fewer are asked for [rs-core §7].
+pub(super) const MAX_SETS: usize = 50_000;
+
+/// The Source Description, or its index when the sets are more than `most`.
+pub(super) fn entry_point(urls: &SourceUrls, sets: &[PublishedSet], most: usize) -> Rendered {
+    if sets.len() <= most {
+        return description(urls, sets, Vec::new());
+    }
     let mut bytes = Vec::new();
-    let head = Head { root: Root::UrlSet, capability: Some(Capability::Description), ..Head::default() };
+    let head = Head {
+        root: Root::SitemapIndex,
+        capability: Some(Capability::Description),
+        links: vec![described_by(&urls.page())],
+        ..Head::default()
+    };
+    write_head(&mut bytes, &head);
+    for number in 1..=sets.len().div_ceil(most) {
+        let loc = urls.source_description_part(number as u64);
+        write_entry(
+            &mut bytes,
+            Root::SitemapIndex,
+            &Entry { loc, capability: Some(Capability::Description), ..Entry::default() },
+        );
+    }
+    write_end(&mut bytes, Root::SitemapIndex);
+    Rendered { bytes, modified: None, content_type: XML }
+}
+
+/// One Source Description of the index; the first is 1.
+pub(super) fn part(
+    urls: &SourceUrls,
+    sets: &[PublishedSet],
+    most: usize,
+    number: u64,
+) -> Result<Rendered, PublishError> {
+    let chunk = number.checked_sub(1).and_then(|number| sets.chunks(most).nth(number as usize));
+    let chunk = chunk.filter(|_| sets.len() > most).ok_or(PublishError::NotFound)?;
+    Ok(description(urls, chunk, vec![link("index", &urls.source_description())]))
+}
+
+/// The Source Description that names a set: where `up` of its Capability List leads.
+pub(super) fn of_set(urls: &SourceUrls, sets: usize, most: usize, set: usize) -> String {
+    if sets <= most { urls.source_description() } else { urls.source_description_part((set / most + 1) as u64) }
+}
+
+fn description(urls: &SourceUrls, sets: &[PublishedSet], mut links: Vec<Ln>) -> Rendered {
+    let mut bytes = Vec::new();
+    links.push(described_by(&urls.page()));
+    let head = Head { root: Root::UrlSet, capability: Some(Capability::Description), links, ..Head::default() };
     write_head(&mut bytes, &head);
     for set in sets {
-        let entry =
-            Entry { loc: set.urls.capability_list(), capability: Some(Capability::CapabilityList), ..Entry::default() };
+        let entry = Entry {
+            loc: set.urls.capability_list(),
+            capability: Some(Capability::CapabilityList),
+            links: vec![described_by(&set.urls.page())],
+            ..Entry::default()
+        };
         write_entry(&mut bytes, Root::UrlSet, &entry);
     }
     write_end(&mut bytes, Root::UrlSet);
     Rendered { bytes, modified: None, content_type: XML }
+}
+
+/// `rs:ln rel="describedby"` to a page for people.
+pub(super) fn described_by(page: &str) -> Ln {
+    let media_type = about::HTML.split(';').next().map(str::to_owned);
+    Ln { media_type, ..link("describedby", page) }
 }

@@ -1,12 +1,21 @@
 //! Where is each document? Built from the configured public base only, never from a request.
 
-use abreast_core::ShardId;
+use super::ArchiveKind;
+use crate::archive::Part;
+use abreast_core::{Position, ShardId};
+use abreast_webtypes::Timestamp;
 
 /// One document that a Source can be asked for; sets are numbered in their configured order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DocumentPath {
     /// `/.well-known/resourcesync`
     SourceDescription,
+    /// `/sourcedescription/{number}.xml`: one of several Source Descriptions
+    SourceDescriptionPart(u64),
+    /// `/about.html`: the Source, for people
+    SourcePage,
+    /// `/{set}/about.html`: a set, for people
+    SetPage(usize),
     /// `/robots.txt`
     Robots,
     /// `/sitemap.xml`
@@ -21,6 +30,24 @@ pub enum DocumentPath {
     ChangeList(usize),
     /// `/{set}/changelist/{number}.xml`
     ChangeListPage(usize, u64),
+    /// `/{set}/resourcedump.xml`: the Resource Dump, or its index when one document is not enough
+    ResourceDump(usize),
+    /// `/{set}/resourcedump/{number}.xml`
+    ResourceDumpPart(usize, u64),
+    /// `/{set}/changedump.xml`: the Change Dump, or its index when one document is not enough
+    ChangeDump(usize),
+    /// `/{set}/changedump/{number}.xml`
+    ChangeDumpPart(usize, u64),
+    /// `/{set}/resourcelist-archive.xml` or `/{set}/changelist-archive.xml`, or an index of several
+    Archive(usize, ArchiveKind),
+    /// `/{set}/resourcelist-archive/{number}.xml` or the same of Change Lists: one of several archives
+    ArchivePart(usize, ArchiveKind, u64),
+    /// `/{set}/archived/resourcelist/{number}.xml`: a copy of a Resource List, or of its index
+    ArchivedResourceList(usize, u64),
+    /// `/{set}/archived/resourcelist/{shard}-{version}-{number}.xml`: a list of such an index
+    ArchivedResourceListPart(usize, ShardId, Position, u64),
+    /// `/{set}/archived/resourcedump/{begin}.xml` or the same of a Change Dump: what one dump holds
+    ArchivedDump(usize, ArchiveKind, Timestamp),
     /// `/{set}/sitemap/{id}.xml`: a plain Sitemap for crawlers
     SitemapShard(usize, ShardId),
 }
@@ -47,6 +74,21 @@ impl SourceUrls {
         format!("{}.well-known/resourcesync", self.base)
     }
 
+    /// One of several Source Descriptions, counted from 1.
+    pub fn source_description_part(&self, number: u64) -> String {
+        format!("{}sourcedescription/{number}.xml", self.base)
+    }
+
+    /// The page of the Source for people.
+    pub fn page(&self) -> String {
+        format!("{}about.html", self.base)
+    }
+
+    /// `robots.txt`
+    pub fn robots(&self) -> String {
+        format!("{}robots.txt", self.base)
+    }
+
     /// The plain Sitemap index for crawlers.
     pub fn sitemap(&self) -> String {
         format!("{}sitemap.xml", self.base)
@@ -54,7 +96,7 @@ impl SourceUrls {
 
     /// The URLs of one set.
     pub fn set(&self, slug: &str) -> SetUrls {
-        SetUrls { base: format!("{}{slug}/", self.base) }
+        SetUrls { base: format!("{}{slug}/", self.base), resources: None }
     }
 }
 
@@ -62,9 +104,22 @@ impl SourceUrls {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetUrls {
     base: String,
+    /// Where resources begin, if not below the base.
+    resources: Option<String>,
 }
 
 impl SetUrls {
+    /// The same documents, of resources that another server answers for; a final `/` is added.
+    #[must_use]
+    pub fn with_resources(self, base: &str) -> Self {
+        Self { resources: Some(format!("{}/", base.trim_end_matches('/'))), ..self }
+    }
+
+    /// The page of the set for people.
+    pub fn page(&self) -> String {
+        format!("{}about.html", self.base)
+    }
+
     /// The Capability List.
     pub fn capability_list(&self) -> String {
         format!("{}capabilitylist.xml", self.base)
@@ -90,14 +145,70 @@ impl SetUrls {
         format!("{}changelist/{number}.xml", self.base)
     }
 
+    /// An archive, or its index.
+    pub fn archive(&self, kind: ArchiveKind) -> String {
+        format!("{}{}.xml", self.base, kind.name())
+    }
+
+    /// One of several archives.
+    pub fn archive_part(&self, kind: ArchiveKind, number: u64) -> String {
+        format!("{}{}/{number}.xml", self.base, kind.name())
+    }
+
+    /// A copy of the Resource List, or of its index.
+    pub fn archived_resource_list(&self, number: u64) -> String {
+        format!("{}archived/resourcelist/{number}.xml", self.base)
+    }
+
+    /// A list of such an index.
+    pub fn archived_resource_list_part(&self, part: &Part) -> String {
+        format!("{}archived/resourcelist/{}-{}-{}.xml", self.base, part.shard.0, part.version.0, part.number)
+    }
+
+    /// A dump that an archive leads to, by the time it begins with.
+    pub fn archived_dump(&self, kind: ArchiveKind, begin: Timestamp) -> String {
+        let name = if kind == ArchiveKind::ChangeDumps { "changedump" } else { "resourcedump" };
+        format!("{}archived/{name}/{}.xml", self.base, begin.as_micros())
+    }
+
     /// One plain Sitemap.
     pub fn sitemap_shard(&self, id: ShardId) -> String {
         format!("{}sitemap/{}.xml", self.base, id.0)
     }
 
+    /// The Resource Dump or its index.
+    pub fn resource_dump(&self) -> String {
+        format!("{}resourcedump.xml", self.base)
+    }
+
+    /// One Resource Dump of the index.
+    pub fn resource_dump_part(&self, number: u64) -> String {
+        format!("{}resourcedump/{number}.xml", self.base)
+    }
+
+    /// The Change Dump or its index.
+    pub fn change_dump(&self) -> String {
+        format!("{}changedump.xml", self.base)
+    }
+
+    /// One Change Dump of the index.
+    pub fn change_dump_part(&self, number: u64) -> String {
+        format!("{}changedump/{number}.xml", self.base)
+    }
+
+    /// A package of a dump, by its name without `.zip`.
+    pub fn package(&self, stem: &str) -> String {
+        format!("{}dump/{stem}.zip", self.base)
+    }
+
+    /// The copy of a package's manifest.
+    pub fn package_manifest(&self, stem: &str) -> String {
+        format!("{}dump/{stem}.xml", self.base)
+    }
+
     /// What all keys of resources that live here are relative to.
     pub fn resources(&self) -> String {
-        format!("{}r/", self.base)
+        self.resources.clone().unwrap_or_else(|| format!("{}r/", self.base))
     }
 }
 
@@ -105,7 +216,7 @@ impl SetUrls {
 pub(crate) fn write_uri(resources: &str, key: &str, out: &mut String) {
     out.clear();
     // Relative keys never hold a `:`; their encoder escapes it.
-    if !key.contains(':') {
+    if !crate::names::is_elsewhere(key) {
         out.push_str(resources);
     }
     out.push_str(key);

@@ -107,7 +107,7 @@ impl World {
 
     pub(crate) fn publisher(&self) -> Publisher {
         let urls = SourceUrls::new(BASE);
-        let sets = vec![PublishedSet { id: self.set, slug: "set".into(), urls: urls.set("set") }];
+        let sets = vec![PublishedSet::new(self.set, "set", urls.set("set"))];
         Publisher::new(Arc::clone(&self.log), urls, sets, self.temporary.path().join("documents")).unwrap()
     }
 }

@@ -1,0 +1,78 @@
+//! Under which other paths is a file published, when symbolic links are followed? Events tell only where it stands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Links noted; what changes behind more of them is found by scans.
+pub(crate) const MAX_ALIASES: usize = 10_000;
+
+/// One followed link: its path, and that of what it leads to.
+pub(crate) type Alias = (Vec<u8>, Vec<u8>);
+
+/// The links that were followed, by where they lead.
+#[derive(Debug, Default)]
+pub(crate) struct Aliases(Mutex<BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>>);
+
+impl Aliases {
+    /// Forgets what was noted, and notes what a scan of everything saw.
+    pub(crate) fn replace(&self, aliases: Vec<Alias>) {
+        let mut known = self.lock();
+        known.clear();
+        for (alias, real) in aliases {
+            known.entry(real).or_default().insert(alias);
+        }
+    }
+
+    /// Notes more.
+    pub(crate) fn add(&self, aliases: impl IntoIterator<Item = Alias>) {
+        let mut known = self.lock();
+        let mut count: usize = known.values().map(BTreeSet::len).sum();
+        for (alias, real) in aliases {
+            if count >= MAX_ALIASES {
+                return;
+            }
+            count += usize::from(known.entry(real).or_default().insert(alias));
+        }
+    }
+
+    /// The other paths of what stands at one.
+    pub(crate) fn of(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        let known = self.lock();
+        if known.is_empty() {
+            return Vec::new();
+        }
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+        let mut others = Vec::new();
+        for end in ends.chain([path.len()]) {
+            for alias in known.get(&path[..end]).into_iter().flatten() {
+                others.push([alias.as_slice(), &path[end..]].concat());
+            }
+        }
+        others
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_by_every_link_to_it_or_around_it() {
+        let aliases = Aliases::default();
+        let pair = |alias: &str, real: &str| (alias.as_bytes().to_vec(), real.as_bytes().to_vec());
+        aliases.replace(vec![pair("gone", "a")]);
+        aliases.replace(vec![pair("link", "a/b"), pair("other", "a/b"), pair("leaf", "a/b/c")]);
+        let of = |path: &str| -> Vec<String> {
+            aliases.of(path.as_bytes()).into_iter().map(|path| String::from_utf8(path).unwrap()).collect()
+        };
+        assert_eq!(of("a/b/c"), ["link/c", "other/c", "leaf"]);
+        assert_eq!(of("a/b"), ["link", "other"]);
+        assert!(of("a").is_empty() && of("a/bc").is_empty());
+        aliases.add((0..2 * MAX_ALIASES).map(|number| pair(&number.to_string(), "x")));
+        assert_eq!(of("x").len(), MAX_ALIASES - 3);
+    }
+}

@@ -1,0 +1,70 @@
+//! Who takes the copies, and when? One thread for all sets, told to stop and awaited by its owner.
+
+use super::{ArchiveError, take};
+use crate::publish::Publisher;
+use std::io;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How often it is looked whether a copy is due; that costs a look at two numbers for each set.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a copy that failed waits to be tried again.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// The thread that takes copies; stops when told, or when dropped.
+#[derive(Debug)]
+pub struct Keeper {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(publisher: impl Deref<Target = Publisher> + Send + 'static) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("archives".into()).spawn(move || keep(&publisher, &told))?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Stops after the list being copied.
+    pub fn stop(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn keep(publisher: &Publisher, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let mut wait = LOOK;
+        for (number, set) in publisher.sets().iter().enumerate() {
+            match take(publisher, number, stop) {
+                Ok(_) | Err(ArchiveError::Stopped) => {}
+                Err(error) => {
+                    tracing::error!(set = %set.slug, "cannot archive the Resource List: {error}; trying again");
+                    wait = RETRY;
+                }
+            }
+        }
+        thread::park_timeout(wait);
+    }
+}

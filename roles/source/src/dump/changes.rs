@@ -1,0 +1,155 @@
+//! A Change Dump: what changed in a span of the log, one bitstream for each change [rs-core §13].
+//!
+//! A resource that changed twice is in it twice, at two paths. The bytes of a change that another followed are those
+//! kept as an earlier version; the last ones are in the folder. If bytes of one change are neither here nor there, no
+//! package may speak for its span, and none is made.
+
+use super::copy::{Copier, Item, Refused};
+use super::parts::{Parts, Span};
+use super::record::Dump;
+use super::{DumpError, Job};
+use crate::links::{Place, state_links};
+use crate::names::is_elsewhere;
+use crate::publish::write_uri;
+use abreast_core::{ChangeRecord, Kind, Position};
+use abreast_resourcesync::package::bitstream_path;
+use abreast_resourcesync::v1_1::{Change, Entry, SPEC_MAX_ENTRIES};
+use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Changes read from the log at a time.
+const SLICE: usize = 1_024;
+
+/// A span of the log: the changes behind `after` until `last`, and the times it speaks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) after: Position,
+    pub(super) last: Position,
+    pub(super) from: Timestamp,
+    pub(super) until: Timestamp,
+}
+
+/// How much is in a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weight {
+    pub(super) changes: u64,
+    pub(super) bytes: u64,
+}
+
+/// Adds up a span, at most what one package may hold: more is told as that much and one more.
+pub(super) fn weigh(job: &Job<'_>, range: &Range) -> Result<Weight, DumpError> {
+    let mut weight = Weight::default();
+    visit(job, range, &mut |record| {
+        weight.changes += 1;
+        weight.bytes += record.state.as_ref().and_then(|state| state.length).unwrap_or(0);
+        if weight.changes > SPEC_MAX_ENTRIES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(weight)
+}
+
+/// The last change of a span whose bytes are neither kept nor in the folder: not any more, or since they live elsewhere.
+pub(super) fn last_missing(job: &Job<'_>, range: &Range) -> Result<Option<(Position, String)>, DumpError> {
+    let mut missing = None;
+    let mut after = range.after;
+    while after < range.last {
+        let slice = slice(job, range, after)?;
+        let Some(last) = slice.last() else { break };
+        after = last.position;
+        for record in slice {
+            let Some(state) = &record.state else { continue };
+            let kept = job.kept.zip(state.content.as_ref()).is_some_and(|(open, content)| open(content).is_ok());
+            let is_last = |key: &str| -> Result<bool, DumpError> {
+                Ok(job.log.resource(job.set.id, key)?.is_some_and(|resource| resource.position == record.position))
+            };
+            if !kept && (is_elsewhere(&record.key) || !is_last(&record.key)?) {
+                missing = Some((record.position, record.key));
+            }
+        }
+    }
+    Ok(missing)
+}
+
+fn slice(job: &Job<'_>, range: &Range, after: Position) -> Result<Vec<ChangeRecord>, DumpError> {
+    let mut slice = Vec::with_capacity(SLICE);
+    visit(job, &Range { after, ..*range }, &mut |record| {
+        slice.push(record.clone());
+        if slice.len() < SLICE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(slice)
+}
+
+fn visit(job: &Job<'_>, range: &Range, see: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>) -> Result<(), DumpError> {
+    job.log.read(job.set.id, range.after, &mut |record| {
+        if record.position > range.last { ControlFlow::Break(()) } else { see(record) }
+    })?;
+    Ok(())
+}
+
+/// Makes the packages of a span in a folder; they are durable when this returns.
+pub(super) fn make(job: &Job<'_>, range: &Range, folder: &Path, name: &str) -> Result<Dump, DumpError> {
+    let span = Span::Changes { from: range.from, until: range.until };
+    let mut parts = Parts::new(folder, name, span, &job.set.urls, job.options);
+    let mut copier = Copier::new(job.folder.clone(), job.kept, job.cancel);
+    let mut after = range.after;
+    while after < range.last {
+        let slice = slice(job, range, after)?;
+        let Some(last) = slice.last() else { break };
+        after = last.position;
+        for record in slice {
+            copier.take(item(job, record), &mut parts)?;
+        }
+        copier.flush(&mut parts)?;
+        // Order matters, so nothing can be added later.
+        if let Some(Refused { key, why }) = copier.refused.pop() {
+            return Err(DumpError::NotKept { key, why });
+        }
+    }
+    let packages = parts.finish()?;
+    Ok(Dump { name: name.to_owned(), begin: range.from, end: range.until, packages })
+}
+
+/// As [`make`], and again while a file is just being changed: its bytes are kept once the change is recorded.
+pub(super) fn make_patiently(job: &Job<'_>, range: &Range, folder: &Path, name: &str) -> Result<Dump, DumpError> {
+    let deadline = Instant::now() + job.options.patience;
+    loop {
+        match make(job, range, folder, name) {
+            Err(DumpError::NotKept { .. })
+                if Instant::now() < deadline && !job.cancel.load(Ordering::Relaxed)
+                    // What will never come is not waited for.
+                    && last_missing(job, range)?.is_none() =>
+            {
+                for entry in std::fs::read_dir(folder).map_err(DumpError::Write)? {
+                    std::fs::remove_file(entry.map_err(DumpError::Write)?.path()).map_err(DumpError::Write)?;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            made => return made,
+        }
+    }
+}
+
+fn item(job: &Job<'_>, record: ChangeRecord) -> Item {
+    let ChangeRecord { position, time, kind, key, state } = record;
+    let at = Some(W3cDatetime { instant: time, precision: Precision::Fraction });
+    let resources = job.set.urls.resources();
+    let change = match kind {
+        Kind::Create | Kind::Add => Change::Created,
+        Kind::Remove | Kind::Delete => Change::Deleted,
+        _ => Change::Updated,
+    };
+    // Both, as in Change Lists: clients of 1.0 take `lastmod` for the time of the change.
+    let mut entry = Entry { lastmod: at, datetime: at, change: Some(change), ..Entry::default() };
+    write_uri(&resources, &key, &mut entry.loc);
+    if let Some(state) = &state {
+        entry.digests.clone_from(&state.digests);
+        entry.length = state.length;
+        entry.media_type.clone_from(&state.media_type);
+        entry.encoding.clone_from(&state.encoding);
+        entry.path = Some(bitstream_path(&format!("changes/{position}"), &key));
+        state_links(&resources, state, Place::ChangeDumpManifest, &mut entry.links);
+    }
+    Item { key, state, entry, time }
+}

@@ -1,0 +1,109 @@
+//! Are the packages of dumps whole? Looks at the folder of dumps only; a server may have it open.
+
+use crate::DigestPolicy;
+use abreast_core::{Finding, Severity};
+use abreast_resourcesync::v1_1::Document;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Looks at every dump in the folder; with `read_data` the digests of packages too. Gives back how many packages are
+/// announced.
+///
+/// # Errors
+/// The folder cannot be listed.
+pub fn check_dumps(folder: &Path, read_data: bool, tell: &mut dyn FnMut(Finding)) -> io::Result<u64> {
+    let mut packages = 0;
+    for set in folders(folder)? {
+        for shelf in folders(&set)? {
+            for dump in folders(&shelf)? {
+                packages += check_dump(&dump, read_data, tell);
+            }
+        }
+    }
+    Ok(packages)
+}
+
+/// Removes dumps that were never completed or are not whole; gives back what was, or would be, removed.
+///
+/// # Errors
+/// A folder cannot be listed or removed.
+pub fn remove_unsound_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for set in folders(folder)? {
+        for shelf in folders(&set)? {
+            for dump in folders(&shelf)? {
+                let mut sound = true;
+                check_dump(&dump, read_data, &mut |_| sound = false);
+                if sound {
+                    continue;
+                }
+                if !dry_run {
+                    // Without its record it is nobody's, should this end half-way.
+                    let _ = fs::remove_file(dump.join("record.xml"));
+                    fs::remove_dir_all(&dump)?;
+                }
+                removed.push(dump);
+            }
+        }
+    }
+    Ok(removed)
+}
+
+fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn check_dump(dump: &Path, read_data: bool, tell: &mut dyn FnMut(Finding)) -> u64 {
+    let mut find = |rule, location: &Path, message: String| {
+        tell(Finding { severity: Severity::Error, rule, location: location.display().to_string(), message });
+    };
+    let name = dump.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("making-") {
+        find("dumps.unfinished", dump, "a dump that was never completed".to_owned());
+        return 0;
+    }
+    if !["resources-", "changes-", "since-"].iter().any(|prefix| name.starts_with(prefix)) {
+        return 0; // somebody else's
+    }
+    let record = fs::read(dump.join("record.xml")).ok().and_then(|bytes| Document::from_slice(&bytes).ok());
+    let Some(record) = record else {
+        find("dumps.record", dump, "the record of its packages is missing or cannot be read".to_owned());
+        return 0;
+    };
+    for entry in &record.entries {
+        let zip = dump.join(entry.loc.rsplit('/').next().unwrap_or_default());
+        let length = zip.metadata().map(|metadata| metadata.len()).ok();
+        if length.is_none() || length != entry.length {
+            find("dumps.package", &zip, "the package is missing or has another length than announced".to_owned());
+        } else if !zip.with_extension("xml").is_file() {
+            find("dumps.package", &zip, "the package's manifest is missing".to_owned());
+        } else if read_data {
+            let policy = match (entry.digests.md5.is_some(), entry.digests.sha256.is_some()) {
+                (true, true) => DigestPolicy::Both,
+                (false, true) => DigestPolicy::Sha256,
+                _ => DigestPolicy::Md5,
+            };
+            match super::digest_of(&zip, policy) {
+                Ok((_, digests)) if digests.agree(&entry.digests) == Some(false) => {
+                    find("dumps.package", &zip, "the package has another digest than announced".to_owned());
+                }
+                Ok(_) => {}
+                Err(error) => find("dumps.package", &zip, format!("the package cannot be read: {error}")),
+            }
+        }
+    }
+    record.entries.len() as u64
+}

@@ -1,0 +1,94 @@
+//! Dumps: resources and changes in packages, made in the background, shown when complete [rs-core §11, §13].
+//!
+//! | file | answers |
+//! |---|---|
+//! | `keeper.rs` | when is which dump made, and when does it leave? |
+//! | `resources.rs`, `changes.rs`, `since.rs` | what is in each? |
+//! | `copy.rs` | how do bytes get into a package, verified? |
+//! | `parts.rs`, `package.rs` | how is a package written, and when does the next begin? |
+//! | `shelf.rs`, `record.rs` | where are complete ones, over crashes? |
+//! | `check.rs` | are they still whole? |
+
+mod changes;
+mod check;
+mod copy;
+mod error;
+mod keeper;
+mod options;
+mod package;
+mod parts;
+mod record;
+mod resources;
+mod shelf;
+mod since;
+
+pub use check::{check_dumps, remove_unsound_dumps};
+pub use error::SinceError;
+pub use keeper::{DumpSet, Dumper, Dumps, OpenKept};
+pub use options::{Compression, DumpOptions};
+pub use record::{Dump, DumpKind, Package};
+pub use since::Since;
+
+use crate::DigestPolicy;
+use crate::publish::PublishedSet;
+use abreast_core::ChangeLog;
+use abreast_folder::Folder;
+use abreast_webtypes::{Digests, Timestamp};
+use error::DumpError;
+use md5::{Digest as _, Md5};
+use sha2::Sha256;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What making a dump needs.
+struct Job<'a> {
+    log: &'a dyn ChangeLog,
+    set: &'a PublishedSet,
+    folder: Folder,
+    kept: Option<&'a OpenKept>,
+    options: &'a DumpOptions,
+    cancel: &'a AtomicBool,
+}
+
+/// The clock on the wall.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(since.as_micros() as i64)
+}
+
+/// Makes names in a folder durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Length and digests of a file that was just written, and so is in memory still.
+fn digest_of(path: &Path, policy: DigestPolicy) -> io::Result<(u64, Digests)> {
+    let mut file = File::open(path)?;
+    let (mut md5, mut sha256) = (policy.md5().then(Md5::new), policy.sha256().then(Sha256::new));
+    let mut chunk = vec![0; 512 * 1024];
+    let mut length = 0;
+    loop {
+        let read = match file.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        length += read as u64;
+        if let Some(md5) = &mut md5 {
+            md5.update(&chunk[..read]);
+        }
+        if let Some(sha256) = &mut sha256 {
+            sha256.update(&chunk[..read]);
+        }
+    }
+    let digests = Digests {
+        md5: md5.map(|md5| md5.finalize().into()),
+        sha256: sha256.map(|sha256| sha256.finalize().into()),
+        ..Digests::default()
+    };
+    Ok((length, digests))
+}

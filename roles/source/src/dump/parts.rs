@@ -1,0 +1,115 @@
+//! When does the next package begin? Parts of one dump, each small enough, each with its manifest beside it.
+
+use super::package::PackageWriter;
+use super::record::Package;
+use super::{DumpError, DumpOptions, digest_of, now, sync_folder};
+use crate::publish::SetUrls;
+use abreast_resourcesync::v1_1::{Capability, Head, Ln, Root};
+use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
+use std::path::Path;
+
+/// What a dump speaks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Span {
+    /// Everything, with all changes until `at`.
+    Resources { at: Timestamp },
+    /// All changes after `from` until `until`.
+    Changes { from: Timestamp, until: Timestamp },
+}
+
+/// The packages of a dump in the making.
+pub(super) struct Parts<'a> {
+    folder: &'a Path,
+    name: &'a str,
+    span: Span,
+    urls: &'a SetUrls,
+    options: &'a DumpOptions,
+    current: Option<PackageWriter>,
+    /// The current part speaks for changes after this.
+    from: Timestamp,
+    /// Time of what was packaged last.
+    last: Timestamp,
+    done: Vec<Package>,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn new(
+        folder: &'a Path,
+        name: &'a str,
+        span: Span,
+        urls: &'a SetUrls,
+        options: &'a DumpOptions,
+    ) -> Self {
+        let from = match span {
+            Span::Resources { at } => at,
+            Span::Changes { from, .. } => from,
+        };
+        Self { folder, name, span, urls, options, current: None, from, last: from, done: Vec::new() }
+    }
+
+    /// The package that takes the next bitstream of so many bytes.
+    pub(super) fn room_for(&mut self, bytes: u64) -> Result<&mut PackageWriter, DumpError> {
+        if self.current.as_ref().is_some_and(|current| !current.has_room(bytes, self.options.part_size)) {
+            self.end_part(self.last)?;
+        }
+        if self.current.is_none() {
+            let path = self.folder.join(format!("{}.zip", self.stem()));
+            let package = PackageWriter::create(&path, self.options.compression).map_err(DumpError::Write)?;
+            self.current = Some(package);
+        }
+        self.current.as_mut().ok_or(DumpError::Cancelled)
+    }
+
+    /// Something of that time was packaged.
+    pub(super) fn wrote(&mut self, time: Timestamp) {
+        self.last = time;
+    }
+
+    /// Ends the last part; a dump has one at least, though nothing may be in it.
+    pub(super) fn finish(mut self) -> Result<Vec<Package>, DumpError> {
+        self.room_for(0)?;
+        self.end_part(match self.span {
+            Span::Resources { .. } => self.last,
+            Span::Changes { until, .. } => until,
+        })?;
+        sync_folder(self.folder).map_err(DumpError::Write)?;
+        Ok(self.done)
+    }
+
+    fn stem(&self) -> String {
+        format!("{}-{}", self.name, self.done.len() + 1)
+    }
+
+    fn end_part(&mut self, until: Timestamp) -> Result<(), DumpError> {
+        let Some(package) = self.current.take() else { return Ok(()) };
+        let stem = self.stem();
+        let (begin, end) = match self.span {
+            Span::Resources { at } => (at, now().max(at)),
+            Span::Changes { .. } => (self.from, until),
+        };
+        let copy = self.folder.join(format!("{stem}.xml"));
+        package.finish(&self.head(begin, end), &copy).map_err(DumpError::Write)?;
+        let path = self.folder.join(format!("{stem}.zip"));
+        let (length, digests) = digest_of(&path, self.options.digests).map_err(DumpError::Write)?;
+        self.done.push(Package { stem, length, digests, begin, end });
+        self.from = until;
+        Ok(())
+    }
+
+    fn head(&self, begin: Timestamp, end: Timestamp) -> Head {
+        let link = |rel: &str, href: String| Ln { rel: rel.to_owned(), href, ..Ln::default() };
+        let at = |instant| Some(W3cDatetime { instant, precision: Precision::Fraction });
+        let links =
+            vec![link("up", self.urls.capability_list()), link(crate::publish::URI_SPACE, self.urls.resources())];
+        let head = Head { root: Root::UrlSet, links, ..Head::default() };
+        match self.span {
+            Span::Resources { .. } => {
+                let capability = Some(Capability::ResourceDumpManifest);
+                Head { capability, at: at(begin), completed: at(end), ..head }
+            }
+            Span::Changes { .. } => {
+                Head { capability: Some(Capability::ChangeDumpManifest), from: at(begin), until: at(end), ..head }
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Which packages make up a dump? Kept as the document that announces them, in the folder that holds them.
+
+use crate::publish::SetUrls;
+use abreast_resourcesync::package::ZIP;
+use abreast_resourcesync::v1_1::{Capability, Document, Entry, Head, Ln, Root};
+use abreast_webtypes::{Digests, Precision, Timestamp, W3cDatetime};
+
+/// One ZIP file of a dump.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// Its name without `.zip`; its manifest's without `.xml`.
+    pub stem: String,
+    /// Bytes of the ZIP file.
+    pub length: u64,
+    /// Digests of the ZIP file.
+    pub digests: Digests,
+    /// `at` of resources, `from` of changes.
+    pub begin: Timestamp,
+    /// `completed` of resources, `until` of changes.
+    pub end: Timestamp,
+}
+
+/// A complete dump.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dump {
+    /// Its name: what its packages' names begin with. Never given twice.
+    pub name: String,
+    /// `at` of resources: every change until then is included. `from` of changes.
+    pub begin: Timestamp,
+    /// `completed` of resources, `until` of changes.
+    pub end: Timestamp,
+    /// Its packages.
+    pub packages: Vec<Package>,
+}
+
+/// Resources or changes?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DumpKind {
+    /// A Resource Dump [rs-core §11.1].
+    Resources,
+    /// A Change Dump, or a part of one [rs-core §13.1].
+    Changes,
+}
+
+impl DumpKind {
+    pub(crate) const fn capability(self) -> Capability {
+        match self {
+            Self::Resources => Capability::ResourceDump,
+            Self::Changes => Capability::ChangeDump,
+        }
+    }
+}
+
+impl Dump {
+    /// Bytes of all packages.
+    pub fn bytes(&self) -> u64 {
+        self.packages.iter().map(|package| package.length).sum()
+    }
+
+    /// The document that announces it.
+    pub(super) fn to_document(&self, kind: DumpKind, urls: &SetUrls) -> Document {
+        let mut head = Head {
+            root: Root::UrlSet,
+            capability: Some(kind.capability()),
+            links: vec![Ln { rel: "up".to_owned(), href: urls.capability_list(), ..Ln::default() }],
+            ..Head::default()
+        };
+        match kind {
+            DumpKind::Resources => (head.at, head.completed) = (Some(exactly(self.begin)), Some(exactly(self.end))),
+            DumpKind::Changes => (head.from, head.until) = (Some(exactly(self.begin)), Some(exactly(self.end))),
+        }
+        Document { head, entries: self.packages.iter().map(|package| package.to_entry(kind, urls)).collect() }
+    }
+
+    /// Reads it back; `None` if it is not such a document, or its URLs are not those of now.
+    pub(super) fn from_document(name: &str, kind: DumpKind, urls: &SetUrls, document: Document) -> Option<Self> {
+        let head = &document.head;
+        if head.capability != Some(kind.capability()) {
+            return None;
+        }
+        let (begin, end) = match kind {
+            DumpKind::Resources => (head.at?, head.completed?),
+            DumpKind::Changes => (head.from?, head.until?),
+        };
+        let packages: Option<Vec<_>> = document
+            .entries
+            .into_iter()
+            .enumerate()
+            .map(|(number, entry)| {
+                let stem = format!("{name}-{}", number + 1);
+                let (begin, end) = match kind {
+                    DumpKind::Resources => (entry.at?, entry.completed?),
+                    DumpKind::Changes => (entry.from?, entry.until?),
+                };
+                let digests = entry.digests;
+                let package = Package { length: entry.length?, digests, begin: begin.instant, end: end.instant, stem };
+                (entry.loc == urls.package(&package.stem)).then_some(package)
+            })
+            .collect();
+        Some(Self { name: name.to_owned(), begin: begin.instant, end: end.instant, packages: packages? })
+    }
+}
+
+impl Package {
+    /// The entry of a Resource Dump or a Change Dump [rs-core §11.1, §13.1].
+    pub(crate) fn to_entry(&self, kind: DumpKind, urls: &SetUrls) -> Entry {
+        let mut entry = Entry {
+            loc: urls.package(&self.stem),
+            digests: self.digests.clone(),
+            length: Some(self.length),
+            media_type: Some(ZIP.to_owned()),
+            links: vec![Ln {
+                rel: "contents".to_owned(),
+                href: urls.package_manifest(&self.stem),
+                media_type: Some("application/xml".to_owned()),
+                ..Ln::default()
+            }],
+            ..Entry::default()
+        };
+        match kind {
+            DumpKind::Resources => (entry.at, entry.completed) = (Some(exactly(self.begin)), Some(exactly(self.end))),
+            DumpKind::Changes => {
+                (entry.from, entry.until) = (Some(exactly(self.begin)), Some(exactly(self.end)));
+                entry.lastmod = Some(exactly(self.end));
+            }
+        }
+        entry
+    }
+}
+
+fn exactly(instant: Timestamp) -> W3cDatetime {
+    W3cDatetime { instant, precision: Precision::Fraction }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::publish::SourceUrls;
+
+    #[test]
+    fn a_dump_reads_back_under_the_same_address_only() {
+        let at = Timestamp::from_micros;
+        let digests = Digests { md5: Some([7; 16]), ..Digests::default() };
+        let package = |number: usize| Package {
+            stem: format!("resources-x-{number}"),
+            length: 10,
+            digests: digests.clone(),
+            begin: at(1),
+            end: at(1_500_000),
+        };
+        let dump =
+            Dump { name: "resources-x".into(), begin: at(1), end: at(2), packages: vec![package(1), package(2)] };
+        for kind in [DumpKind::Resources, DumpKind::Changes] {
+            let urls = SourceUrls::new("https://example.org/").set("set");
+            let bytes = dump.to_document(kind, &urls).to_bytes();
+            let read =
+                |kind, urls| Dump::from_document("resources-x", kind, urls, Document::from_slice(&bytes).unwrap());
+            assert_eq!(read(kind, &urls), Some(dump.clone()));
+            let other = SourceUrls::new("https://example.net/").set("set");
+            assert_eq!(read(kind, &other), None);
+        }
+    }
+}

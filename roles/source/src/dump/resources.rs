@@ -1,0 +1,138 @@
+//! A Resource Dump: everything that is in the set, in packages [rs-core §11].
+//!
+//! `at` is the time of the last change before the table is first read. The table is read in slices and every slice is
+//! at least that new, so the dump and the changes after `at` together give exactly the Source: what changed in
+//! between is in the dump as it was, as it became, or not at all, and the Change List has it in each case.
+//!
+//! Only bytes that the log vouches for are packaged. A file that does not agree with the log was changed a moment ago:
+//! it is tried again, until the log has caught up, the file has, or patience is at its end. Then a resource that the
+//! log says changed after `at` is left to the Change List; any other would be missing, so there is no dump. Nor is there
+//! one of a set with resources that live elsewhere: what is in the Resource List must be in the dump [rs-core §9], each
+//! with its bitstream [rs-core §11.2].
+
+use super::copy::{Copier, Item, Refused};
+use super::parts::{Parts, Span};
+use super::record::Dump;
+use super::{DumpError, Job, now};
+use crate::links::{Place, state_links};
+use crate::names::is_elsewhere;
+use crate::publish::write_uri;
+use abreast_core::{KeyRange, Position, Resource};
+use abreast_resourcesync::package::bitstream_path;
+use abreast_resourcesync::v1_1::Entry;
+use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Resources read from the table at a time.
+const SLICE: usize = 1_024;
+/// Resources that may wait for a second try.
+const MOST_OPEN: usize = 50_000;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Makes the packages of a dump in a folder; they are durable when this returns.
+pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, DumpError> {
+    let head = job.log.head(job.set.id)?;
+    if head.importing {
+        return Err(DumpError::Importing);
+    }
+    let mut parts = Parts::new(folder, name, Span::Resources { at: head.time }, &job.set.urls, job.options);
+    let mut copier = Copier::new(job.folder.clone(), job.kept, job.cancel);
+    let mut open = BTreeMap::new();
+    let mut range = KeyRange::default();
+    loop {
+        let mut slice = Vec::with_capacity(SLICE);
+        job.log.scan(job.set.id, &range, &mut |resource| {
+            slice.push(resource.clone());
+            if slice.len() < SLICE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        let Some(last) = slice.last() else { break };
+        // The first key behind it.
+        range.start = format!("{}\0", last.key);
+        for resource in slice {
+            if is_elsewhere(&resource.key) {
+                if resource.position <= head.position {
+                    return Err(DumpError::Elsewhere(resource.key));
+                }
+                // Came after `at`: the Change List has it.
+                continue;
+            }
+            copier.take(item(job, resource, head.time), &mut parts)?;
+        }
+        copier.flush(&mut parts)?;
+        open.extend(copier.refused.drain(..).map(|Refused { key, why }| (key, why)));
+        if open.len() > MOST_OPEN {
+            return Err(DumpError::TooLively(open.len()));
+        }
+    }
+    settle(job, &mut copier, &mut parts, open, (head.position, head.time))?;
+    let packages = parts.finish()?;
+    Ok(Dump { name: name.to_owned(), begin: head.time, end: now().max(head.time), packages })
+}
+
+/// Tries again what did not agree with the log.
+fn settle(
+    job: &Job<'_>,
+    copier: &mut Copier<'_>,
+    parts: &mut Parts<'_>,
+    mut open: BTreeMap<String, String>,
+    (position, at): (Position, Timestamp),
+) -> Result<(), DumpError> {
+    let deadline = Instant::now() + job.options.patience;
+    while !open.is_empty() {
+        let mut missing = None;
+        let mut left = 0_u64;
+        for key in std::mem::take(&mut open).into_keys() {
+            // Gone from the log: its deletion came after the table was read, so the Change List has it.
+            let Some(resource) = job.log.resource(job.set.id, &key)? else { continue };
+            let changed = resource.position > position;
+            copier.take(item(job, resource, at), parts)?;
+            copier.flush(parts)?;
+            if let Some(Refused { key, why }) = copier.refused.pop() {
+                if changed {
+                    left += 1;
+                } else {
+                    missing = Some((key.clone(), why.clone()));
+                }
+                open.insert(key, why);
+            }
+        }
+        if Instant::now() >= deadline {
+            if let Some((key, why)) = missing {
+                return Err(DumpError::Unreadable { key, why });
+            }
+            if left > 0 {
+                tracing::info!("{left} resources changed all the time; the dump leaves them to the Change List");
+            }
+            return Ok(());
+        }
+        if !open.is_empty() {
+            if job.cancel.load(Ordering::Relaxed) {
+                return Err(DumpError::Cancelled);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(())
+}
+
+fn item(job: &Job<'_>, resource: Resource, at: Timestamp) -> Item {
+    let Resource { key, state, .. } = resource;
+    let resources = job.set.urls.resources();
+    let mut entry = Entry {
+        lastmod: Some(W3cDatetime { instant: state.modified, precision: Precision::Second }),
+        digests: state.digests.clone(),
+        length: state.length,
+        media_type: state.media_type.clone(),
+        encoding: state.encoding.clone(),
+        path: Some(bitstream_path("resources", &key)),
+        ..Entry::default()
+    };
+    write_uri(&resources, &key, &mut entry.loc);
+    state_links(&resources, &state, Place::ResourceDumpManifest, &mut entry.links);
+    Item { key, state: Some(state), entry, time: at }
+}

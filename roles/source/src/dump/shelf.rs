@@ -1,0 +1,222 @@
+//! Where are complete dumps, and how does one become complete? Made aside, durable, then visible in one step.
+//!
+//! A dump is a folder. It is filled under a name that begins with [`MAKING`], the last file in it being the record
+//! that lists its packages; when all of it is durable, the folder gets its name. What a crash leaves under another
+//! name, or without a whole record, is removed at the next start. So at any instant a dump is there whole, or not.
+
+use super::record::{Dump, DumpKind};
+use super::sync_folder;
+use crate::publish::SetUrls;
+use abreast_resourcesync::v1_1::Document;
+use abreast_webtypes::Timestamp;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAKING: &str = "making-";
+const RECORD: &str = "record.xml";
+
+/// The complete dumps of one kind, oldest first.
+pub(super) struct Shelf {
+    root: PathBuf,
+    kind: DumpKind,
+    /// What names of its dumps begin with.
+    prefix: &'static str,
+    urls: SetUrls,
+    pub(super) dumps: Vec<Arc<Dump>>,
+}
+
+impl Shelf {
+    /// Opens the folder, removes what is not whole and what belongs to another public address.
+    pub(super) fn open(root: PathBuf, kind: DumpKind, prefix: &'static str, urls: SetUrls) -> io::Result<Self> {
+        fs::create_dir_all(&root)?;
+        let mut shelf = Self { root, kind, prefix, urls, dumps: Vec::new() };
+        for entry in fs::read_dir(&shelf.root)? {
+            let name = entry?.file_name();
+            // Whatever else is there belongs to somebody else.
+            let Some(name) = name.to_str().filter(|name| name.starts_with(MAKING) || name.starts_with(prefix)) else {
+                continue;
+            };
+            match shelf.read(name) {
+                Some(dump) => shelf.dumps.push(Arc::new(dump)),
+                None => remove_folder(&shelf.root.join(name))?,
+            }
+        }
+        shelf.dumps.sort_by(|one, two| (one.begin, one.end, &one.name).cmp(&(two.begin, two.end, &two.name)));
+        Ok(shelf)
+    }
+
+    fn read(&self, name: &str) -> Option<Dump> {
+        if name.starts_with(MAKING) {
+            return None;
+        }
+        let folder = self.root.join(name);
+        let document = Document::from_slice(&fs::read(folder.join(RECORD)).ok()?).ok()?;
+        let dump = Dump::from_document(name, self.kind, &self.urls, document)?;
+        let whole = dump.packages.iter().all(|package| {
+            let length = folder.join(format!("{}.zip", package.stem)).metadata().map(|file| file.len());
+            length.is_ok_and(|length| length == package.length)
+                && folder.join(format!("{}.xml", package.stem)).is_file()
+        });
+        whole.then_some(dump)
+    }
+
+    /// A name for a dump of this time that no other has.
+    pub(super) fn name(&self, mut time: Timestamp) -> String {
+        loop {
+            let name = format!("{}{}", self.prefix, compact(time));
+            if !self.root.join(&name).exists() {
+                return name;
+            }
+            time = time.next();
+        }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Writes the record of a dump whose packages are durable, and shows it to the world.
+    pub(super) fn announce(&mut self, making: Making, dump: Dump) -> io::Result<Arc<Dump>> {
+        let mut record = File::create_new(making.path.join(RECORD))?;
+        record.write_all(&dump.to_document(self.kind, &self.urls).to_bytes())?;
+        record.sync_all()?;
+        sync_folder(&making.path)?;
+        fs::rename(&making.path, self.root.join(&dump.name))?;
+        making.done();
+        sync_folder(&self.root)?;
+        let dump = Arc::new(dump);
+        self.dumps.push(Arc::clone(&dump));
+        Ok(dump)
+    }
+
+    /// The file of that name, `STEM.zip` or `STEM.xml`, if a complete dump has it.
+    pub(super) fn file(&self, name: &str) -> Option<PathBuf> {
+        let (stem, _) = name.rsplit_once('.')?;
+        let (dump, _) = stem.rsplit_once('-')?;
+        let dump = self.dumps.iter().rev().find(|known| known.name == dump)?;
+        let known = dump.packages.iter().any(|package| package.stem == stem);
+        known.then(|| self.root.join(&dump.name).join(name))
+    }
+
+    /// Forgets the first dumps and removes their files. A file that is being sent stays readable.
+    pub(super) fn remove_first(&mut self, count: usize) {
+        for dump in self.dumps.drain(..count.min(self.dumps.len())) {
+            if let Err(error) = remove_folder(&self.root.join(&dump.name)) {
+                tracing::warn!("cannot remove the old dump `{}`: {error}", dump.name);
+            }
+        }
+    }
+}
+
+/// The record goes first: without it the rest is nobody's.
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_file(folder.join(RECORD)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::remove_dir_all(folder),
+    }
+}
+
+/// A dump in the making; removed again unless it is announced.
+pub(super) struct Making {
+    path: PathBuf,
+    announced: bool,
+}
+
+impl Making {
+    pub(super) fn begin(root: &Path, name: &str) -> io::Result<Self> {
+        let path = root.join(format!("{MAKING}{name}"));
+        fs::create_dir(&path)?;
+        Ok(Self { path, announced: false })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn done(mut self) {
+        self.announced = true;
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        if !self.announced {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// A time in the basic format, which may stand in names of files and in URLs.
+pub(super) fn compact(time: Timestamp) -> String {
+    let (seconds, micros) = (time.as_seconds(), time.as_micros().rem_euclid(1_000_000));
+    let whole = Timestamp::from_seconds(seconds).to_string().replace(['-', ':'], "");
+    format!("{}.{micros:06}Z", whole.trim_end_matches('Z'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Package;
+    use super::*;
+    use crate::publish::SourceUrls;
+    use abreast_webtypes::Digests;
+
+    fn open(root: &Path) -> Shelf {
+        let urls = SourceUrls::new("http://example.org/").set("set");
+        Shelf::open(root.to_owned(), DumpKind::Resources, "resources-", urls).unwrap()
+    }
+
+    fn put(shelf: &mut Shelf, seconds: i64) -> Arc<Dump> {
+        let name = shelf.name(Timestamp::from_seconds(seconds));
+        let making = Making::begin(shelf.root(), &name).unwrap();
+        let stem = format!("{name}-1");
+        fs::write(making.path().join(format!("{stem}.zip")), "zip").unwrap();
+        fs::write(making.path().join(format!("{stem}.xml")), "xml").unwrap();
+        assert_eq!(shelf.file(&format!("{stem}.zip")), None, "nothing is shown before it is complete");
+        let (begin, end) = (Timestamp::from_seconds(seconds), Timestamp::from_seconds(seconds + 1));
+        let packages = vec![Package { stem, length: 3, digests: Digests::default(), begin, end }];
+        shelf.announce(making, Dump { name, begin, end, packages }).unwrap()
+    }
+
+    #[test]
+    fn what_is_complete_is_found_again_and_nothing_else() {
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path().join("shelf");
+        let mut shelf = open(&root);
+        let one = put(&mut shelf, 10);
+        let two = put(&mut shelf, 10);
+        assert_ne!(one.name, two.name, "no name is given twice");
+        let torn = put(&mut shelf, 20);
+        fs::write(root.join(&torn.name).join(format!("{}-1.zip", torn.name)), "zi").unwrap();
+        let recordless = put(&mut shelf, 30);
+        fs::remove_file(root.join(&recordless.name).join(RECORD)).unwrap();
+        fs::create_dir(root.join("making-resources-x")).unwrap();
+        fs::write(root.join("letter.txt"), "mine").unwrap();
+        drop(shelf);
+        let mut shelf = open(&root);
+        assert_eq!(shelf.dumps, [Arc::clone(&one), two]);
+        let mut names: Vec<_> =
+            fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert!(shelf.file(&format!("{}-1.zip", one.name)).unwrap().is_file());
+        assert!(shelf.file(&format!("{}-1.xml", one.name)).unwrap().is_file());
+        for name in ["record.xml", "../x.zip", "resources-1.zip", &format!("{}-2.zip", one.name), ""] {
+            assert_eq!(shelf.file(name), None, "{name}");
+        }
+        shelf.remove_first(1);
+        assert_eq!((shelf.dumps.len(), shelf.file(&format!("{}-1.zip", one.name))), (1, None));
+        assert!(!root.join(&one.name).exists());
+    }
+
+    #[test]
+    fn what_is_not_announced_is_removed() {
+        let temporary = tempfile::tempdir().unwrap();
+        let making = Making::begin(temporary.path(), "resources-x").unwrap();
+        let path = making.path().to_owned();
+        assert!(path.is_dir());
+        drop(making);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,160 @@
+//! What changed since then, in one package, made when somebody asks.
+
+use super::changes::{self, Range};
+use super::error::SinceError;
+use super::shelf::{Making, Shelf, compact};
+use super::{DumpError, Job};
+use abreast_core::{ChangeLog, LogError, Page, Position, SetId};
+use abreast_resourcesync::v1_1::SPEC_MAX_ENTRIES;
+use abreast_webtypes::Timestamp;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// Packages kept for the next who asks.
+const MOST_KEPT: usize = 8;
+/// Bytes of them, in packages of the largest size.
+const MOST_PARTS: u64 = 4;
+
+/// From where?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// After the change at this position; 0 is before the first.
+    Position(u64),
+    /// After all changes until this time.
+    Time(Timestamp),
+}
+
+/// The changes after a point, until now.
+pub(super) fn range(log: &dyn ChangeLog, set: SetId, since: Since) -> Result<Range, SinceError> {
+    let failed = |error: LogError| SinceError::Failed(Box::new(error));
+    let head = log.head(set).map_err(failed)?;
+    if head.importing {
+        return Err(SinceError::Importing);
+    }
+    let (after, from) = match since {
+        Since::Position(position) if position > head.position.0 => {
+            return Err(SinceError::Ahead { position: head.position.0 });
+        }
+        Since::Position(position) => {
+            let position = Position(position);
+            (position, time_of(log, set, position).map_err(failed)?)
+        }
+        Since::Time(time) if time < head.created => {
+            return Err(SinceError::TooOld { begins: head.created.to_string() });
+        }
+        Since::Time(time) if time > head.time.max(super::now()) => {
+            return Err(SinceError::Ahead { position: head.position.0 });
+        }
+        Since::Time(time) => position_at(log, set, time).map_err(failed)?,
+    };
+    // What came meanwhile may be newer than the head; it is left for the next time.
+    Ok(Range { after, last: head.position.max(after), from, until: head.time.max(from) })
+}
+
+/// Time of the change at a position; the log's beginning for 0.
+pub(super) fn time_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<Timestamp, LogError> {
+    let mut time = log.head(set)?.created;
+    if position.0 > 0 {
+        log.read(set, Position(position.0 - 1), &mut |record| {
+            if record.position == position {
+                time = record.time;
+            }
+            ControlFlow::Break(())
+        })?;
+    }
+    Ok(time)
+}
+
+/// The last change until a time, and its own time; the log's beginning if there is none.
+pub(super) fn position_at(log: &dyn ChangeLog, set: SetId, time: Timestamp) -> Result<(Position, Timestamp), LogError> {
+    let Some(page) = last_page(log, set, |page| page.from <= time)? else {
+        return Ok((Position(0), log.head(set)?.created));
+    };
+    let mut found = (page.after, page.from);
+    log.read(set, page.after, &mut |record| {
+        if record.time > time {
+            return ControlFlow::Break(());
+        }
+        found = (record.position, record.time);
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+/// The page that a position is on, or would be.
+pub(super) fn page_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<Option<Page>, LogError> {
+    last_page(log, set, |page| page.after < position)
+}
+
+/// The last page of which something is so that is so of all before it.
+fn last_page(log: &dyn ChangeLog, set: SetId, so: impl Fn(&Page) -> bool) -> Result<Option<Page>, LogError> {
+    // A log that began anew has no first pages.
+    let first = log.pages(set, 1, 1)?.first().map_or(1, |page| page.number);
+    let (mut low, mut high) = (first, log.head(set)?.open_page);
+    let mut found = None;
+    while low <= high {
+        let middle = low + (high - low) / 2;
+        let page = log.pages(set, middle, 1)?.into_iter().next().filter(|page| page.number == middle);
+        match page {
+            Some(page) if so(&page) => {
+                low = middle + 1;
+                found = Some(page);
+            }
+            _ => high = middle - 1,
+        }
+    }
+    Ok(found)
+}
+
+/// The package of a range, made unless it is there already.
+pub(super) fn package(job: &Job<'_>, shelf: &Mutex<Shelf>, range: &Range, limit: u64) -> Result<PathBuf, SinceError> {
+    let (from, until) = (compact(range.from), compact(range.until));
+    let lock = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = format!("since-{from}-{until}");
+    let file = format!("{name}-1.zip");
+    if let Some(path) = lock().file(&file) {
+        return Ok(path);
+    }
+    let weight = changes::weigh(job, range).map_err(failed)?;
+    if weight.bytes > limit || weight.changes > SPEC_MAX_ENTRIES {
+        return Err(SinceError::TooLarge { limit });
+    }
+    if let Some((position, _)) = changes::last_missing(job, range).map_err(failed)? {
+        return Err(SinceError::NotKept { position: position.0 });
+    }
+    let root = lock().root().to_owned();
+    let making = match Making::begin(&root, &name) {
+        Ok(making) => making,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(SinceError::Busy),
+        Err(error) => return Err(SinceError::Failed(Box::new(error))),
+    };
+    // Whoever held that name before may just have shown it.
+    if let Some(path) = lock().file(&file) {
+        return Ok(path);
+    }
+    let dump = match changes::make_patiently(job, range, making.path(), &name) {
+        Ok(dump) if dump.packages.len() > 1 => return Err(SinceError::TooLarge { limit }),
+        Ok(dump) => dump,
+        Err(DumpError::NotKept { .. }) => return Err(SinceError::Unsettled),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut shelf = lock();
+    shelf.announce(making, dump).map_err(|error| SinceError::Failed(Box::new(error)))?;
+    while shelf.dumps.len() > MOST_KEPT || (shelf.dumps.len() > 1 && bytes(&shelf) > limit.saturating_mul(MOST_PARTS)) {
+        shelf.remove_first(1);
+    }
+    shelf.file(&file).ok_or(SinceError::Busy)
+}
+
+fn bytes(shelf: &Shelf) -> u64 {
+    shelf.dumps.iter().map(|dump| dump.bytes()).sum()
+}
+
+fn failed(error: DumpError) -> SinceError {
+    match error {
+        DumpError::Cancelled => SinceError::Busy,
+        DumpError::Importing => SinceError::Importing,
+        error => SinceError::Failed(Box::new(error)),
+    }
+}

@@ -1,0 +1,105 @@
+//! What is true of all links of a file and of every rule? For fuzzing and for the tests of its seeds.
+
+use super::rules::{Rule, RuleOptions};
+use super::{LinkRecord, Place, explain, header_links, is_absolute, published_links, read_links, state_links};
+use crate::names::{is_published_path, key_of, path_of};
+use abreast_core::State;
+use abreast_webtypes::{Link, parse_link_header};
+use globset::{Glob, GlobMatcher};
+use std::sync::LazyLock;
+
+const RESOURCES: &str = "https://example.org/set/r/";
+/// Longest pattern that is compiled: it takes most of the time, and the target of filters has others.
+const PATTERN_MAX: usize = 4;
+/// What others are taken for.
+static ANY: LazyLock<GlobMatcher> = LazyLock::new(|| Glob::new("**").expect("a literal pattern").compile_matcher());
+
+/// The lines are a path, a rule's pattern, its relation, its template, and behind them a sidecar. Targets stay in the
+/// set, what is stored is told so that it is read as the same, headers carry it, and a rule finds its resources again.
+///
+/// # Panics
+/// When that is not so.
+pub fn check_any_input(bytes: &[u8]) {
+    let mut lines = bytes.splitn(5, |byte| *byte == b'\n');
+    let mut line = || lines.next().unwrap_or_default();
+    let (path, pattern, rel, href, sidecar) = (line(), line(), line(), line(), line());
+    if !is_published_path(path) {
+        return;
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let link = LinkRecord { rel: text(rel), href: text(href), ..LinkRecord::default() };
+    let mut options = RuleOptions { pattern: text(pattern), link, if_exists: true };
+    // A suggestion for each wrong relation takes most of the time.
+    if !bytes.len().is_multiple_of(16) {
+        "describedby".clone_into(&mut options.link.rel);
+    }
+    let rule = new_rule(&options).or_else(|_| {
+        options.if_exists = false;
+        new_rule(&options)
+    });
+    if let Ok(rule) = rule {
+        check_rule(&rule, path);
+    }
+    match serde_json::from_slice::<Vec<LinkRecord>>(sidecar) {
+        Ok(records) => {
+            if let Ok(links) = read_links(&key_of(path), &records) {
+                check_links(&links);
+            }
+        }
+        Err(error) => assert!(!explain(&error).is_empty()),
+    }
+}
+
+fn new_rule(options: &RuleOptions) -> Result<Rule, String> {
+    if options.pattern.len() <= PATTERN_MAX {
+        return Rule::new(options);
+    }
+    Rule::with_matcher(options, ANY.clone())
+}
+
+fn check_rule(rule: &Rule, path: &[u8]) {
+    rule.matches(path);
+    let Ok(link) = rule.link(path, RESOURCES) else { return };
+    check_links(std::slice::from_ref(&link));
+    // Files are looked for by their paths.
+    let target = path_of(&link.target);
+    if rule.if_exists && is_published_path(&target) {
+        let (key, target) = (key_of(path), key_of(&target));
+        assert!(
+            rule.sources_of(&target).iter().any(|(start, end)| match end {
+                None => key == *start,
+                Some(end) => (start..end).contains(&&key),
+            }),
+            "{key} leads to {target}, which does not lead back: {:?}",
+            rule.sources_of(&target)
+        );
+    }
+}
+
+fn check_links(links: &[Link]) {
+    let told = published_links(links, RESOURCES);
+    for (link, told) in links.iter().zip(&told) {
+        if !is_absolute(&link.target) {
+            assert!(!link.target.starts_with('/'), "{}", link.target);
+            assert!(!link.target.split('/').any(|name| matches!(name, "." | "..")), "{}", link.target);
+        }
+        assert_eq!(LinkRecord::of(link).to_link("else/where").as_ref(), Ok(link));
+        assert!(is_absolute(&told.href));
+        let json = serde_json::to_vec(told).unwrap_or_default();
+        assert_eq!(serde_json::from_slice::<LinkRecord>(&json).ok().as_ref(), Some(told));
+    }
+    for value in header_links(RESOURCES, links) {
+        assert!(value.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{value}");
+        let read = parse_link_header(&value);
+        assert!(
+            read.is_ok_and(|read| read.len() == 1 && told.iter().any(|told| told.href == read[0].target)),
+            "{value}"
+        );
+    }
+    let state = State { links: links.to_vec(), ..State::default() };
+    for place in [Place::ResourceList, Place::ChangeList, Place::ResourceDumpManifest, Place::ChangeDumpManifest] {
+        let mut stated = Vec::new();
+        state_links(RESOURCES, &state, place, &mut stated);
+        assert!(stated.len() <= links.len() && stated.iter().all(|stated| is_absolute(&stated.href)));
+    }
+}

@@ -1,0 +1,31 @@
+//! Which links does a resource have, where do they come from, and how does each document state them? [rs-core §14]
+//!
+//! A link's target is stored as keys are: an absolute URI, or a reference relative to the set's resources. So the
+//! public base may change without a change in the log. Every document and header states links through this module.
+
+mod check;
+mod policy;
+mod record;
+mod relation;
+mod rules;
+mod state;
+
+#[doc(hidden)]
+pub use check::check_any_input;
+pub use policy::{FileLinks, Links, explain};
+pub(crate) use policy::{owner_of, same_as_seen, sidecar_name, witness_with};
+pub use record::{LinkRecord, MAX_LINKS, absolute_uri, nearest, published_links, read_links};
+pub use relation::check_relation;
+pub use rules::RuleOptions;
+pub(crate) use rules::split;
+pub use state::{Place, PublishedLinks, header_links, state_links};
+
+/// The relation of a description of what changed; only changes carry it [rs-core §14.4].
+pub const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
+
+/// Does it begin with a scheme and a colon [rfc3986 §3.1]?
+pub(crate) fn is_absolute(reference: &str) -> bool {
+    let Some((scheme, _)) = reference.split_once(':') else { return false };
+    let rest = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    scheme.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && scheme.as_bytes().iter().all(rest)
+}

@@ -1,0 +1,306 @@
+//! How is a link written by people and programs? As JSON with the attributes of `rs:ln` [rs-core §7].
+
+use super::{PATCH, check_relation, is_absolute};
+use abreast_webtypes::{Digests, Link, MAX_URI_LENGTH, W3cDatetime};
+use serde::{Deserialize, Serialize};
+
+/// Links of one resource.
+pub const MAX_LINKS: usize = 256;
+/// Bytes of all links of one resource together: the log takes 64 KiB.
+pub(crate) const MAX_LINK_BYTES: usize = 60 * 1_024;
+/// Bytes of one attribute other than `href`.
+const MAX_TEXT: usize = 1_024;
+
+/// One link: the attributes of `rs:ln`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkRecord {
+    /// Relation types, separated by spaces: registered names or URIs.
+    pub rel: String,
+    /// Where it leads: an absolute URI, or a reference relative to the resource; `/x` begins at the top of the set.
+    pub href: String,
+    /// Digests of the target, as in documents: `md5:… sha-256:…`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// Bytes of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// Last modification of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<String>,
+    /// Where the target is in a package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Media type of the target.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Content coding of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// Priority among links of one relation, 1 to 999999, the lowest first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pri: Option<u32>,
+}
+
+impl LinkRecord {
+    /// The link of the resource with this key, checked.
+    ///
+    /// # Errors
+    /// What is wrong, with the attribute's name.
+    pub fn to_link(&self, key: &str) -> Result<Link, String> {
+        if self.rel.len() > MAX_TEXT {
+            return Err(format!("`rel`: longer than {MAX_TEXT} bytes"));
+        }
+        check_relation(&self.rel)?;
+        let target = target_of(key, &self.href).map_err(|reason| format!("`href`: {reason}"))?;
+        let mut params: Vec<(String, String)> = Vec::new();
+        let mut push = |name: &str, value: String| params.push((name.to_owned(), value));
+        if let Some(hash) = &self.hash {
+            let mut digests = Digests::default();
+            digests.parse_into(hash.as_bytes()).map_err(|error| format!("`hash`: {error}"))?;
+            push("hash", digests.to_string());
+        }
+        if let Some(length) = self.length {
+            push("length", length.to_string());
+        }
+        if let Some(modified) = &self.modified {
+            let read = W3cDatetime::parse(modified.as_bytes()).map_err(|error| format!("`modified`: {error}"))?;
+            push("modified", read.instant.to_string());
+        }
+        for (name, value) in [("path", &self.path), ("type", &self.media_type), ("encoding", &self.encoding)] {
+            if let Some(value) = value {
+                check_text(value).map_err(|reason| format!("`{name}`: {reason}"))?;
+                push(name, value.clone());
+            }
+        }
+        if let Some(pri) = self.pri {
+            if !(1..=999_999).contains(&pri) {
+                return Err(format!("`pri`: {pri} is not between 1 and 999999"));
+            }
+            push("pri", pri.to_string());
+        }
+        if self.rel.split(' ').any(|token| token == PATCH) && self.media_type.is_none() {
+            return Err("`type`: a patch needs the media type that says how to apply it".to_owned());
+        }
+        Ok(Link { target, rel: self.rel.split_ascii_whitespace().collect::<Vec<_>>().join(" "), params })
+    }
+
+    /// The record of a stored link.
+    pub fn of(link: &Link) -> Self {
+        let text = |name: &str| link.param(name).map(str::to_owned);
+        // A relative target is relative to the set, not to the resource.
+        let href = if is_absolute(&link.target) { link.target.clone() } else { format!("/{}", link.target) };
+        Self {
+            rel: link.rel.clone(),
+            href,
+            hash: text("hash"),
+            length: link.param("length").and_then(|value| value.parse().ok()),
+            modified: text("modified"),
+            path: text("path"),
+            media_type: text("type"),
+            encoding: text("encoding"),
+            pri: link.param("pri").and_then(|value| value.parse().ok()),
+        }
+    }
+}
+
+/// Checks the links of the resource with this key.
+///
+/// # Errors
+/// Which link is wrong, and what with it.
+pub fn read_links(key: &str, records: &[LinkRecord]) -> Result<Vec<Link>, String> {
+    if records.len() > MAX_LINKS {
+        return Err(format!("{} links; at most {MAX_LINKS} are kept of one resource", records.len()));
+    }
+    let mut links: Vec<Link> = Vec::with_capacity(records.len());
+    for (number, record) in records.iter().enumerate() {
+        let link = record.to_link(key).map_err(|reason| format!("link {}: {reason}", number + 1))?;
+        if link.has_rel("via") && links.iter().any(|other| other.has_rel("via")) {
+            return Err(format!(
+                "link {}: a second `via`; only the original Source is named [rs-core §14.8]",
+                number + 1
+            ));
+        }
+        if !links.contains(&link) {
+            links.push(link);
+        }
+    }
+    let bytes: usize = links.iter().map(bytes_of).sum();
+    if bytes > MAX_LINK_BYTES {
+        return Err(format!("{bytes} bytes of links; at most {MAX_LINK_BYTES} are kept of one resource"));
+    }
+    Ok(links)
+}
+
+/// Bytes of text in a link.
+pub(crate) fn bytes_of(link: &Link) -> usize {
+    let params: usize = link.params.iter().map(|(name, value)| name.len() + value.len()).sum();
+    link.target.len() + link.rel.len() + params
+}
+
+/// The stored target of a reference found at a key.
+pub(crate) fn target_of(key: &str, href: &str) -> Result<String, String> {
+    if href.is_empty() {
+        return Err("it leads nowhere".to_owned());
+    }
+    if href.len() > MAX_URI_LENGTH {
+        return Err(format!("it is longer than {MAX_URI_LENGTH} bytes"));
+    }
+    check_characters(href)?;
+    if is_absolute(href) {
+        return Ok(href.to_owned());
+    }
+    if is_absolute(key) {
+        return abreast_webtypes::resolve(key, href).map_err(|error| error.to_string());
+    }
+    // Relative to the resource's folder, or from the top of the set.
+    let (folder, reference) = match href.strip_prefix('/') {
+        Some(rest) if rest.starts_with('/') => return Err("it names another host without a scheme".to_owned()),
+        Some(rest) => ("", rest),
+        None => (key.rsplit_once('/').map_or("", |(folder, _)| folder), href),
+    };
+    let mut segments: Vec<&str> = folder.split('/').filter(|segment| !segment.is_empty()).collect();
+    for segment in reference.split('/') {
+        match segment {
+            ".." if segments.pop().is_none() => return Err("it leads out of the set".to_owned()),
+            "." | ".." => {}
+            other => segments.push(other),
+        }
+    }
+    let target = segments.join("/");
+    // One that begins with a slash could not be told as a reference from the top.
+    if target.is_empty() || target.starts_with('/') || target.contains(':') {
+        return Err(format!("`{href}` names no resource of the set"));
+    }
+    Ok(target)
+}
+
+fn check_text(value: &str) -> Result<(), String> {
+    if value.is_empty() || value.len() > MAX_TEXT {
+        return Err(format!("its length is not between 1 and {MAX_TEXT} bytes"));
+    }
+    if value.chars().any(|character| !matches!(character, ' '..='~')) {
+        return Err("it has characters other than those of ASCII".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks an absolute URI of any scheme, as written.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn absolute_uri(uri: &str) -> Result<(), String> {
+    check_characters(uri)?;
+    if !is_absolute(uri) {
+        return Err(format!("`{}` is no absolute URI", abreast_webtypes::excerpt(uri)));
+    }
+    if uri.contains('#') {
+        return Err("a resource's URI has no fragment".to_owned());
+    }
+    // Schemes with a host need one; others only something after the colon.
+    let rest = uri.split_once(':').map_or("", |(_, rest)| rest);
+    if matches!(rest, "" | "/" | "//") || rest.starts_with("///") {
+        return Err(format!("`{}` names nothing", abreast_webtypes::excerpt(uri)));
+    }
+    Ok(())
+}
+
+fn check_characters(uri: &str) -> Result<(), String> {
+    let sound = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
+    match uri.chars().find(|character| !u8::try_from(*character).is_ok_and(sound)) {
+        Some(bad) => Err(format!("`{}` cannot stand in a URI (help: percent-encode it)", bad.escape_debug())),
+        None => Ok(()),
+    }
+}
+
+/// Stored links, as they are told: every target an absolute URI.
+pub fn published_links(links: &[Link], resources: &str) -> Vec<LinkRecord> {
+    let told = |link: &Link| {
+        let href = if is_absolute(&link.target) { link.target.clone() } else { format!("{resources}{}", link.target) };
+        LinkRecord { href, ..LinkRecord::of(link) }
+    };
+    links.iter().map(told).collect()
+}
+
+/// The nearest of the known names.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> &'a str {
+    let name = name.to_ascii_lowercase();
+    let alike = known.iter().map(|known| (strsim::jaro(known, &name), *known));
+    alike.max_by(|(one, _), (two, _)| one.total_cmp(two)).map_or("", |(_, nearest)| nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(rel: &str, href: &str) -> LinkRecord {
+        LinkRecord { rel: rel.into(), href: href.into(), ..LinkRecord::default() }
+    }
+
+    #[test]
+    fn references_are_relative_to_the_resource_and_never_leave_the_set() {
+        for (key, href, target) in [
+            ("a/b.pdf", "b.xml", "a/b.xml"),
+            ("a/b.pdf", "../b.xml", "b.xml"),
+            ("a/b.pdf", "/meta/b.xml", "meta/b.xml"),
+            ("b.pdf", "./x/b.xml", "x/b.xml"),
+            ("b.pdf", "https://example.org/x?y#z", "https://example.org/x?y#z"),
+            ("https://example.org/d/x", "y", "https://example.org/d/y"),
+            ("b.pdf", "gsiftp://grid.example.org/b", "gsiftp://grid.example.org/b"),
+        ] {
+            assert_eq!(target_of(key, href).as_deref(), Ok(target), "{key} {href}");
+        }
+        for (key, href) in [
+            ("b.pdf", "../x"),
+            ("b.pdf", "a b"),
+            ("b.pdf", ""),
+            ("b.pdf", "//host/x"),
+            ("b.pdf", "a/..//x"),
+            ("b.pdf", "ä"),
+            ("b", "x:y/z\""),
+        ] {
+            assert!(target_of(key, href).is_err(), "{href}");
+        }
+    }
+
+    #[test]
+    fn a_stored_link_is_written_as_it_can_be_read_again() {
+        let record = LinkRecord {
+            hash: Some("md5:1584abdf8ebdc9802ac0c6a7402c03b6".into()),
+            length: Some(8_876),
+            modified: Some("2013-01-03T18:00:00Z".into()),
+            path: Some("/x".into()),
+            media_type: Some("text/html; charset=utf-8".into()),
+            encoding: Some("gzip".into()),
+            pri: Some(2),
+            ..link("duplicate", "x")
+        };
+        let stored = record.to_link("d/a").unwrap();
+        let again = LinkRecord::of(&stored);
+        assert_eq!(again, LinkRecord { href: "/d/x".into(), ..record });
+        assert_eq!(again.to_link("elsewhere/y").unwrap(), stored);
+    }
+
+    #[test]
+    fn what_no_document_could_state_is_refused_by_its_name() {
+        for (record, part) in [
+            (LinkRecord { pri: Some(0), ..link("duplicate", "x") }, "`pri`"),
+            (LinkRecord { pri: Some(1_000_000), ..link("duplicate", "x") }, "`pri`"),
+            (LinkRecord { hash: Some("md5:xyz".into()), ..link("duplicate", "x") }, "`hash`"),
+            (LinkRecord { modified: Some("yesterday".into()), ..link("duplicate", "x") }, "`modified`"),
+            (LinkRecord { media_type: Some("a\nb".into()), ..link("duplicate", "x") }, "`type`"),
+            (link(PATCH, "x"), "`type`: a patch"),
+            (link("nonsense", "x"), "`rel`"),
+        ] {
+            let error = read_links("k", &[record]).unwrap_err();
+            assert!(error.starts_with("link 1: ") && error.contains(part), "{error}");
+        }
+        let vias = [link("via", "https://a.example/"), link("via", "https://b.example/")];
+        assert!(read_links("k", &vias).unwrap_err().contains("second `via`"));
+        assert!(read_links("k", &vec![link("up", "x"); MAX_LINKS + 1]).is_err());
+        let long = |number: usize| link("up", &format!("https://example.org/{number}/{}", "x".repeat(1_000)));
+        let many: Vec<_> = (0..70).map(long).collect();
+        assert!(read_links("k", &many).unwrap_err().contains("bytes of links"));
+        assert_eq!(read_links("k", &many[..50]).unwrap().len(), 50);
+    }
+}

@@ -1,0 +1,187 @@
+//! What do people want to know of a Source and its sets? Pages that `describedby` leads to [rs-core §8, §9].
+//!
+//! Plain HTML: no script, no style, nothing loaded from anywhere. Everything that a user wrote is escaped, and a policy
+//! in the page itself forbids the rest, also where a web server adds none. HTML link discovery begins here as well
+//! [rs-core §6.3.2].
+
+use super::{PublishError, PublishedSet, Publisher, Rendered};
+use abreast_core::Head;
+use std::fmt::Write as _;
+
+/// Content-Type of these pages.
+pub const HTML: &str = "text/html; charset=utf-8";
+
+/// What these pages may do when they are shown: nothing.
+pub const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What people are told of a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Its title; the set's name when empty.
+    pub title: String,
+    /// What is in it: text, paragraphs apart by an empty line.
+    pub description: Option<String>,
+    /// Terms of use: the address of a licence, or its name.
+    pub licence: Option<String>,
+    /// Whom to ask: a mail address, or that of a page.
+    pub contact: Option<String>,
+}
+
+impl About {
+    fn title<'a>(&'a self, set: &'a PublishedSet) -> &'a str {
+        if self.title.is_empty() { &set.slug } else { &self.title }
+    }
+}
+
+/// The page of the Source: its sets.
+pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishError> {
+    let mut links = String::new();
+    let mut rows = String::new();
+    for (number, set) in publisher.sets().iter().enumerate() {
+        let about = publisher.about(number);
+        let capability_list = escaped(&set.urls.capability_list());
+        let _ = writeln!(links, "<link rel=\"resourcesync\" href=\"{capability_list}\">");
+        let _ = writeln!(
+            rows,
+            "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th><td>{}</td><td><a href=\"{capability_list}\">Capability List</a></td></tr>",
+            escaped(&set.urls.page()),
+            escaped(about.title(set)),
+            resources(&publisher.log().head(set.id)?),
+        );
+    }
+    let urls = publisher.urls();
+    let main = format!(
+        "<h1>Published collections</h1>\n\
+         <table>\n<caption>Sets of resources</caption>\n\
+         <thead><tr><th scope=\"col\">Set</th><th scope=\"col\">Resources</th><th scope=\"col\">Documents</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n\
+         <p>These collections are published over ResourceSync: programs find everything from the\n\
+         <a href=\"{}\">Source Description</a>.</p>\n\
+         <h2>How to mirror them</h2>\n<pre><code>abreast sync {} FOLDER</code></pre>\n",
+        escaped(&urls.source_description()),
+        escaped(urls.base()),
+    );
+    Ok(page("Published collections", &links, &main))
+}
+
+/// The page of one set.
+pub(super) fn set_page(publisher: &Publisher, number: usize) -> Result<Rendered, PublishError> {
+    let set = publisher.set(number)?;
+    let about = publisher.about(number);
+    let head = publisher.log().head(set.id)?;
+    let title = about.title(set);
+    let capability_list = escaped(&set.urls.capability_list());
+    let mut main = format!("<h1>{}</h1>\n", escaped(title));
+    let description = about.description.as_deref().unwrap_or_default();
+    for paragraph in description.split("\n\n").map(str::trim).filter(|text| !text.is_empty()) {
+        let _ = writeln!(main, "<p>{}</p>", escaped(paragraph));
+    }
+    main.push_str("<dl>\n");
+    let mut term = |name: &str, html: &str| {
+        let _ = writeln!(main, "<dt>{name}</dt><dd>{html}</dd>");
+    };
+    term("Resources", &resources(&head));
+    if !head.importing {
+        term("Last change", &format!("<time>{}</time>", head.time));
+    }
+    if let Some(licence) = &about.licence {
+        term("Licence", &linked(licence, " rel=\"license\""));
+    }
+    if let Some(contact) = &about.contact {
+        term("Contact", &linked(contact, ""));
+    }
+    main.push_str("</dl>\n<h2>Addresses</h2>\n<ul>\n");
+    let [resource_dump, change_dump] = publisher.has_dumps(number);
+    let archives = publisher.archive_kinds(number).into_iter().map(|kind| (kind.title(), set.urls.archive(kind)));
+    let more = [
+        resource_dump.then(|| ("Resource Dump", set.urls.resource_dump())),
+        change_dump.then(|| ("Change Dump", set.urls.change_dump())),
+    ];
+    let first = [
+        ("Capability List", set.urls.capability_list()),
+        ("Resource List", set.urls.resource_list()),
+        ("Change List", set.urls.change_list()),
+    ];
+    let last = [("Source Description", publisher.urls().source_description()), ("All sets", publisher.urls().page())];
+    for (name, url) in first.into_iter().chain(more.into_iter().flatten()).chain(archives).chain(last) {
+        let url = escaped(&url);
+        let _ = writeln!(main, "<li>{name}: <a href=\"{url}\">{url}</a></li>");
+    }
+    let _ = write!(
+        main,
+        "</ul>\n<p>The addresses of resources begin with <code>{resources}</code>.</p>\n\
+         <h2>How to mirror it</h2>\n<pre><code>abreast sync {capability_list} FOLDER</code></pre>\n\
+         <p>or with the reference client, first the whole, then what changed:</p>\n\
+         <pre><code>resync-sync --baseline --delete --hash md5 --sitemap {} {resources}=FOLDER\n\
+         resync-sync --incremental --delete --changelist-uri {} {resources}=FOLDER</code></pre>\n",
+        escaped(&set.urls.resource_list()),
+        escaped(&set.urls.change_list()),
+        resources = escaped(set.urls.resources().trim_end_matches('/')),
+    );
+    let links = format!("<link rel=\"resourcesync\" href=\"{capability_list}\">\n");
+    Ok(page(title, &links, &main))
+}
+
+fn page(title: &str, links: &str, main: &str) -> Rendered {
+    // A policy in a page cannot say who may frame it; the header says that too.
+    let policy = CONTENT_SECURITY_POLICY.replace("; frame-ancestors 'none'", "");
+    let text = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>{}</title>\n{links}</head>\n<body>\n<main>\n{main}</main>\n</body>\n</html>\n",
+        escaped(title)
+    );
+    Rendered { bytes: text.into_bytes(), modified: None, content_type: HTML }
+}
+
+fn resources(head: &Head) -> String {
+    if head.importing { "being read".to_owned() } else { head.resources.to_string() }
+}
+
+/// Text as a link, if it is the address of a page or of a mailbox; other schemes do more than people expect.
+fn linked(text: &str, attributes: &str) -> String {
+    let shown = escaped(text);
+    let plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    if plain && (text.starts_with("https://") || text.starts_with("http://")) {
+        format!("<a{attributes} href=\"{shown}\">{shown}</a>")
+    } else if plain && text.contains('@') && !text.contains([':', '?']) {
+        format!("<a href=\"mailto:{shown}\">{shown}</a>")
+    } else {
+        shown
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_web_and_mail_addresses_become_links() {
+        assert_eq!(
+            linked("https://x.org/a", " rel=\"license\""),
+            "<a rel=\"license\" href=\"https://x.org/a\">https://x.org/a</a>"
+        );
+        assert_eq!(linked("a@x.org", ""), "<a href=\"mailto:a@x.org\">a@x.org</a>");
+        for text in ["CC0 1.0", "javascript:alert(1)//@", "data:text/html,x@y", "mailto:a@x.org?bcc=b", "https://x y"] {
+            assert!(!linked(text, "").contains("href"), "{text}");
+        }
+        assert_eq!(linked("<b>'\"&", ""), "&lt;b&gt;&#39;&quot;&amp;");
+    }
+}

@@ -1,0 +1,222 @@
+//! Archives: lists of what was published earlier, oldest first, and their indexes [rs-archives §3, §4, §5, §6].
+//!
+//! An archive has no time of its own; each entry says of which time the document is that it leads to. What it is, the
+//! archive's capability tells.
+
+use super::{PublishError, PublishedSet, Publisher, Rendered, XML, exactly, link, resource_list};
+use crate::archive::Snapshot;
+use crate::dump::{Dump, DumpKind};
+use abreast_core::{ChangeLog, Shard};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
+use abreast_webtypes::Timestamp;
+use std::sync::Arc;
+
+/// Entries in one archive, unless fewer are asked for [rs-core §7].
+pub(super) const MAX_ENTRIES: u64 = 50_000;
+
+/// What kind of documents an archive leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArchiveKind {
+    /// Copies of the Resource List.
+    ResourceLists,
+    /// Closed Change Lists.
+    ChangeLists,
+    /// Resource Dumps that are kept.
+    ResourceDumps,
+    /// Change Dumps of one span each.
+    ChangeDumps,
+}
+
+impl ArchiveKind {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::ResourceLists, Self::ChangeLists, Self::ResourceDumps, Self::ChangeDumps];
+
+    pub(super) const fn capability(self) -> Capability {
+        match self {
+            Self::ResourceLists => Capability::ResourceListArchive,
+            Self::ChangeLists => Capability::ChangeListArchive,
+            Self::ResourceDumps => Capability::ResourceDumpArchive,
+            Self::ChangeDumps => Capability::ChangeDumpArchive,
+        }
+    }
+
+    /// Its name for people.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::ResourceLists => "Resource List Archive",
+            Self::ChangeLists => "Change List Archive",
+            Self::ResourceDumps => "Resource Dump Archive",
+            Self::ChangeDumps => "Change Dump Archive",
+        }
+    }
+
+    /// Its name in URLs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ResourceLists => "resourcelist-archive",
+            Self::ChangeLists => "changelist-archive",
+            Self::ResourceDumps => "resourcedump-archive",
+            Self::ChangeDumps => "changedump-archive",
+        }
+    }
+
+    /// What it holds dumps of, if it does.
+    const fn dumps(self) -> Option<DumpKind> {
+        match self {
+            Self::ResourceLists | Self::ChangeLists => None,
+            Self::ResourceDumps => Some(DumpKind::Resources),
+            Self::ChangeDumps => Some(DumpKind::Changes),
+        }
+    }
+}
+
+/// The archive of one kind of a set, in documents of `most` entries: entries `n·most + 1` to `(n+1)·most` are one, so
+/// that a full one stays as it is.
+pub(super) struct Archives<'a> {
+    pub(super) publisher: &'a Publisher,
+    pub(super) set: &'a PublishedSet,
+    pub(super) number: usize,
+    pub(super) kind: ArchiveKind,
+    pub(super) most: u64,
+}
+
+impl Archives<'_> {
+    /// First and last number of what is archived.
+    fn span(&self) -> Result<Option<(u64, u64)>, PublishError> {
+        match self.kind {
+            ArchiveKind::ResourceLists => Ok(self.publisher.archive(self.number).and_then(|archive| archive.span())),
+            ArchiveKind::ChangeLists => {
+                let open = self.publisher.log().head(self.set.id)?.open_page;
+                // A log that began anew has no first pages.
+                let pages = self.publisher.log().pages(self.set.id, 1, 1)?;
+                let first = pages.first().map_or(1, |page| page.number);
+                Ok((open > first).then(|| (first, open - 1)))
+            }
+            ArchiveKind::ResourceDumps | ArchiveKind::ChangeDumps => {
+                let count = self.dumps().len() as u64;
+                Ok((count > 0).then_some((1, count)))
+            }
+        }
+    }
+
+    /// The dumps there are, oldest first; their numbers are their places.
+    pub(super) fn dumps(&self) -> Vec<Arc<Dump>> {
+        let Some(dumps) = self.publisher.dumps() else { return Vec::new() };
+        match self.kind.dumps() {
+            Some(DumpKind::Resources) => dumps.kept_resources(self.number),
+            Some(DumpKind::Changes) => dumps.changes(self.number),
+            None => Vec::new(),
+        }
+    }
+
+    /// The document of one dump that began then.
+    pub(super) fn dump(&self, begin: Timestamp) -> Result<Rendered, PublishError> {
+        let kind = self.kind.dumps().ok_or(PublishError::NotFound)?;
+        let dump = self.dumps().into_iter().find(|dump| dump.begin == begin && fits(dump));
+        let dump = dump.ok_or(PublishError::NotFound)?;
+        Ok(super::dump::Packages::of_one(self.set, kind, &dump).entry_point())
+    }
+
+    /// The numbers of the documents, when one is not enough.
+    pub(super) fn parts(&self) -> Result<Vec<u64>, PublishError> {
+        let Some((first, last)) = self.span()? else { return Ok(Vec::new()) };
+        let (first, last) = ((first - 1) / self.most + 1, (last - 1) / self.most + 1);
+        Ok(if first == last { Vec::new() } else { (first..=last).collect() })
+    }
+
+    pub(super) fn entry_point(&self) -> Result<Rendered, PublishError> {
+        let parts = self.parts()?;
+        if parts.is_empty() {
+            let entries = self.span()?.map_or(Ok(Vec::new()), |(first, last)| self.entries(first, last))?;
+            return Ok(self.document(Root::UrlSet, false, &entries));
+        }
+        let loc = |part| self.set.urls.archive_part(self.kind, part);
+        let entries: Vec<_> = parts.into_iter().map(|part| Entry { loc: loc(part), ..Entry::default() }).collect();
+        Ok(self.document(Root::SitemapIndex, false, &entries))
+    }
+
+    pub(super) fn part(&self, part: u64) -> Result<Rendered, PublishError> {
+        if !self.parts()?.contains(&part) {
+            return Err(PublishError::NotFound);
+        }
+        let (first, last) = self.span()?.ok_or(PublishError::NotFound)?;
+        let entries = self.entries(first.max((part - 1) * self.most + 1), last.min(part * self.most))?;
+        Ok(self.document(Root::UrlSet, true, &entries))
+    }
+
+    fn entries(&self, first: u64, last: u64) -> Result<Vec<Entry>, PublishError> {
+        let urls = &self.set.urls;
+        Ok(match self.kind {
+            ArchiveKind::ResourceLists => {
+                let snapshots = self.publisher.archive(self.number).map(|archive| archive.snapshots());
+                let wanted = snapshots.into_iter().flatten().filter(|one| (first..=last).contains(&one.number));
+                wanted
+                    .map(|snapshot| Entry {
+                        loc: urls.archived_resource_list(snapshot.number),
+                        lastmod: Some(exactly(snapshot.completed.unwrap_or(snapshot.at))),
+                        at: Some(exactly(snapshot.at)),
+                        completed: snapshot.completed.map(exactly),
+                        ..Entry::default()
+                    })
+                    .collect()
+            }
+            ArchiveKind::ChangeLists => {
+                let pages = self.publisher.log().pages(self.set.id, first, (last - first + 1) as usize)?;
+                let closed = pages.into_iter().filter(|page| page.until.is_some() && page.number <= last);
+                closed
+                    .map(|page| Entry {
+                        loc: urls.change_list_page(page.number),
+                        lastmod: page.until.map(exactly),
+                        from: Some(exactly(page.from)),
+                        until: page.until.map(exactly),
+                        ..Entry::default()
+                    })
+                    .collect()
+            }
+            ArchiveKind::ResourceDumps | ArchiveKind::ChangeDumps => {
+                let dumps = self.dumps().into_iter().skip(first as usize - 1).take((last - first + 1) as usize);
+                let entry = |dump: Arc<Dump>| {
+                    let (begin, end) = (Some(exactly(dump.begin)), Some(exactly(dump.end)));
+                    let loc = urls.archived_dump(self.kind, dump.begin);
+                    let entry = Entry { loc, lastmod: end, ..Entry::default() };
+                    match self.kind {
+                        ArchiveKind::ChangeDumps => Entry { from: begin, until: end, ..entry },
+                        _ => Entry { at: begin, completed: end, ..entry },
+                    }
+                };
+                dumps.filter(|dump| fits(dump)).map(entry).collect()
+            }
+        })
+    }
+
+    fn document(&self, root: Root, indexed: bool, entries: &[Entry]) -> Rendered {
+        let mut links = vec![link("up", &self.set.urls.capability_list())];
+        if indexed {
+            links.push(link("index", &self.set.urls.archive(self.kind)));
+        }
+        let mut bytes = Vec::with_capacity(512 + entries.len() * 220);
+        write_head(&mut bytes, &Head { root, capability: Some(self.kind.capability()), links, ..Head::default() });
+        for entry in entries {
+            write_entry(&mut bytes, root, entry);
+        }
+        write_end(&mut bytes, root);
+        Rendered { bytes, modified: None, content_type: XML }
+    }
+}
+
+/// Do the packages of a dump fit into one document?
+fn fits(dump: &Dump) -> bool {
+    dump.packages.len() as u64 <= MAX_ENTRIES
+}
+
+/// A Resource List to keep: of a whole set, or of one part.
+pub(crate) fn archived_list(publisher: &Publisher, set: usize, shard: &Shard) -> Result<Vec<u8>, PublishError> {
+    let log: &dyn ChangeLog = &**publisher.log();
+    resource_list::kept(log, publisher.set(set)?, shard).map(|rendered| rendered.bytes)
+}
+
+/// The index of parts of a Resource List to keep.
+pub(crate) fn archived_index(set: &PublishedSet, snapshot: &Snapshot) -> Vec<u8> {
+    let parts = snapshot.parts.iter().map(|part| (set.urls.archived_resource_list_part(part), part.time));
+    resource_list::index(set, snapshot.at, snapshot.completed, None, parts).bytes
+}

@@ -1,0 +1,237 @@
+//! What was written by earlier builds, and may be replaced?
+//!
+//! A small text file in the site's hidden folder. A name is written into it, durably, before the file of that name is
+//! made: whatever is there and not in the book belongs to somebody else. At the end of a build it is written anew.
+
+use super::SiteError;
+use abreast_core::Position;
+use abreast_folder::{Dir, ErrorKind};
+use abreast_webtypes::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+
+const NAME: &[u8] = b"book";
+const NEW: &[u8] = b"book.new";
+const FIRST_LINE: &str = "abreast-site 1";
+/// Longer than the names of any number of documents.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Up to where the copies of a set's resources are right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Which log it was: the set's creation.
+    pub(super) created: Timestamp,
+    pub(super) position: Position,
+}
+
+/// The record of one site.
+pub(super) struct Book {
+    dir: Dir,
+    base: String,
+    owned: BTreeSet<String>,
+    /// Owned, and named by nothing since the last build.
+    left: BTreeSet<String>,
+    closed: BTreeSet<String>,
+    marks: BTreeMap<String, Mark>,
+}
+
+impl Book {
+    /// Reads the book in `dir`. What was closed is believed only while the public base is the same.
+    pub(super) fn open(dir: &Dir, base: &str) -> Result<Self, SiteError> {
+        let mut book = Self {
+            dir: dir.clone(),
+            base: base.to_owned(),
+            owned: BTreeSet::new(),
+            left: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            marks: BTreeMap::new(),
+        };
+        let mut text = String::new();
+        match dir.open_read(NAME) {
+            Ok((file, _)) => {
+                let read = file.take(MAX_BYTES).read_to_string(&mut text);
+                read.map_err(|error| SiteError::Record(error.to_string()))?;
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                book.save()?;
+                return Ok(book);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // The last line may have been cut off when a build was killed; nothing was made by that name.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut lines = whole.split('\n').enumerate();
+        if lines.next().is_none_or(|(_, line)| line != FIRST_LINE) {
+            return Err(SiteError::Record(format!("line 1: not `{FIRST_LINE}`")));
+        }
+        let mut same_base = false;
+        for (number, line) in lines {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "base" => same_base = rest == base,
+                "owned" => drop(book.owned.insert(rest.to_owned())),
+                "left" => drop(book.left.insert(rest.to_owned())),
+                "closed" if same_base => drop(book.closed.insert(rest.to_owned())),
+                "closed" => {}
+                "copied" => {
+                    let (slug, mark) = parse_mark(rest)
+                        .ok_or_else(|| SiteError::Record(format!("line {}: `{}`", number + 1, line.escape_debug())))?;
+                    book.marks.insert(slug, mark);
+                }
+                _ => return Err(SiteError::Record(format!("line {}: `{}`", number + 1, line.escape_debug()))),
+            }
+        }
+        if whole.len() + 1 < text.len() {
+            // What follows must not run into the half line.
+            book.save()?;
+        }
+        Ok(book)
+    }
+
+    pub(super) fn owns(&self, path: &str) -> bool {
+        self.owned.contains(path)
+    }
+
+    pub(super) fn is_closed(&self, path: &str) -> bool {
+        self.closed.contains(path)
+    }
+
+    pub(super) fn mark(&self, slug: &str) -> Option<Mark> {
+        self.marks.get(slug).copied()
+    }
+
+    /// Notes names before files are made there.
+    pub(super) fn claim(&mut self, paths: &[String]) -> Result<(), SiteError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut lines = String::new();
+        for path in paths {
+            let _ = writeln!(lines, "owned {path}");
+        }
+        let (mut file, _) = self.dir.open_append(NAME)?;
+        let written = file.write_all(lines.as_bytes()).and_then(|()| file.sync_data());
+        written.map_err(|error| SiteError::Write("book".to_owned(), error))?;
+        self.owned.extend(paths.iter().cloned());
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, path: &str) {
+        self.closed.insert(path.to_owned());
+    }
+
+    /// Notes up to where copies are right; `None` when some could not be made.
+    pub(super) fn copied(&mut self, slug: &str, mark: Option<Mark>) {
+        match mark {
+            Some(mark) => drop(self.marks.insert(slug.to_owned(), mark)),
+            None => drop(self.marks.remove(slug)),
+        }
+    }
+
+    /// Takes note of the documents that are named now; tells those that were named neither now nor by the last build.
+    /// Copies of resources are not among them.
+    pub(super) fn retire(&mut self, planned: impl Iterator<Item = String>) -> Vec<String> {
+        let planned: BTreeSet<String> = planned.collect();
+        let unnamed: BTreeSet<String> =
+            self.owned.iter().filter(|path| !path.ends_with('/') && !planned.contains(*path)).cloned().collect();
+        let gone: Vec<String> = unnamed.intersection(&self.left).cloned().collect();
+        self.owned.retain(|path| !gone.contains(path));
+        self.closed.retain(|path| planned.contains(path));
+        self.left = unnamed.into_iter().filter(|path| self.owned.contains(path)).collect();
+        gone
+    }
+
+    /// Writes it anew, whole.
+    pub(super) fn save(&self) -> Result<(), SiteError> {
+        let mut text = format!("{FIRST_LINE}\nbase {}\n", self.base);
+        for (word, paths) in [("owned", &self.owned), ("left", &self.left), ("closed", &self.closed)] {
+            for path in paths {
+                text.push_str(word);
+                text.push(' ');
+                text.push_str(path);
+                text.push('\n');
+            }
+        }
+        for (slug, mark) in &self.marks {
+            let _ = writeln!(text, "copied {slug} {} {}", mark.created.as_micros(), mark.position.0);
+        }
+        match self.dir.unlink(NEW) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let mut file = self.dir.create_new(NEW)?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
+        written.map_err(|error| SiteError::Write("book".to_owned(), error))?;
+        self.dir.rename(NEW, &self.dir, NAME)?;
+        Ok(self.dir.sync()?)
+    }
+}
+
+fn parse_mark(rest: &str) -> Option<(String, Mark)> {
+    let mut parts = rest.split(' ');
+    let slug = parts.next()?.to_owned();
+    let created = Timestamp::from_micros(parts.next()?.parse().ok()?);
+    let position = Position(parts.next()?.parse().ok()?);
+    Some((slug, Mark { created, position }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_folder::Folder;
+
+    fn paths(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_was_claimed_is_owned_though_the_build_was_killed() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Folder::open(place.path()).unwrap().root();
+        let mut book = Book::open(&dir, "https://x/").unwrap();
+        book.claim(&paths(&["a.xml", "b/c.xml"])).unwrap();
+        drop(book);
+        // Killed while it wrote a claim.
+        let mut file = dir.open_append(NAME).unwrap().0;
+        file.write_all(b"owned half").unwrap();
+        let mut book = Book::open(&dir, "https://x/").unwrap();
+        assert!(book.owns("a.xml") && book.owns("b/c.xml") && !book.owns("half"));
+        book.claim(&paths(&["d.xml"])).unwrap();
+        let book = Book::open(&dir, "https://x/").unwrap();
+        assert!(book.owns("d.xml") && !book.owns("half") && !book.owns("halfowned d.xml"));
+    }
+
+    #[test]
+    fn a_document_is_removed_by_the_second_build_that_does_not_name_it() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Folder::open(place.path()).unwrap().root();
+        let mut book = Book::open(&dir, "https://x/").unwrap();
+        book.claim(&paths(&["a", "b", "r/"])).unwrap();
+        book.close("b");
+        let mark = Mark { created: Timestamp::from_micros(5), position: Position(7) };
+        book.copied("set", Some(mark));
+        assert!(book.retire(["a".to_owned()].into_iter()).is_empty());
+        book.save().unwrap();
+        let mut book = Book::open(&dir, "https://x/").unwrap();
+        assert_eq!(book.mark("set"), Some(mark));
+        assert!(book.owns("b"));
+        assert_eq!(book.retire(["a".to_owned()].into_iter()), ["b"]);
+        book.save().unwrap();
+        let book = Book::open(&dir, "https://x/").unwrap();
+        assert!(!book.owns("b") && book.owns("r/") && book.owns("a"));
+    }
+
+    #[test]
+    fn what_is_closed_depends_on_the_base() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Folder::open(place.path()).unwrap().root();
+        let mut book = Book::open(&dir, "https://x/").unwrap();
+        book.close("a");
+        book.save().unwrap();
+        assert!(Book::open(&dir, "https://x/").unwrap().is_closed("a"));
+        assert!(!Book::open(&dir, "https://y/").unwrap().is_closed("a"));
+        std::fs::write(place.path().join("book"), "something else\n").unwrap();
+        assert!(matches!(Book::open(&dir, "https://x/"), Err(SiteError::Record(_))));
+    }
+}

@@ -1,0 +1,219 @@
+//! Copies of resources in the site: made before the lists that name them, removed after.
+//!
+//! After the first build only what changed since the last one is looked at. A copy is kept only if it has the digest
+//! that the lists tell.
+
+use super::book::{Book, Mark};
+use super::ground::Ground;
+use super::plan::tree_of;
+use super::{SiteError, SiteReport};
+use crate::names::{is_elsewhere, key_of, path_of};
+use crate::publish::Publisher;
+use abreast_core::{KeyRange, Position, Resource, State};
+use abreast_folder::{Folder, Stat, set_modified};
+use abreast_webtypes::Digests;
+use md5::{Digest as _, Md5};
+use sha2::Sha256;
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Resources or changes read from the log at a time.
+const PAGE: usize = 1_024;
+const CHUNK: usize = 256 * 1024;
+
+pub(super) struct Copies<'a> {
+    pub(super) publisher: &'a Publisher,
+    pub(super) folders: &'a [Folder],
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl Copies<'_> {
+    /// Copies what is new or changed of one set. Tells up to where copies are right; `None` when some could not be made.
+    pub(super) fn put(
+        &self,
+        set: usize,
+        ground: &mut Ground,
+        book: &Book,
+        report: &mut SiteReport,
+    ) -> Result<Option<Mark>, SiteError> {
+        let published = &self.publisher.sets()[set];
+        let log = self.publisher.log();
+        let head = log.head(published.id)?;
+        let now = Mark { created: head.created, position: head.position };
+        let problems = report.problem_count;
+        let before = book.mark(&published.slug).filter(|mark| mark.created == head.created);
+        if let Some(mark) = before {
+            self.changed(set, mark.position, &mut |key| match log.resource(published.id, key)? {
+                Some(resource) => self.copy(set, &resource, ground, report),
+                None => Ok(()),
+            })?;
+        } else {
+            let mut range = KeyRange::default();
+            loop {
+                let mut page = Vec::new();
+                log.scan(published.id, &range, &mut |resource| {
+                    page.push(resource.clone());
+                    if page.len() < PAGE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                })?;
+                for resource in &page {
+                    self.copy(set, resource, ground, report)?;
+                }
+                let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
+                range.start = format!("{}\0", last.key);
+            }
+        }
+        // With one copy missing, the next build looks at everything since then again.
+        Ok(if report.problem_count == problems { Some(now) } else { before })
+    }
+
+    /// Removes copies of what is gone; the first time, of whatever is not in the set.
+    pub(super) fn remove(
+        &self,
+        set: usize,
+        book: &Book,
+        ground: &mut Ground,
+        report: &mut SiteReport,
+    ) -> Result<(), SiteError> {
+        let published = &self.publisher.sets()[set];
+        let log = self.publisher.log();
+        let tree = tree_of(self.publisher, published);
+        let keep = tree.split('/').filter(|name| !name.is_empty()).count();
+        let created = log.head(published.id)?.created;
+        if let Some(mark) = book.mark(&published.slug).filter(|mark| mark.created == created) {
+            return self.changed(set, mark.position, &mut |key| {
+                if log.resource(published.id, key)?.is_none() {
+                    report.removed += u64::from(ground.remove_bytes(&target(&tree, key), keep)?);
+                }
+                Ok(())
+            });
+        }
+        let mut gone = Vec::new();
+        ground.visit(&tree, &mut |path| {
+            if log.resource(published.id, &key_of(&path[tree.len()..]))?.is_none() {
+                gone.push(path.to_vec());
+            }
+            Ok(())
+        })?;
+        for path in gone {
+            report.removed += u64::from(ground.remove_bytes(&path, keep)?);
+        }
+        Ok(())
+    }
+
+    /// Visits the keys of all changes after a position.
+    fn changed(
+        &self,
+        set: usize,
+        mut after: Position,
+        see: &mut dyn FnMut(&str) -> Result<(), SiteError>,
+    ) -> Result<(), SiteError> {
+        let published = &self.publisher.sets()[set];
+        loop {
+            let mut page = Vec::new();
+            self.publisher.log().read(published.id, after, &mut |record| {
+                page.push((record.position, record.key.clone()));
+                if page.len() < PAGE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = *last;
+            for (_, key) in page.iter().filter(|(_, key)| !is_elsewhere(key)) {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Err(SiteError::Stopped);
+                }
+                see(key)?;
+            }
+        }
+    }
+
+    fn copy(
+        &self,
+        set: usize,
+        resource: &Resource,
+        ground: &mut Ground,
+        report: &mut SiteReport,
+    ) -> Result<(), SiteError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(SiteError::Stopped);
+        }
+        if is_elsewhere(&resource.key) {
+            return Ok(());
+        }
+        let published = &self.publisher.sets()[set];
+        let tree = tree_of(self.publisher, published);
+        let target = target(&tree, &resource.key);
+        let shown = || String::from_utf8_lossy(&target).escape_debug().to_string();
+        if let Some(file) = ground.open_file(&target, resource.state.length.unwrap_or(0))?
+            && digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same)
+        {
+            return Ok(());
+        }
+        let source = path_of(&resource.key);
+        let (mut file, stat): (File, Stat) = match self.folders[set].open_file(&source) {
+            Ok(opened) => opened,
+            Err(error) => {
+                report.problem(error.to_string());
+                return Ok(());
+            }
+        };
+        let mut draft = ground.draft()?;
+        match digests_of(&mut file, &mut draft.file, &resource.state) {
+            Ok(true) => {}
+            Ok(false) => {
+                report.problem(format!("`{}` changed while it was copied (help: build again)", shown()));
+                return ground.discard(&draft);
+            }
+            Err(Failed::Read(error)) => {
+                report.problem(format!("cannot read `{}`: {error}", shown()));
+                return ground.discard(&draft);
+            }
+            Err(Failed::Write(error)) => return Err(SiteError::Write(shown(), error)),
+        }
+        set_modified(&draft.file, stat.mtime_ns)?;
+        let ours = tree.split('/').filter(|name| !name.is_empty()).count();
+        ground.place(&draft, &target, ours)?;
+        report.copied += 1;
+        Ok(())
+    }
+}
+
+/// The path of a key's copy in the site.
+fn target(tree: &str, key: &str) -> Vec<u8> {
+    [tree.as_bytes(), path_of(key).as_slice()].concat()
+}
+
+enum Failed {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// Copies, and tells whether the bytes are those of the state.
+fn digests_of(from: &mut impl io::Read, to: &mut impl io::Write, state: &State) -> Result<bool, Failed> {
+    let Digests { md5: wanted_md5, sha256: wanted_sha256, .. } = &state.digests;
+    let (mut md5, mut sha256) = (wanted_md5.map(|_| Md5::new()), wanted_sha256.map(|_| Sha256::new()));
+    let mut chunk = vec![0; CHUNK];
+    let mut length = 0_u64;
+    loop {
+        let read = match from.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failed::Read(error)),
+        };
+        length += read as u64;
+        if state.length.is_some_and(|wanted| length > wanted) {
+            return Ok(false);
+        }
+        if let Some(md5) = &mut md5 {
+            md5.update(&chunk[..read]);
+        }
+        if let Some(sha256) = &mut sha256 {
+            sha256.update(&chunk[..read]);
+        }
+        to.write_all(&chunk[..read]).map_err(Failed::Write)?;
+    }
+    let md5 = md5.map(|md5| md5.finalize().into());
+    let sha256 = sha256.map(|sha256| sha256.finalize().into());
+    Ok(state.length.is_none_or(|wanted| wanted == length) && md5 == *wanted_md5 && sha256 == *wanted_sha256)
+}

@@ -1,0 +1,295 @@
+//! The site's folder: files that appear whole, beneath one handle, through no symbolic link.
+
+use super::SiteError;
+use abreast_folder::{Dir, ErrorKind, Folder, Kind};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+/// The hidden folder in the site, and what is in it.
+const HIDDEN: &[u8] = b".abreast";
+const OWN: &[u8] = b"site";
+const TEMPORARY: &[u8] = b"temporary";
+const LOCK: &[u8] = b"lock";
+/// Bytes compared at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// Did a file change?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    Changed,
+    Same,
+}
+
+/// A site being written; held, no other build writes there.
+pub(super) struct Ground {
+    folder: Folder,
+    own: Dir,
+    temporary: Dir,
+    number: u64,
+    _lock: File,
+}
+
+impl Ground {
+    pub(super) fn open(path: &Path) -> Result<Self, SiteError> {
+        let folder = Folder::open(path)?;
+        let own = dir_in(&dir_in(&folder.root(), HIDDEN)?, OWN)?;
+        let Some(lock) = own.lock(LOCK)? else { return Err(SiteError::Locked(path.display().to_string())) };
+        let temporary = dir_in(&own, TEMPORARY)?;
+        // Left by a build that was killed.
+        for entry in temporary.list()? {
+            temporary.unlink(&entry.name)?;
+        }
+        Ok(Self { folder, own, temporary, number: 0, _lock: lock })
+    }
+
+    /// The folder for records.
+    pub(super) fn own(&self) -> &Dir {
+        &self.own
+    }
+
+    /// Does anything have this name?
+    pub(super) fn exists(&self, path: &str) -> Result<bool, SiteError> {
+        let (parent, name) = split(path.as_bytes());
+        match self.parent(parent).and_then(|dir| dir.stat(name)) {
+            Ok(_) => Ok(true),
+            // A file, or a link, where a folder is wanted: in the way.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFolder | ErrorKind::Symlink) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Does the file hold exactly these bytes?
+    pub(super) fn holds(&self, path: &str, bytes: &[u8]) -> Result<bool, SiteError> {
+        let Some(mut file) = self.open_file(path.as_bytes(), bytes.len() as u64)? else { return Ok(false) };
+        let mut chunk = vec![0; CHUNK];
+        let mut rest = bytes;
+        let shown = |error| SiteError::Write(path.to_owned(), error);
+        while !rest.is_empty() {
+            let length = CHUNK.min(rest.len());
+            match file.read_exact(&mut chunk[..length]) {
+                Ok(()) if chunk[..length] == rest[..length] => rest = &rest[length..],
+                Ok(()) => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+                Err(error) => return Err(shown(error)),
+            }
+        }
+        Ok(file.read(&mut chunk[..1]).map_err(shown)? == 0)
+    }
+
+    /// A file of that length, if there is one.
+    pub(super) fn open_file(&self, path: &[u8], length: u64) -> Result<Option<File>, SiteError> {
+        let (parent, name) = split(path);
+        match self.parent(parent).and_then(|dir| dir.open_read(name)) {
+            Ok((file, stat)) => Ok((stat.size == length).then_some(file)),
+            Err(error) if matches!(error.kind(), ErrorKind::Denied | ErrorKind::Full | ErrorKind::Other) => {
+                Err(error.into())
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Puts bytes there, whole, unless they are there already.
+    pub(super) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<Written, SiteError> {
+        if self.holds(path, bytes)? {
+            return Ok(Written::Same);
+        }
+        let mut draft = self.draft()?;
+        draft.file.write_all(bytes).map_err(|error| SiteError::Write(path.to_owned(), error))?;
+        self.place(&draft, path.as_bytes(), 0)?;
+        Ok(Written::Changed)
+    }
+
+    /// A file without a place yet.
+    pub(super) fn draft(&mut self) -> Result<Draft, SiteError> {
+        self.number += 1;
+        let name = self.number.to_string().into_bytes();
+        let file = self.temporary.create_new(&name)?;
+        Ok(Draft { file, name })
+    }
+
+    /// Gives up a draft.
+    pub(super) fn discard(&self, draft: &Draft) -> Result<(), SiteError> {
+        Ok(self.temporary.unlink(&draft.name)?)
+    }
+
+    /// Gives a draft its name. The first `ours` components of the path are folders of others; behind them whatever is
+    /// in the way is ours too, and goes. With 0, folders are made and nothing else gives way.
+    pub(super) fn place(&mut self, draft: &Draft, path: &[u8], ours: usize) -> Result<(), SiteError> {
+        let (parent, name) = split(path);
+        let mut dir = self.folder.root();
+        for (depth, component) in components(parent).enumerate() {
+            if ours > 0 && depth >= ours && dir.stat(component).is_ok_and(|stat| stat.kind != Kind::Folder) {
+                dir.unlink(component)?;
+            }
+            dir = dir_in(&dir, component)?;
+        }
+        match self.temporary.rename(&draft.name, &dir, name) {
+            Err(error) if ours > 0 && error.kind() == ErrorKind::NotFile => {
+                remove_tree(&dir.dir(name)?)?;
+                dir.rmdir(name)?;
+                self.temporary.rename(&draft.name, &dir, name)?;
+            }
+            result => result?,
+        }
+        Ok(())
+    }
+
+    /// Removes a file; false when there was none.
+    pub(super) fn remove(&self, path: &str) -> Result<bool, SiteError> {
+        self.remove_bytes(path.as_bytes(), usize::MAX)
+    }
+
+    /// Removes a file, and the folders it leaves empty but for the first `keep` components.
+    pub(super) fn remove_bytes(&self, path: &[u8], keep: usize) -> Result<bool, SiteError> {
+        let absent =
+            |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink | ErrorKind::NotFile);
+        let (mut parent, name) = split(path);
+        match self.parent(parent).and_then(|dir| dir.unlink(name)) {
+            Ok(()) => {}
+            Err(error) if absent(error.kind()) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        while components(parent).count() > keep {
+            let (outer, name) = split(parent);
+            match self.parent(outer).and_then(|dir| dir.rmdir(name)) {
+                Ok(()) => parent = outer,
+                Err(_) => break,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Visits every file beneath a folder, by its path.
+    pub(super) fn visit(
+        &self,
+        top: &str,
+        see: &mut dyn FnMut(&[u8]) -> Result<(), SiteError>,
+    ) -> Result<(), SiteError> {
+        let mut folders = vec![top.trim_end_matches('/').as_bytes().to_vec()];
+        while let Some(path) = folders.pop() {
+            let dir = match self.parent(&path) {
+                Ok(dir) => dir,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error.into()),
+            };
+            for entry in dir.list()? {
+                let inner = [path.as_slice(), entry.name.as_slice()].join(&b'/');
+                if entry.kind == Kind::Folder {
+                    folders.push(inner);
+                } else {
+                    see(&inner)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all of it durable.
+    pub(super) fn sync(&self) -> Result<(), SiteError> {
+        Ok(self.own.sync_filesystem()?)
+    }
+
+    fn parent(&self, path: &[u8]) -> Result<Dir, abreast_folder::Error> {
+        self.folder.dir(components(path))
+    }
+}
+
+/// A file that has no place yet; one that is dropped is removed by the next build.
+pub(super) struct Draft {
+    pub(super) file: File,
+    name: Vec<u8>,
+}
+
+/// The folder of that name, made if it is missing.
+fn dir_in(dir: &Dir, name: &[u8]) -> Result<Dir, SiteError> {
+    match dir.dir(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            dir.create_dir(name)?;
+            Ok(dir.dir(name)?)
+        }
+        result => Ok(result?),
+    }
+}
+
+/// Empties a folder, deepest first, without recursion.
+fn remove_tree(top: &Dir) -> Result<(), SiteError> {
+    let mut stack: Vec<(Dir, Option<Vec<u8>>)> = vec![(top.clone(), None)];
+    while let Some((dir, _)) = stack.last() {
+        let dir = dir.clone();
+        let mut inner = None;
+        for entry in dir.list()? {
+            if entry.kind == Kind::Folder {
+                inner = Some(entry.name);
+                break;
+            }
+            dir.unlink(&entry.name)?;
+        }
+        if let Some(name) = inner {
+            stack.push((dir.dir(&name)?, Some(name)));
+            continue;
+        }
+        if let Some((_, Some(name))) = stack.pop()
+            && let Some((outer, _)) = stack.last()
+        {
+            outer.rmdir(&name)?;
+        }
+    }
+    Ok(())
+}
+
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (b"", path),
+    }
+}
+
+fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn nothing_is_written_through_a_link_or_over_a_folder() {
+        let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(outside.path(), place.path().join("set")).unwrap();
+        std::fs::create_dir(place.path().join("sitemap.xml")).unwrap();
+        let mut ground = Ground::open(place.path()).unwrap();
+        assert!(ground.exists("set/x.xml").unwrap() && ground.exists("sitemap.xml").unwrap());
+        assert!(ground.write("set/x.xml", b"x").is_err());
+        assert!(ground.write("sitemap.xml", b"x").is_err());
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+        assert!(matches!(Ground::open(place.path()), Err(SiteError::Locked(_))));
+    }
+
+    #[test]
+    fn equal_bytes_are_not_written_again() {
+        let place = tempfile::tempdir().unwrap();
+        let mut ground = Ground::open(place.path()).unwrap();
+        assert_eq!(ground.write("a/b", b"one").unwrap(), Written::Changed);
+        assert_eq!(ground.write("a/b", b"one").unwrap(), Written::Same);
+        assert_eq!(ground.write("a/b", b"two").unwrap(), Written::Changed);
+        assert_eq!(std::fs::read(place.path().join("a/b")).unwrap(), b"two");
+    }
+
+    #[test]
+    fn our_own_files_and_folders_give_way_to_each_other() {
+        let place = tempfile::tempdir().unwrap();
+        let mut ground = Ground::open(place.path()).unwrap();
+        for (path, content) in [("r/a", "1"), ("r/a/b/c", "2"), ("r/a", "3")] {
+            let mut draft = ground.draft().unwrap();
+            draft.file.write_all(content.as_bytes()).unwrap();
+            ground.place(&draft, path.as_bytes(), 1).unwrap();
+            assert_eq!(std::fs::read_to_string(place.path().join(path)).unwrap(), content);
+        }
+        assert!(ground.remove_bytes(b"r/a", 1).unwrap());
+        assert!(!ground.remove_bytes(b"r/a", 1).unwrap());
+        assert!(place.path().join("r").is_dir());
+    }
+}

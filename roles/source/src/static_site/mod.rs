@@ -1,0 +1,247 @@
+//! A whole Source as files, for a web server or a bucket that only sends files.
+//!
+//! Every document is the publisher's own; nothing is rendered in a second way. Files appear whole under their names,
+//! in an order in which no document ever names one that is not there: resources, then lists, then what names lists, the
+//! Source Description last. What is not named any more is removed afterwards, lists one build later, for those who
+//! hold an old index. A build that was killed is mended by the next one.
+
+mod book;
+mod copies;
+mod ground;
+mod plan;
+
+use crate::publish::{PublishError, Publisher};
+use abreast_core::LogError;
+use abreast_folder::Folder;
+use book::Book;
+use copies::Copies;
+use flate2::{Compression, write::GzEncoder};
+use ground::{Ground, Written};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use thiserror::Error;
+
+/// Problems told one by one; the rest is counted.
+const MAX_PROBLEMS: usize = 100;
+
+/// How a site is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SiteOptions {
+    /// Copy the resources into the site as well?
+    pub copy: bool,
+    /// Put each document in gzip beside it, as `name.gz`?
+    pub gzip: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct SiteReport {
+    /// Documents written or rewritten.
+    pub written: u64,
+    /// Documents that are as they were.
+    pub unchanged: u64,
+    /// Files removed that nothing names any more.
+    pub removed: u64,
+    /// Resources copied.
+    pub copied: u64,
+    /// Resources that could not be copied as the lists tell them, with the reason.
+    pub problems: Vec<String>,
+    /// How many there were, told or not.
+    pub problem_count: u64,
+    /// What is worth knowing, and no problem.
+    pub notices: Vec<String>,
+}
+
+impl SiteReport {
+    fn problem(&mut self, problem: String) {
+        self.problem_count += 1;
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
+        }
+    }
+}
+
+/// Why a site could not be written. What is there is whole, and as consistent as it was.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SiteError {
+    /// Files stand where documents belong, and were not written by an earlier build. Nothing was changed.
+    #[error("these files were not written by an earlier build, and are not replaced: {} (help: move them away, or choose another folder)", .0.join(", "))]
+    Foreign(Vec<String>),
+    /// Another build writes there.
+    #[error("another build is writing to `{0}`")]
+    Locked(String),
+    /// The record of what was written is damaged.
+    #[error(
+        "cannot read the record of earlier builds, {0} (help: if you move it away, the next build refuses to replace the documents; remove those too)"
+    )]
+    Record(String),
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Folder(#[from] abreast_folder::Error),
+    /// A file could not be read or written.
+    #[error("cannot write `{0}`")]
+    Write(String, #[source] io::Error),
+    /// A document could not be made.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The log failed.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Told to stop.
+    #[error("stopped before the site was complete; the next build continues")]
+    Stopped,
+}
+
+impl SiteError {
+    /// Is there no room left on the disk?
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Folder(error) => error.kind() == abreast_folder::ErrorKind::Full,
+            Self::Write(_, error) => {
+                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Writes everything a publisher publishes into a folder, made if it is missing; `folders` hold the resources of its
+/// sets, in their order. Only what changed is written.
+///
+/// # Errors
+/// See [`SiteError`].
+pub fn write_site(
+    publisher: &Publisher,
+    folders: &[Folder],
+    site: &Path,
+    options: SiteOptions,
+    stop: &AtomicBool,
+) -> Result<SiteReport, SiteError> {
+    std::fs::create_dir_all(site).map_err(|error| SiteError::Write(site.display().to_string(), error))?;
+    let mut ground = Ground::open(site)?;
+    let mut book = Book::open(ground.own(), publisher.urls().base())?;
+    let mut report = SiteReport::default();
+    let mut plan = plan::plan(publisher)?;
+
+    let mut foreign = Vec::new();
+    let mut claims = Vec::new();
+    let mut refused_robots = false;
+    for document in &plan {
+        for path in [document.path.clone(), gzip_of(&document.path)].into_iter().take(1 + usize::from(options.gzip)) {
+            if book.owns(&path) {
+                continue;
+            }
+            if !ground.exists(&path)? {
+                claims.push(path);
+            } else if document.path == "robots.txt" {
+                refused_robots = true;
+            } else {
+                foreign.push(path);
+            }
+        }
+    }
+    for set in publisher.sets().iter().filter(|_| options.copy) {
+        let tree = plan::tree_of(publisher, set);
+        if !book.owns(&tree) {
+            if ground.exists(tree.trim_end_matches('/'))? {
+                foreign.push(tree);
+            } else {
+                claims.push(tree);
+            }
+        }
+    }
+    if !foreign.is_empty() {
+        foreign.truncate(10);
+        return Err(SiteError::Foreign(foreign));
+    }
+    if refused_robots {
+        plan.retain(|document| document.path != "robots.txt");
+        let line = format!("Sitemap: {}", publisher.urls().sitemap());
+        report.notices.push(format!("robots.txt is yours and stays as it is; to be found, add the line `{line}`"));
+    }
+    book.claim(&claims)?;
+
+    let copies = Copies { publisher, folders, stop };
+    let mut copied = Vec::new();
+    for number in (0..publisher.sets().len()).filter(|_| options.copy) {
+        copied.push(copies.put(number, &mut ground, &book, &mut report)?);
+    }
+    let mut entering = false;
+    for document in &plan {
+        if stop.load(Ordering::Relaxed) {
+            return Err(SiteError::Stopped);
+        }
+        if document.entry && !entering {
+            // Lists are durable before anything names them.
+            ground.sync()?;
+            entering = true;
+        }
+        write_document(publisher, document, &mut ground, &mut book, options, &mut report)?;
+    }
+    ground.sync()?;
+
+    for (number, mark) in copied.into_iter().enumerate() {
+        copies.remove(number, &book, &mut ground, &mut report)?;
+        book.copied(&publisher.sets()[number].slug, mark);
+    }
+    let planned = plan.iter().flat_map(|document| {
+        [Some(document.path.clone()), options.gzip.then(|| gzip_of(&document.path))].into_iter().flatten()
+    });
+    for path in book.retire(planned) {
+        report.removed += u64::from(ground.remove(&path)?);
+    }
+    ground.sync()?;
+    book.save()?;
+    Ok(report)
+}
+
+fn write_document(
+    publisher: &Publisher,
+    document: &plan::Planned,
+    ground: &mut Ground,
+    book: &mut Book,
+    options: SiteOptions,
+    report: &mut SiteReport,
+) -> Result<(), SiteError> {
+    let gzip = gzip_of(&document.path);
+    let ready = |ground: &Ground, path: &str| ground.exists(path);
+    if document.closed
+        && book.is_closed(&document.path)
+        && ready(ground, &document.path)?
+        && (!options.gzip || ready(ground, &gzip)?)
+    {
+        report.unchanged += 1;
+        return Ok(());
+    }
+    let bytes = publisher.bytes(&document.document)?;
+    let same = ground.holds(&document.path, &bytes)?;
+    if options.gzip {
+        if !same || !ground.exists(&gzip)? {
+            let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::best());
+            let compressed = encoder.write_all(&bytes).and_then(|()| encoder.finish());
+            let compressed = compressed.map_err(|error| SiteError::Write(gzip.clone(), error))?;
+            ground.write(&gzip, &compressed)?;
+        }
+    } else if !same && book.owns(&gzip) {
+        // A server that prefers it must not send an old one.
+        ground.remove(&gzip)?;
+    }
+    if same {
+        report.unchanged += 1;
+    } else {
+        match ground.write(&document.path, &bytes)? {
+            Written::Changed => report.written += 1,
+            Written::Same => report.unchanged += 1,
+        }
+    }
+    if document.closed {
+        book.close(&document.path);
+    }
+    Ok(())
+}
+
+fn gzip_of(path: &str) -> String {
+    format!("{path}.gz")
+}

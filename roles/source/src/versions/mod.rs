@@ -1,0 +1,27 @@
+//! Earlier states of resources: where they are published, what is known of them, and how long they are kept.
+//!
+//! Published as mementos [rfc7089]: each version has its own address for ever, a TimeGate leads from a date to the
+//! version of that date, a TimeMap lists all of them.
+
+mod collector;
+mod history;
+mod links;
+mod timemap;
+mod urls;
+
+pub use collector::{Collector, KeptSet, collect_all};
+pub use history::History;
+pub(crate) use links::version_links;
+pub use timemap::{LINK_FORMAT, TimeMap, VERSIONS_PER_PAGE};
+pub use urls::{VersionUrls, at_stamp, stamp_of};
+
+/// The key of a relative path: each name encoded as one segment.
+pub fn key_of(path: &[u8]) -> String {
+    crate::names::key_of(path)
+}
+
+/// A second as HTTP tells it.
+pub fn http_date(time: abreast_webtypes::Timestamp) -> String {
+    let seconds = time.as_seconds().clamp(0, 253_402_300_799) as u64;
+    httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+}

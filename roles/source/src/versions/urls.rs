@@ -1,0 +1,130 @@
+//! Where are the versions of a resource? Built from the configured public base only.
+
+use crate::publish::SourceUrls;
+use abreast_webtypes::{Timestamp, W3cDatetime};
+
+/// Digits of a stamp: to the microsecond, so that several versions in one second have addresses of their own.
+const STAMP_DIGITS: usize = 20;
+/// Digits of a stamp to the second, as web archives write it.
+const SECOND_DIGITS: usize = 14;
+
+/// The addresses of a set's versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionUrls {
+    resources: String,
+    mementos: String,
+    timegate: String,
+    timemap: String,
+}
+
+impl VersionUrls {
+    /// Those of a set of that name, whose keys are relative to `resources`.
+    pub fn new(source: &SourceUrls, slug: &str, resources: &str) -> Self {
+        let base = source.base();
+        Self {
+            resources: resources.to_owned(),
+            mementos: format!("{base}{slug}/m/"),
+            timegate: format!("{base}timegate/"),
+            timemap: format!("{base}timemap/"),
+        }
+    }
+
+    /// What all keys of resources that live here are relative to.
+    pub fn resources(&self) -> &str {
+        &self.resources
+    }
+
+    /// The original resource.
+    pub fn original(&self, key: &str) -> String {
+        let mut uri = String::new();
+        crate::publish::write_uri(&self.resources, key, &mut uri);
+        uri
+    }
+
+    /// The version since that time.
+    pub fn memento(&self, key: &str, time: Timestamp) -> String {
+        format!("{}{}/{key}", self.mementos, stamp_of(time))
+    }
+
+    /// Where a date leads to a version.
+    pub fn timegate(&self, key: &str) -> String {
+        format!("{}{}", self.timegate, self.original(key))
+    }
+
+    /// The list of all versions, or the first part of it.
+    pub fn timemap(&self, key: &str) -> String {
+        format!("{}{}", self.timemap, self.original(key))
+    }
+
+    /// The part of the list that begins with the version since that time.
+    pub fn timemap_from(&self, key: &str, time: Timestamp) -> String {
+        format!("{}{}/{}", self.timemap, stamp_of(time), self.original(key))
+    }
+
+    /// The same lists in JSON.
+    pub fn timemap_json(&self, key: &str) -> String {
+        format!("{}json/{}", self.timemap, self.original(key))
+    }
+
+    /// A part of the list in JSON.
+    pub fn timemap_json_from(&self, key: &str, time: Timestamp) -> String {
+        format!("{}json/{}/{}", self.timemap, stamp_of(time), self.original(key))
+    }
+}
+
+/// A time in an address: year, month, day, hour, minute, second and microsecond, in digits.
+pub fn stamp_of(time: Timestamp) -> String {
+    let mut stamp: String = time.to_string().chars().filter(char::is_ascii_digit).collect();
+    while stamp.len() < STAMP_DIGITS {
+        stamp.push('0');
+    }
+    stamp
+}
+
+/// The time of a stamp, and whether it says microseconds; `None` when it is no stamp.
+pub fn at_stamp(stamp: &str) -> Option<(Timestamp, bool)> {
+    if !matches!(stamp.len(), SECOND_DIGITS | STAMP_DIGITS) || !stamp.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let part = |from: usize, to: usize| &stamp[from..to];
+    let (date, time) =
+        ([part(0, 4), part(4, 6), part(6, 8)].join("-"), [part(8, 10), part(10, 12), part(12, 14)].join(":"));
+    let exact = stamp.len() == STAMP_DIGITS;
+    let fraction = if exact { format!(".{}", &stamp[SECOND_DIGITS..]) } else { String::new() };
+    let read = W3cDatetime::parse(format!("{date}T{time}{fraction}Z").as_bytes()).ok()?;
+    // A leap second has no address of its own: each version has one.
+    (!exact || stamp_of(read.instant) == stamp).then_some((read.instant, exact))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_read_back_as_the_same_time() {
+        for micros in [0, 1, 1_767_225_600_000_000, 1_767_225_600_123_456, 1_767_225_600_120_000] {
+            let time = Timestamp::from_micros(micros);
+            assert_eq!(at_stamp(&stamp_of(time)), Some((time, true)));
+        }
+        let second = Timestamp::from_seconds(1_767_225_600);
+        assert_eq!(at_stamp("20260101000000"), Some((second, false)));
+        for bad in
+            ["", "2026", "20261301000000", "2026010100000", "2026010100000x", "202601010000001", "20260101235960000000"]
+        {
+            assert_eq!(at_stamp(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_version_has_an_address_below_the_public_base() {
+        let source = SourceUrls::new("https://example.org/base");
+        let urls = VersionUrls::new(&source, "set", "https://example.org/base/set/r/");
+        let time = Timestamp::from_micros(1_767_225_600_000_007);
+        assert_eq!(urls.memento("a%20b/c", time), "https://example.org/base/set/m/20260101000000000007/a%20b/c");
+        assert_eq!(urls.timegate("a"), "https://example.org/base/timegate/https://example.org/base/set/r/a");
+        assert_eq!(
+            urls.timemap_from("https://example.com/x", time),
+            "https://example.org/base/timemap/20260101000000000007/https://example.com/x"
+        );
+    }
+}

@@ -1,0 +1,625 @@
+//! Packages hold what they say, together with the Change List they are exactly the Source, and nobody sees half of one.
+
+use crate::world::{BASE, World, bytes, eventually};
+use abreast_core::{Change as LogChange, PageRule, append};
+use abreast_folder::Folder;
+use abreast_resourcesync::package::member_name;
+use abreast_resourcesync::v1_1::{Capability, Change, Document, Root};
+use abreast_source::dump::{Compression, DumpOptions, DumpSet, Dumper, Dumps, OpenKept, Since, SinceError};
+use abreast_source::publish::{DocumentPath, PublishError, PublishedSet, Publisher, SourceUrls};
+use md5::{Digest as _, Md5};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+struct Made {
+    dumps: Arc<Dumps>,
+    publisher: Publisher,
+    dumper: Option<Dumper>,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(dumper) = self.dumper.take() {
+            dumper.stop();
+        }
+    }
+}
+
+fn options() -> DumpOptions {
+    DumpOptions { every: Duration::ZERO, patience: Duration::from_secs(1), ..DumpOptions::default() }
+}
+
+fn open(world: &World, options: DumpOptions, kept: Option<OpenKept>) -> Made {
+    let source = DumpSet {
+        set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
+        folder: Folder::open(&world.folder).unwrap(),
+        watch: Arc::default(),
+        kept,
+        options: Some(options),
+    };
+    let folder = world.temporary.path().join("dumps");
+    let dumps = Arc::new(Dumps::open(Arc::clone(&world.log), &folder, vec![source]).unwrap());
+    let publisher = world.publisher().with_dumps(Arc::clone(&dumps));
+    Made { dumps, publisher, dumper: None }
+}
+
+fn start(world: &World, options: DumpOptions, kept: Option<OpenKept>) -> Made {
+    let mut made = open(world, options, kept);
+    made.dumper = Some(made.dumps.start().unwrap());
+    made
+}
+
+impl Made {
+    fn read(&self, path: DocumentPath) -> Document {
+        Document::from_slice(&bytes(&self.publisher, path)).unwrap()
+    }
+
+    fn resource_dump(&self) -> Document {
+        eventually("there is a Resource Dump", || self.dumps.resources(0).is_some());
+        self.read(DocumentPath::ResourceDump(0))
+    }
+
+    /// The file behind a URL that a document states.
+    fn file(&self, url: &str) -> PathBuf {
+        let name = url.strip_prefix(&format!("{BASE}set/dump/")).unwrap();
+        self.dumps.file(0, name).unwrap_or_else(|| panic!("{url} is not there"))
+    }
+}
+
+/// A URI and its bytes; none of a deletion.
+type Bitstream = (String, Option<Vec<u8>>);
+
+/// A package, unpacked and checked: every bitstream is as its entry says, and there is no other member.
+fn unpack(path: &Path) -> (Document, Vec<Bitstream>) {
+    let mut zip = zip::ZipArchive::new(File::open(path).unwrap()).unwrap();
+    let mut read = |name: &str| {
+        let mut bytes = Vec::new();
+        zip.by_name(name).unwrap_or_else(|error| panic!("{name}: {error}")).read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let manifest = read("manifest.xml");
+    let copy = fs::read(path.with_extension("xml")).unwrap();
+    assert_eq!(manifest, copy, "the copy beside the package is the same");
+    let manifest = Document::from_slice(&manifest).unwrap();
+    assert!(manifest.head.links.iter().any(|ln| ln.has_rel("up") && ln.href.ends_with("/set/capabilitylist.xml")));
+    let mut found = Vec::new();
+    let mut members = 1;
+    for entry in &manifest.entries {
+        let Some(path) = &entry.path else {
+            assert_eq!(entry.change, Some(Change::Deleted));
+            found.push((entry.loc.clone(), None));
+            continue;
+        };
+        assert!(path.starts_with('/'));
+        let bytes = read(member_name(path));
+        assert_eq!(entry.length, Some(bytes.len() as u64), "{path}");
+        assert_eq!(entry.digests.md5, Some(Md5::digest(&bytes).into()), "{path}");
+        assert!(entry.media_type.is_some() && entry.lastmod.is_some());
+        found.push((entry.loc.clone(), Some(bytes)));
+        members += 1;
+    }
+    assert_eq!(zip.len(), members, "the manifest lists every member");
+    (manifest, found)
+}
+
+fn uri(key: &str) -> String {
+    format!("{BASE}set/r/{key}")
+}
+
+fn large(seed: u8) -> Vec<u8> {
+    (0..700_000_u32).map(|number| (number >> 3) as u8 ^ seed).collect()
+}
+
+#[test]
+fn a_resource_dump_holds_every_resource_as_listed() {
+    let world = World::new();
+    let wanted: BTreeMap<_, _> = [
+        ("a.txt", b"aaa".to_vec()),
+        ("empty", Vec::new()),
+        ("fo%20lder/%C3%A9.ttl", b"<a> <b> <c> .".to_vec()),
+        ("large.bin", large(0)),
+    ]
+    .into_iter()
+    .collect();
+    for (key, bytes) in &wanted {
+        let path = world.folder.join(key.replace("%20", " ").replace("%C3%A9", "é"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let odd = world.folder.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"back\\slash\xff"));
+    fs::write(odd, "odd").unwrap();
+    world.scan();
+    for compression in [Compression::Store, Compression::Deflate] {
+        let made = start(&world, DumpOptions { compression, ..options() }, None);
+        assert!(
+            !made.read_capabilities().contains(&Capability::ResourceDump),
+            "a dump that is not there is not announced"
+        );
+        if world.log.head(world.set).unwrap().importing {
+            world.log.complete_import(world.set).unwrap();
+        }
+        let dump = made.resource_dump();
+        assert_eq!((dump.head.root, dump.head.capability), (Root::UrlSet, Some(Capability::ResourceDump)));
+        let head = world.log.head(world.set).unwrap();
+        assert_eq!(dump.head.at.unwrap().instant, head.time);
+        assert!(dump.head.completed.unwrap().instant >= head.time);
+        assert_eq!(dump.entries.len(), 1);
+        let entry = &dump.entries[0];
+        let package = made.file(&entry.loc);
+        let zip = fs::read(&package).unwrap();
+        assert_eq!((entry.length, entry.digests.md5), (Some(zip.len() as u64), Some(Md5::digest(&zip).into())));
+        assert_eq!(entry.media_type.as_deref(), Some("application/zip"));
+        assert!(entry.at.is_some() && entry.completed.is_some());
+        let contents = entry.links.iter().find(|ln| ln.has_rel("contents")).unwrap();
+        assert_eq!(made.file(&contents.href), package.with_extension("xml"));
+        let (manifest, found) = unpack(&package);
+        assert_eq!(manifest.head.capability, Some(Capability::ResourceDumpManifest));
+        assert_eq!(manifest.head.at, dump.head.at);
+        assert!(manifest.head.completed.is_some());
+        let mut expected: BTreeMap<_, _> = wanted.iter().map(|(key, bytes)| (uri(key), Some(bytes.clone()))).collect();
+        expected.insert(uri("back%5Cslash%FF"), Some(b"odd".to_vec()));
+        assert_eq!(found.into_iter().collect::<BTreeMap<_, _>>(), expected);
+        assert!(made.read_capabilities().contains(&Capability::ResourceDump));
+        drop(made);
+        fs::remove_dir_all(world.temporary.path().join("dumps")).unwrap();
+    }
+}
+
+impl Made {
+    fn read_capabilities(&self) -> Vec<Capability> {
+        let list = self.read(DocumentPath::CapabilityList(0));
+        list.entries.iter().filter_map(|entry| entry.capability).collect()
+    }
+}
+
+#[test]
+fn a_large_set_comes_in_parts() {
+    let world = World::begun();
+    for number in 0..20 {
+        world.write(&format!("f{number:02}"), &"x".repeat(1_000 + number));
+    }
+    fs::write(world.folder.join("larger"), large(1)).unwrap();
+    world.scan();
+    let made = start(&world, DumpOptions { part_size: 10_000, ..options() }, None);
+    let dump = made.resource_dump();
+    assert!((4..=6).contains(&dump.entries.len()), "{}", dump.entries.len());
+    let mut found = BTreeMap::new();
+    for entry in &dump.entries {
+        let package = made.file(&entry.loc);
+        let (_, resources) = unpack(&package);
+        let bytes: usize = resources.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum();
+        assert!(bytes <= 10_000 || resources.len() == 1, "a part is larger only if one resource is");
+        found.extend(resources);
+    }
+    assert_eq!(found.len(), 21);
+}
+
+#[test]
+fn an_empty_set_has_an_empty_package() {
+    let world = World::begun();
+    let made = start(&world, options(), None);
+    let dump = made.resource_dump();
+    assert!(unpack(&made.file(&dump.entries[0].loc)).1.is_empty());
+}
+
+#[test]
+fn a_dump_on_demand_is_made_when_asked_for() {
+    let world = World::begun();
+    world.write("a", "a");
+    world.scan();
+    let made = start(&world, DumpOptions { scheduled: false, every: Duration::from_secs(3_600), ..options() }, None);
+    assert!(matches!(made.publisher.document(&DocumentPath::ResourceDump(0)), Err(PublishError::Making)));
+    let first = made.resource_dump();
+    world.write("b", "b");
+    world.scan();
+    assert_eq!(made.resource_dump(), first, "not again before its time");
+    let none = World::begun();
+    assert!(matches!(none.publisher().document(&DocumentPath::ResourceDump(0)), Err(PublishError::NotFound)));
+}
+
+#[test]
+fn a_replaced_dump_stays_for_a_while_and_a_restart_finds_the_newest() {
+    let world = World::begun();
+    world.write("a", "1");
+    world.scan();
+    let mut made = start(&world, DumpOptions { keep: 1, grace: Duration::from_secs(3_600), ..options() }, None);
+    let first = made.resource_dump();
+    world.write("a", "two");
+    world.scan();
+    eventually("there is a newer dump", || made.resource_dump() != first);
+    assert!(made.file(&first.entries[0].loc).is_file(), "a download that began can be ended");
+    let second = made.resource_dump();
+    made.dumper.take().unwrap().stop();
+    let made = start(&world, DumpOptions { keep: 1, grace: Duration::ZERO, ..options() }, None);
+    assert_eq!(made.resource_dump(), second);
+    let name = first.entries[0].loc.rsplit('/').next().unwrap().to_owned();
+    eventually("the old dump is removed", || made.dumps.file(0, &name).is_none());
+    assert!(made.file(&second.entries[0].loc).is_file());
+}
+
+#[test]
+fn replaced_dumps_do_not_pile_up_however_often_one_is_made() {
+    let world = World::begun();
+    let grace = Duration::from_secs(3_600);
+    let made = start(&world, DumpOptions { keep: 1, grace, scheduled: false, ..options() }, None);
+    let mut begins = std::collections::BTreeSet::new();
+    for number in 0..8 {
+        world.write("a", &"x".repeat(number));
+        world.scan();
+        eventually("there is a newer dump", || {
+            made.dumps.ask(0);
+            made.dumps.resources(0).is_some_and(|dump| begins.insert(dump.begin))
+        });
+    }
+    eventually("the oldest left", || made.dumps.kept_resources(0).len() == 5);
+    assert_eq!(made.dumps.kept_resources(0).last().map(|dump| dump.begin), begins.last().copied());
+}
+
+/// The log says one thing, the file another, and nobody tells the log: such a dump would lack a resource.
+#[test]
+fn a_resource_that_cannot_be_had_as_recorded_prevents_the_dump() {
+    let world = World::begun();
+    world.write("a", "one");
+    world.write("b", "other");
+    world.scan();
+    world.write("a", "two");
+    let made = start(&world, DumpOptions { patience: Duration::from_millis(300), ..options() }, None);
+    let folder = world.temporary.path().join("dumps/set/resources");
+    let begun = || fs::read_dir(&folder).unwrap().count();
+    eventually("it is tried", || begun() == 1);
+    eventually("it is given up", || begun() == 0);
+    assert!(made.dumps.resources(0).is_none());
+}
+
+/// The file changed, and the log learns of it while the dump is made.
+#[test]
+fn a_file_changed_meanwhile_is_packaged_as_the_log_comes_to_know_it() {
+    let world = World::begun();
+    world.write("a", "one");
+    fs::write(world.folder.join("large"), large(1)).unwrap();
+    world.scan();
+    let at = world.log.head(world.set).unwrap().time;
+    world.write("a", "two, longer");
+    fs::write(world.folder.join("large"), large(2)).unwrap();
+    let made = start(&world, DumpOptions { patience: Duration::from_secs(30), ..options() }, None);
+    let folder = world.temporary.path().join("dumps/set/resources");
+    eventually("it is begun", || fs::read_dir(&folder).unwrap().count() == 1);
+    world.scan();
+    let dump = made.resource_dump();
+    if dump.head.at.unwrap().instant == at {
+        let (_, found) = unpack(&made.file(&dump.entries[0].loc));
+        let found: BTreeMap<_, _> = found.into_iter().collect();
+        assert_eq!(found[&uri("a")].as_deref(), Some(&b"two, longer"[..]));
+        assert_eq!(found[&uri("large")], Some(large(2)));
+    }
+}
+
+/// Packages are taken while a writer changes the folder all the time; with the changes after `at` they must be exactly
+/// what the Source has.
+#[test]
+fn a_dump_made_during_change_plus_the_changes_from_at_is_the_source() {
+    for round in 0..3_u64 {
+        let world = World::with(PageRule { changes: 50, ..PageRule::default() }, 40);
+        for number in 0..200 {
+            world.write(&format!("k{number:03}"), &format!("version 0 of {number}"));
+        }
+        world.scan();
+        world.log.complete_import(world.set).unwrap();
+        let world = Arc::new(world);
+        let stop = Arc::new(AtomicBool::new(false));
+        let writer = {
+            let (world, stop) = (Arc::clone(&world), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                let mut seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(round + 1);
+                while !stop.load(Ordering::Relaxed) {
+                    for _ in 0..10 {
+                        seed ^= seed << 13;
+                        seed ^= seed >> 7;
+                        seed ^= seed << 17;
+                        let path = format!("k{:03}", seed % 300);
+                        match seed >> 32 & 3 {
+                            0 => drop(fs::remove_file(world.folder.join(path))),
+                            1 => world.write(&path, &"large ".repeat(50_000 + (seed % 1_000) as usize)),
+                            _ => world.write(&path, &format!("version {seed}")),
+                        }
+                    }
+                    world.scan();
+                }
+            })
+        };
+        let made = start(
+            &world,
+            DumpOptions { patience: Duration::from_millis(500), part_size: 2_000_000, ..options() },
+            None,
+        );
+        let dump = made.resource_dump();
+        let mut copy = BTreeMap::new();
+        for entry in &dump.entries {
+            let (manifest, found) = unpack(&made.file(&entry.loc));
+            assert_eq!(manifest.head.at, dump.head.at);
+            copy.extend(found.into_iter().map(|(loc, bytes)| (loc, md5_of(&bytes.unwrap()))));
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+        world.scan();
+        let at = dump.head.at.unwrap().instant;
+        let mut replayed = 0;
+        for entry in change_lists(&made).into_iter().filter(|entry| entry.datetime.unwrap().instant > at) {
+            replayed += 1;
+            match entry.change.unwrap() {
+                Change::Deleted => drop(copy.remove(&entry.loc)),
+                _ => drop(copy.insert(entry.loc, entry.digests.to_string())),
+            }
+        }
+        let source: BTreeMap<_, _> = world.table().into_iter().map(|(key, digest)| (uri(&key), digest)).collect();
+        assert_eq!(copy, source, "round {round}, {replayed} changes replayed");
+        assert!(replayed > 0);
+    }
+}
+
+fn md5_of(bytes: &[u8]) -> String {
+    let digests =
+        abreast_webtypes::Digests { md5: Some(Md5::digest(bytes).into()), ..abreast_webtypes::Digests::default() };
+    digests.to_string()
+}
+
+fn change_lists(made: &Made) -> Vec<abreast_resourcesync::v1_1::Entry> {
+    let top = made.read(DocumentPath::ChangeList(0));
+    if top.head.root == Root::UrlSet {
+        return top.entries;
+    }
+    let pages = 1..=top.entries.len() as u64;
+    pages.flat_map(|page| made.read(DocumentPath::ChangeListPage(0, page)).entries).collect()
+}
+
+/// Kept versions, in a folder by name.
+fn kept(world: &World) -> (OpenKept, impl Fn(&str, &str) + use<>) {
+    let folder = world.temporary.path().join("kept");
+    fs::create_dir(&folder).unwrap();
+    let (set, log) = (world.set, Arc::clone(&world.log));
+    let put = {
+        let folder = folder.clone();
+        move |key: &str, content: &str| {
+            let id = abreast_core::ContentId(Md5::digest(content).repeat(2).try_into().unwrap());
+            fs::write(folder.join(id.to_string()), content).unwrap();
+            let state = abreast_core::State {
+                length: Some(content.len() as u64),
+                media_type: Some("text/plain".into()),
+                digests: abreast_webtypes::Digests {
+                    md5: Some(Md5::digest(content).into()),
+                    ..abreast_webtypes::Digests::default()
+                },
+                content: Some(id),
+                ..abreast_core::State::default()
+            };
+            append(&*log, set, vec![LogChange::put(key, state)]).unwrap();
+        }
+    };
+    (Arc::new(move |id| File::open(folder.join(id.to_string()))), put)
+}
+
+#[test]
+fn a_change_dump_has_one_bitstream_for_each_change() {
+    let world = World::with(PageRule { changes: 4, ..PageRule::default() }, 40_000);
+    world.log.complete_import(world.set).unwrap();
+    let (open_kept, put) = kept(&world);
+    let made =
+        start(&world, DumpOptions { changes: true, every: Duration::from_secs(3_600), ..options() }, Some(open_kept));
+    assert!(matches!(made.publisher.document(&DocumentPath::ChangeDump(0)), Err(PublishError::NotFound)));
+    // So that it begins with the first change.
+    eventually("the log was looked at", || made.dumps.resources(0).is_some());
+    put("a", "one");
+    put("a", "two");
+    put("b", &"large ".repeat(100_000));
+    append(&*world.log, world.set, vec![LogChange::delete("a")]).unwrap();
+    assert!(made.dumps.changes(0).is_empty(), "an open page is not packaged before its time");
+    put("c", "see");
+    eventually("the closed page is packaged", || !made.dumps.changes(0).is_empty());
+    let dump = made.read(DocumentPath::ChangeDump(0));
+    assert_eq!((dump.head.capability, dump.head.until), (Some(Capability::ChangeDump), None));
+    let entry = &dump.entries[0];
+    let page = made.read(DocumentPath::ChangeListPage(0, 1));
+    assert_eq!((entry.from, entry.until), (page.head.from, page.head.until));
+    let (manifest, found) = unpack(&made.file(&entry.loc));
+    assert_eq!(manifest.head.capability, Some(Capability::ChangeDumpManifest));
+    assert_eq!((manifest.head.from, manifest.head.until), (page.head.from, page.head.until));
+    let expected = [
+        (uri("a"), Some(b"one".to_vec())),
+        (uri("a"), Some(b"two".to_vec())),
+        (uri("b"), Some("large ".repeat(100_000).into_bytes())),
+        (uri("a"), None),
+    ];
+    assert_eq!(found, expected);
+    for (packaged, listed) in manifest.entries.iter().zip(&page.entries) {
+        assert_eq!((&packaged.loc, packaged.datetime, packaged.change), (&listed.loc, listed.datetime, listed.change));
+    }
+    assert!(made.read_capabilities().contains(&Capability::ChangeDump));
+}
+
+#[test]
+fn change_dumps_follow_each_other_without_gap_over_restarts() {
+    let world = World::with(PageRule { changes: 3, ..PageRule::default() }, 40_000);
+    world.log.complete_import(world.set).unwrap();
+    let (open_kept, put) = kept(&world);
+    let every = DumpOptions { changes: true, every: Duration::from_secs(3_600), part_size: 2_000, ..options() };
+    let mut made = start(&world, every.clone(), Some(Arc::clone(&open_kept)));
+    eventually("the log was looked at", || made.dumps.resources(0).is_some());
+    for number in 0..10 {
+        put("a", &format!("version {number} {}", "x".repeat(900)));
+        if number == 4 {
+            eventually("a page is packaged", || !made.dumps.changes(0).is_empty());
+            made.dumper.take().unwrap().stop();
+            made = start(&world, every.clone(), Some(Arc::clone(&open_kept)));
+        }
+    }
+    eventually("all closed pages are packaged", || made.dumps.changes(0).len() == 3);
+    let dump = made.read(DocumentPath::ChangeDump(0));
+    assert!(dump.entries.len() > 3, "a page too large for one package is split");
+    let mut versions = Vec::new();
+    for pair in dump.entries.windows(2) {
+        assert_eq!(pair[0].until, pair[1].from, "nothing falls between two packages");
+    }
+    for entry in &dump.entries {
+        let (manifest, found) = unpack(&made.file(&entry.loc));
+        assert_eq!((manifest.head.from, manifest.head.until), (entry.from, entry.until));
+        versions.extend(found.into_iter().map(|(_, bytes)| bytes.unwrap()[8]));
+    }
+    assert_eq!(versions, b"012345678");
+}
+
+#[test]
+fn changes_are_packaged_when_their_time_comes_though_their_page_is_open() {
+    let world = World::begun();
+    let (open_kept, put) = kept(&world);
+    let made =
+        start(&world, DumpOptions { changes: true, every: Duration::from_millis(1), ..options() }, Some(open_kept));
+    put("a", "one");
+    eventually("the first change is packaged", || made.dumps.changes(0).len() == 1);
+    put("a", "two");
+    eventually("the second is packaged", || made.dumps.changes(0).len() == 2);
+    let dump = made.read(DocumentPath::ChangeDump(0));
+    assert_eq!(dump.entries[0].until, dump.entries[1].from);
+    assert_eq!(dump.head.from, made.read(DocumentPath::ChangeList(0)).head.from);
+    let found: Vec<_> = dump.entries.iter().flat_map(|entry| unpack(&made.file(&entry.loc)).1).collect();
+    assert_eq!(found, [(uri("a"), Some(b"one".to_vec())), (uri("a"), Some(b"two".to_vec()))]);
+}
+
+#[test]
+fn the_oldest_packages_of_changes_leave_when_there_are_too_many() {
+    let world = World::with(PageRule { changes: 1, ..PageRule::default() }, 40_000);
+    world.log.complete_import(world.set).unwrap();
+    let (open_kept, put) = kept(&world);
+    let options = DumpOptions { changes: true, changes_size: 3_500, every: Duration::from_secs(3_600), ..options() };
+    let made = start(&world, options, Some(open_kept));
+    eventually("the log was looked at", || made.dumps.resources(0).is_some());
+    for number in 0..5 {
+        put("a", &format!("{number}{}", " ".repeat(1_000)));
+    }
+    let fourth = change_lists(&made)[3].datetime.unwrap().instant;
+    eventually("the closed pages are packaged", || made.dumps.changes(0).last().is_some_and(|dump| dump.end >= fourth));
+    eventually("the oldest leave", || made.dumps.changes(0).len() < 4);
+    let dump = made.read(DocumentPath::ChangeDump(0));
+    assert_eq!(dump.head.from, dump.entries[0].from, "it speaks for what is there");
+}
+
+#[test]
+fn a_change_dump_never_speaks_for_a_change_whose_bytes_are_gone() {
+    let world = World::with(PageRule { changes: 2, ..PageRule::default() }, 40_000);
+    world.log.complete_import(world.set).unwrap();
+    let made = start(&world, DumpOptions { changes: true, every: Duration::from_secs(3_600), ..options() }, None);
+    eventually("the log was looked at", || made.dumps.resources(0).is_some());
+    for content in ["1", "22", "333"] {
+        world.write("a", content);
+        world.scan();
+    }
+    world.write("b", "b");
+    world.scan();
+    world.write("c", "c");
+    world.scan();
+    // Page 1 is both changes to `a` that others followed; page 2 is its last one and `b`.
+    eventually("what can be packaged is", || !made.dumps.changes(0).is_empty());
+    let dump = made.read(DocumentPath::ChangeDump(0));
+    let (_, found) = unpack(&made.file(&dump.entries[0].loc));
+    assert_eq!(found, [(uri("a"), Some(b"333".to_vec())), (uri("b"), Some(b"b".to_vec()))]);
+    assert_eq!(dump.head.from, made.read(DocumentPath::ChangeListPage(0, 2)).head.from);
+}
+
+#[test]
+fn what_changed_since_a_point_is_one_package() {
+    let world = World::with(PageRule { changes: 2, ..PageRule::default() }, 40_000);
+    world.log.complete_import(world.set).unwrap();
+    let (open_kept, put) = kept(&world);
+    let made = open(&world, DumpOptions { part_size: 10_000, ..options() }, Some(open_kept));
+    for (key, content) in [("a", "one"), ("b", "bee"), ("a", "two"), ("c", "see"), ("a", "three")] {
+        put(key, content);
+    }
+    let since = |point| {
+        let path = made.dumps.since(0, point).unwrap();
+        let (manifest, found) = unpack(&path);
+        (
+            manifest.head,
+            found.into_iter().map(|(_, bytes)| String::from_utf8(bytes.unwrap()).unwrap()).collect::<Vec<_>>(),
+        )
+    };
+    let all = ["one", "bee", "two", "see", "three"];
+    let times: Vec<_> = change_lists(&made).iter().map(|entry| entry.datetime.unwrap()).collect();
+    for position in 0..=5 {
+        let (head, found) = since(Since::Position(position));
+        assert_eq!(found, all[position as usize..], "{position}");
+        assert_eq!(head.until, Some(times[4]));
+        if position > 0 {
+            let time = times[position as usize - 1];
+            assert_eq!(head.from, Some(time));
+            assert_eq!(since(Since::Time(time.instant)).1, found);
+            let before = abreast_webtypes::Timestamp::from_micros(time.instant.as_micros() - 1);
+            assert_eq!(since(Since::Time(before)).1, all[position as usize - 1..]);
+        }
+    }
+    let again = made.dumps.since(0, Since::Position(2)).unwrap();
+    let before = again.metadata().unwrap().modified().unwrap();
+    assert_eq!(made.dumps.since(0, Since::Position(2)).unwrap().metadata().unwrap().modified().unwrap(), before);
+    assert!(matches!(made.dumps.since(0, Since::Position(6)), Err(SinceError::Ahead { position: 5 })));
+    let epoch = abreast_webtypes::Timestamp::from_seconds(0);
+    assert!(matches!(made.dumps.since(0, Since::Time(epoch)), Err(SinceError::TooOld { .. })));
+    put("d", &"x".repeat(10_001));
+    assert!(matches!(made.dumps.since(0, Since::Position(5)), Err(SinceError::TooLarge { limit: 10_000 })));
+    assert!(since(Since::Position(6)).1.is_empty());
+}
+
+#[test]
+fn a_package_since_a_point_is_refused_when_bytes_of_a_change_are_gone() {
+    let world = World::begun();
+    for content in ["1", "22"] {
+        world.write("a", content);
+        world.scan();
+    }
+    let made = open(&world, options(), None);
+    assert!(matches!(made.dumps.since(0, Since::Position(0)), Err(SinceError::NotKept { position: 1 })));
+    assert!(made.dumps.since(0, Since::Position(1)).is_ok());
+    world.write("a", "333");
+    assert!(made.dumps.since(0, Since::Position(1)).is_ok(), "made before, kept for the next");
+}
+
+#[test]
+fn a_set_with_resources_elsewhere_has_no_resource_dump_and_spans_with_their_changes_no_package() {
+    let world = World::with(PageRule { changes: 2, ..PageRule::default() }, 40_000);
+    world.log.complete_import(world.set).unwrap();
+    let record = |key: &str| {
+        world.write(key, key);
+        world.scan();
+    };
+    // Long before a try would be over, if one were made.
+    let options = DumpOptions { patience: Duration::from_secs(3_600), changes: true, ..options() };
+    let mut made = start(&world, DumpOptions { scheduled: false, ..options.clone() }, None);
+    record("a");
+    eventually("the first change is packaged", || made.dumps.changes(0).len() == 1);
+    assert!(made.dumps.since(0, Since::Position(0)).is_ok());
+    let elsewhere = LogChange::put("https://elsewhere.example/x", abreast_core::State::default());
+    append(&*world.log, world.set, vec![elsewhere]).unwrap();
+    assert!(matches!(made.dumps.since(0, Since::Position(0)), Err(SinceError::NotKept { position: 2 })));
+    record("b");
+    assert!(made.dumps.since(0, Since::Position(2)).is_ok());
+    let at = change_lists(&made)[1].datetime;
+    eventually("the Change Dump begins again behind it", || {
+        made.dumps.changes(0).first().is_some_and(|dump| Some(dump.begin) == at.map(|at| at.instant))
+    });
+    let (_, found) = unpack(&made.file(&made.read(DocumentPath::ChangeDump(0)).entries[0].loc));
+    assert_eq!(found, [(uri("b"), Some(b"b".to_vec()))]);
+    made.dumper.take().unwrap().stop();
+
+    let made = start(&world, options, None);
+    record("c");
+    // Resource Dumps come first: by then one was tried.
+    eventually("the next change is packaged", || made.dumps.changes(0).len() == 2);
+    assert!(made.dumps.resources(0).is_none(), "it would lack what the Resource List has");
+    assert!(!made.read_capabilities().contains(&Capability::ResourceDump));
+    let asked = made.publisher.document(&DocumentPath::ResourceDump(0));
+    assert!(matches!(asked, Err(PublishError::NotFound)), "nobody is told to wait for what does not come");
+    let left = fs::read_dir(world.temporary.path().join("dumps/set/resources")).unwrap().count();
+    assert_eq!(left, 0, "nothing of the try is left");
+}
