@@ -82,6 +82,11 @@ impl Admission {
         Ok(())
     }
 
+    /// Is it https, or need it not be?
+    pub(crate) fn is_secure_enough(&self, uri: &str) -> bool {
+        !self.https || self.allow_downgrade || uri.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+    }
+
     fn is_allowed(&self, (host, port): &(String, Option<u16>)) -> bool {
         let with_port = port.map(|port| format!("{host}:{port}"));
         self.allow_hosts.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())

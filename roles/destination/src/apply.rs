@@ -3,12 +3,9 @@
 use crate::desk::Desk;
 use crate::error::{Error, ExitCode};
 use crate::events::ItemAction;
-use crate::fetch::{Failure, Outcome};
-use crate::path_map::Form;
-use crate::place::{LastDir, Place};
 use crate::session::Session;
+use crate::sink::outcome::{Failure, Outcome};
 use crate::workers::{Chunk, Crew, DoneChunk};
-use abreast_folder::{ErrorKind, Kind};
 use abreast_store::mirror::{PendingAction, PendingState, Task};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,8 +23,8 @@ const OUTSTANDING_CHUNKS: usize = 48;
 const UNKNOWN_BYTES: u64 = 16 << 10;
 /// Items read from the plan at a time.
 const READ_ITEMS: usize = 512;
-/// Items whose new state is kept in one transaction.
-const COMMIT_ITEMS: u64 = 1_000;
+/// Items deleted together.
+const DELETED_TOGETHER: usize = 128;
 /// Passes over items that wait for a parent folder.
 const CONFLICT_PASSES: usize = 4;
 /// Failures remembered until it is known that they stand; beyond, they are told at once.
@@ -103,7 +100,7 @@ impl Session<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         let lost = Arc::new(AtomicBool::new(false));
         let crew = Crew {
-            ground: Arc::clone(self.ground()),
+            sink: Arc::clone(self.sink()),
             rules: Arc::clone(&self.rules),
             shared: Arc::clone(&self.shared),
             desk: Arc::clone(&desk),
@@ -152,11 +149,18 @@ impl Session<'_> {
         let connections = self.options.connections.max(1) as u64;
         let mut source =
             Due { buffer: VecDeque::new(), key: String::new(), exhausted: false, remaining: total, connections };
+        let batch_items = self.sink().batch_items();
         let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
         let mut fatal = None;
         self.mirror.begin()?;
         loop {
             if self.is_cancelled() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            // A limit that is reached with the last item stops nothing.
+            let left = outstanding > 0 || source.remaining > 0;
+            if left && !self.summary.budget_spent && self.over_limit() {
+                self.summary.budget_spent = true;
                 stop.store(true, Ordering::Relaxed);
             }
             while outstanding < outstanding_max && !stop.load(Ordering::Relaxed) {
@@ -187,21 +191,28 @@ impl Session<'_> {
                 self.summary.budget_spent = true;
                 stop.store(true, Ordering::Relaxed);
             }
-            if uncommitted >= COMMIT_ITEMS {
-                self.mirror.commit()?;
+            if uncommitted >= batch_items {
+                self.settle_and_commit()?;
                 self.mirror.begin()?;
                 uncommitted = 0;
             }
         }
-        self.mirror.commit()?;
+        self.settle_and_commit()?;
         match fatal {
             Some(error) => Err(error),
             None => self.check_cancelled(),
         }
     }
 
-    /// Keeps the outcome of one chunk in the state.
-    fn keep(&mut self, chunk: DoneChunk, reports: &mut Vec<Report>) -> Result<Option<Error>, Error> {
+    /// Ends a transaction in which outcomes were kept: first the contents are made durable, then the rows.
+    pub(crate) fn settle_and_commit(&mut self) -> Result<(), Error> {
+        self.sink().settle(&self.mirror)?;
+        Ok(self.mirror.commit()?)
+    }
+
+    /// Keeps the outcome of one chunk in the state, tells it and counts it; gives back what makes going on useless.
+    /// The chunk is in the order of URIs, and the caller holds a transaction.
+    pub(crate) fn keep(&mut self, chunk: DoneChunk, reports: &mut Vec<Report>) -> Result<Option<Error>, Error> {
         let whole = chunk.iter().all(|(_, outcome)| outcome.is_some());
         let ends = chunk
             .first()
@@ -256,170 +267,60 @@ impl Session<'_> {
         Ok(fatal)
     }
 
-    /// Gives the folders that waiting items need their names: a resource's own file in the way moves to its reserved
-    /// leaf name, a stranger's file to the backup.
     fn make_room(&mut self) -> Result<(), Error> {
-        let ground = Arc::clone(self.ground());
-        let mut key = String::new();
-        let mut waiting = Vec::new();
-        loop {
-            waiting.clear();
-            self.mirror.conflicts_after(&key, READ_ITEMS, &mut waiting)?;
-            let Some(last) = waiting.last() else { break };
-            key.clone_from(&last.pending.uri);
-            for task in &waiting {
-                let form = if task.row.as_ref().is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
-                let mut path = Vec::new();
-                if ground.map.path_into(&task.pending.uri, form, &mut path).is_ok()
-                    && let Some((dir, at)) = file_on_the_way(&ground.folder, &path)
-                {
-                    self.move_aside(&ground, &dir, &path[..at])?;
-                }
-            }
+        let sink = Arc::clone(self.sink());
+        let mut notices = Vec::new();
+        sink.make_room(&self.mirror, &mut notices)?;
+        for (uri, notice) in notices {
+            self.notice(notice.code, &uri, &notice.message);
         }
-        self.mirror.renew_conflicts()?;
         Ok(())
     }
 
-    fn move_aside(
-        &mut self,
-        ground: &crate::place::Ground,
-        dir: &abreast_folder::Dir,
-        path: &[u8],
-    ) -> Result<(), Error> {
-        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        if let Some((uri, Form::Plain)) = ground.map.uri(path)
-            && let Some(mut row) = self.mirror.row(&uri)?
-        {
-            // First the state: a run that is killed in between finds a leaf that is missing, and moves it again.
-            row.leaf = true;
-            self.mirror.put_row(&row)?;
-            let Ok(leaf) = ground.place(&uri, Form::Leaf, true, &mut LastDir::default()) else { return Ok(()) };
-            match dir.rename_noreplace(name, &leaf.dir, leaf.name()) {
-                Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
-                _ => {}
-            }
-            let message = format!(
-                "`{}` is needed as a folder; the resource is now `{}`",
-                String::from_utf8_lossy(path),
-                leaf.shown()
-            );
-            self.notice("path.conflict", &uri, &message);
-            return Ok(());
-        }
-        if self.rules.immutable {
-            return Ok(());
-        }
-        let place = Place::of_file(dir.clone(), path.to_vec());
-        let to = ground.backup.take(&place)?;
-        let message = format!("`{}` is needed as a folder; the file here is now {}", place.shown(), to.display());
-        self.notice("local.backup", "", &message);
-        Ok(())
-    }
-
-    /// Deletes what is due. Only files that the state knows, and only as they were written.
+    /// Deletes what is due. Only what the state knows.
     pub(crate) fn apply_deletes(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
         self.begin_phase("deleting");
         let total = self.mirror.pending_counts()?.deletes;
         if total == 0 {
             return Ok(());
         }
-        let ground = Arc::clone(self.ground());
+        let mut hand = Arc::clone(self.sink()).hand();
         let (mut key, mut tasks, mut finished) = (String::new(), Vec::new(), 0);
-        let mut last = LastDir::default();
-        let mut emptied: Vec<u8> = Vec::new();
         loop {
+            self.check_cancelled()?;
             tasks.clear();
-            self.mirror.deletes_after(&key, READ_ITEMS, &mut tasks)?;
+            self.mirror.deletes_after(&key, DELETED_TOGETHER, &mut tasks)?;
             let Some(end) = tasks.last() else { break };
             key.clone_from(&end.pending.uri);
             self.mirror.begin()?;
-            for task in &tasks {
-                if self.is_cancelled() {
-                    break;
-                }
-                match self.delete(&ground, task, &mut last) {
-                    Ok(parent) => {
-                        self.mirror.delete_row(&task.pending.uri)?;
-                        self.mirror.forget_pending(&task.pending.uri)?;
-                        if parent != emptied {
-                            remove_empty(&ground.folder, &emptied);
-                            last = LastDir::default();
-                            emptied = parent;
+            for (task, result) in tasks.iter().zip(hand.delete(&tasks)) {
+                let uri = &task.pending.uri;
+                match result {
+                    Ok(deleted) => {
+                        if deleted.gone {
+                            self.gone(uri, task.row.as_ref().is_some_and(|row| row.leaf));
                         }
+                        for notice in deleted.notices {
+                            self.notice(notice.code, uri, &notice.message);
+                        }
+                        self.mirror.delete_row(uri)?;
+                        self.mirror.forget_pending(uri)?;
                     }
                     Err(failure) if failure.fatal => {
-                        self.mirror.commit()?;
+                        self.settle_and_commit()?;
                         return Err(Error::new(failure.code, ExitCode::Io, failure.message));
                     }
                     Err(failure) => {
-                        self.mirror.set_pending_state(&task.pending.uri, PendingState::Failed, true)?;
+                        self.mirror.set_pending_state(uri, PendingState::Failed, true)?;
                         self.failed(task, failure, reports);
                     }
                 }
                 finished += 1;
                 self.status(finished, total, 0);
             }
-            self.mirror.commit()?;
-            self.check_cancelled()?;
+            self.settle_and_commit()?;
         }
-        remove_empty(&ground.folder, &emptied);
         Ok(())
-    }
-
-    /// Deletes one file, or leaves it to its owner; gives back its folder's path.
-    fn delete(&mut self, ground: &crate::place::Ground, task: &Task, last: &mut LastDir) -> Result<Vec<u8>, Failure> {
-        let uri = &task.pending.uri;
-        let Some(row) = &task.row else { return Ok(Vec::new()) };
-        let form = if row.leaf { Form::Leaf } else { Form::Plain };
-        let mut place = match ground.place(uri, form, false, last) {
-            Ok(place) => place,
-            Err(crate::place::NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => {
-                self.gone(uri, row.leaf);
-                return Ok(Vec::new());
-            }
-            Err(no_place) => {
-                let failure = Failure::from(no_place);
-                if failure.fatal {
-                    return Err(failure);
-                }
-                self.notice(
-                    "local.kept",
-                    uri,
-                    &format!("deleted at the Source; what stands in its place is not ours: {}", failure.message),
-                );
-                return Ok(Vec::new());
-            }
-        };
-        // A folder in the way of a plain name leads to the leaf name, which is another file than the recorded one.
-        let moved = (place.form == Form::Leaf) != row.leaf;
-        match place.found {
-            None => self.gone(uri, row.leaf),
-            Some(_) if moved => {
-                self.notice("local.kept", uri, "deleted at the Source; what stands in its place is not ours");
-            }
-            Some(found) if found.kind == Kind::File && ground.is_as_written(row, &found) => {
-                place.dir.unlink(place.name())?;
-                self.gone(uri, row.leaf);
-            }
-            Some(_) if self.rules.immutable => {
-                let message =
-                    format!("`{}` was deleted at the Source and changed here; `--immutable` keeps it", place.shown());
-                return Err(Failure::refused("local.changed", message));
-            }
-            Some(_) => {
-                let to = ground.backup.take(&place)?;
-                place.found = None;
-                self.gone(uri, row.leaf);
-                self.notice(
-                    "local.backup",
-                    uri,
-                    &format!("deleted at the Source; the file changed here is now {}", to.display()),
-                );
-            }
-        }
-        let parent = place.path.len() - place.name().len();
-        Ok(place.path[..parent.saturating_sub(1)].to_vec())
     }
 
     fn gone(&mut self, uri: &str, leaf: bool) {
@@ -449,6 +350,7 @@ impl Session<'_> {
                     (PendingAction::Fetch, Some(_)) => (ItemAction::Updated, &mut self.summary.updated),
                     (PendingAction::Touch, _) => (ItemAction::Unchanged, &mut self.summary.unchanged),
                     (PendingAction::Delete, _) => (ItemAction::Deleted, &mut self.summary.deleted),
+                    (PendingAction::Leave, _) => continue,
                 };
                 *count += 1;
                 self.item(&task.pending.uri, leaf, action, task.pending.length.unwrap_or(0));
@@ -495,35 +397,4 @@ impl Due {
 
 fn worker_gone() -> Error {
     Error::new("internal", ExitCode::Other, "a fetching thread ended early").with_help("please report this")
-}
-
-/// The first file where the path needs a folder: the folder it is in, and where its name ends in the path.
-fn file_on_the_way(folder: &abreast_folder::Folder, path: &[u8]) -> Option<(abreast_folder::Dir, usize)> {
-    let mut dir = folder.root();
-    let mut at = 0;
-    while let Some(slash) = path[at..].iter().position(|byte| *byte == b'/') {
-        let name = &path[at..at + slash];
-        match dir.dir(name) {
-            Ok(next) => dir = next,
-            Err(error) if error.kind() == ErrorKind::NotFolder => return Some((dir, at + slash)),
-            Err(_) => return None,
-        }
-        at += slash + 1;
-    }
-    None
-}
-
-/// Removes a folder and those above it while they are empty; never the root.
-fn remove_empty(folder: &abreast_folder::Folder, path: &[u8]) {
-    let mut path = path;
-    while !path.is_empty() {
-        let at = path.iter().rposition(|byte| *byte == b'/');
-        let (parent, name) = at.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
-        let components = parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        // Not empty, or already gone: either way nothing to do above.
-        if folder.dir(components).and_then(|dir| dir.rmdir(name)).is_err() {
-            return;
-        }
-        path = parent;
-    }
 }

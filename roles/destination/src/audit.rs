@@ -5,9 +5,17 @@ use crate::discover::discover;
 use crate::document::{Answer, Documents, Go};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Item, ItemAction, Observer, Status};
+use crate::filter::{Decision, Subject};
+use crate::freshness::Freshness;
+use crate::limits::Allowance;
+use crate::noticed::Care;
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::probe::FileSystem;
+use crate::select::{Selection, common_base};
+use crate::sink::kept::Kept;
+use crate::sink::options::SinkOptions;
+use crate::sink::warc::WarcKept;
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Dir, Folder, Kind, Stat};
 use abreast_net::{Client, Shared};
@@ -66,6 +74,9 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
         authorization: sync.authorization.clone(),
         authorized_url: sync.url.clone(),
         cancel,
+        allowance: Allowance::new(sync, &shared),
+        fresh: Freshness::default(),
+        care: Care::new(sync.tolerance),
     };
     let entrance = discover(&documents, sync)?;
     let expected = Expected::new()?;
@@ -74,34 +85,109 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
         .resource_list
         .as_deref()
         .ok_or_else(|| Error::new("gap", ExitCode::Gap, "the Source has no Resource List to compare with"))?;
-    let mut listing =
-        Listing { documents: &documents, expected: &expected, seen: HashSet::new(), common: &mut common, cancel };
+    let mut selection = selection_for(options, &documents, list, entrance.uri_space.as_deref())?;
+    let excluded = Expected::new()?;
+    let mut listing = Listing {
+        documents: &documents,
+        expected: &expected,
+        selection: &mut selection,
+        excluded: &excluded,
+        seen: HashSet::new(),
+        common: &mut common,
+        cancel,
+    };
     let at = listing.resources(list, 0)?;
     if let (Some(changes), Some(at)) = (&entrance.change_list, at) {
         listing.changes(changes, at, 0)?;
     }
+    let mut report = match &sync.sink {
+        SinkOptions::Folder => {
+            let guesses = [entrance.uri_space, common, Some(list.to_owned())];
+            compare_folder(&folder, options, (&expected, &excluded, selection), observer, cancel, guesses)?
+        }
+        SinkOptions::Warc(_) => {
+            let mirror = known_state(options)?;
+            let kept = WarcKept::open(&sync.folder, &mirror)?;
+            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }.compare(&expected)?
+        }
+        #[cfg(feature = "s3")]
+        SinkOptions::Objects(objects) => {
+            let mirror = known_state(options)?;
+            let base = mirror.meta(crate::state::key::BASE)?.unwrap_or_default();
+            let map = PathMap::new(&base, crate::sink::objects::KEY_RULES)
+                .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+            let kept = crate::sink::objects::ObjectsKept::open(objects, map)?;
+            Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }.compare(&expected)?
+        }
+        SinkOptions::Lines(_) => {
+            return Err(Error::new("sink.stream", ExitCode::Usage, "what was written to a stream cannot be compared")
+                .with_help("audit what was made of it, where that is"));
+        }
+    };
+    report.requests = shared.counters().requests;
+    report.seconds = began.elapsed().as_secs_f64();
+    report.exit_code = u8::from(report.updated + report.missing + report.extra > 0);
+    observer.event(&Event::Audit(&report));
+    Ok(report)
+}
+
+/// The user's filters, with the base that their paths need.
+fn selection_for(
+    options: &AuditOptions,
+    documents: &Documents<'_>,
+    list: &str,
+    uri_space: Option<&str>,
+) -> Result<Selection, Error> {
+    let filter = options.sync.filter.clone();
+    if !filter.needs_paths() {
+        return Ok(Selection::new(filter));
+    }
+    let known = options.sync.base.clone().or(known_base(options)?.0).or(uri_space.map(str::to_owned));
+    let base = match known {
+        Some(base) => Some(base),
+        None => common_base(documents, list, &options.sync)?,
+    };
+    Ok(Selection::with_base(filter, base.as_deref()))
+}
+
+/// Compares files with what is expected. The base is the first that is known: the user's, the copy's own, or a guess.
+fn compare_folder(
+    folder: &Folder,
+    options: &AuditOptions,
+    (expected, excluded, selection): (&Expected, &Expected, Selection),
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+    guesses: [Option<String>; 3],
+) -> Result<AuditReport, Error> {
     let (base, system) = known_base(options)?;
-    let base = sync.base.clone().or(base).or(entrance.uri_space).or(common).unwrap_or_else(|| list.to_owned());
+    let base = [options.sync.base.clone(), base].into_iter().chain(guesses).flatten().next().unwrap_or_default();
     let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
     let map = PathMap::new(&base, system.rules)
         .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
     let mut comparison = Comparison {
-        folder: &folder,
+        folder,
         map: &map,
+        excluded,
+        selection,
         system,
         full: options.full,
         observer,
         cancel,
         report: AuditReport { full: options.full, ..AuditReport::default() },
     };
-    comparison.listed(&expected)?;
-    comparison.present(&expected)?;
-    let mut report = comparison.report;
-    report.requests = shared.counters().requests;
-    report.seconds = began.elapsed().as_secs_f64();
-    report.exit_code = u8::from(report.updated + report.missing + report.extra > 0);
-    observer.event(&Event::Audit(&report));
-    Ok(report)
+    comparison.listed(expected)?;
+    comparison.present(expected)?;
+    Ok(comparison.report)
+}
+
+/// The state of a copy that has nothing to be compared without it.
+fn known_state(options: &AuditOptions) -> Result<Mirror, Error> {
+    let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
+    if !state.exists() {
+        let message = format!("there is no copy in {}", options.sync.folder.display());
+        return Err(Error::new("folder.state", ExitCode::Usage, message).with_help("run `abreast sync` first"));
+    }
+    Ok(Mirror::open(&state)?)
 }
 
 /// Base and file system as the copy's state has them, when there is one.
@@ -119,6 +205,9 @@ fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSyst
 struct Listing<'a> {
     documents: &'a Documents<'a>,
     expected: &'a Expected,
+    selection: &'a mut Selection,
+    /// What the filters exclude, here or not.
+    excluded: &'a Expected,
     seen: HashSet<String>,
     common: &'a mut Option<String>,
     cancel: &'a AtomicBool,
@@ -135,6 +224,7 @@ impl Listing<'_> {
         }
         let (mut lists, mut row) = (Vec::new(), Pending::default());
         let (expected, common, cancel) = (self.expected, &mut *self.common, self.cancel);
+        let (selection, excluded) = (&mut *self.selection, self.excluded);
         let answer = self.documents.read(url, None, &mut |head, entry| {
             stop(cancel)?;
             if entry.loc.is_empty() {
@@ -147,7 +237,8 @@ impl Listing<'_> {
             } else {
                 listed_into(entry, &mut row);
                 crate::baseline::widen(common, &row.uri);
-                expected.put(&expected_row(&row), i64::MIN, false)?;
+                let is_excluded = matches!(selection.decide_entry(entry), Decision::Excluded(_));
+                if is_excluded { excluded } else { expected }.put(&expected_row(&row), i64::MIN, false)?;
             }
             Ok(Go::On)
         })?;
@@ -168,6 +259,7 @@ impl Listing<'_> {
         }
         let (mut lists, mut item, mut last) = (Vec::new(), Pending::default(), at);
         let (expected, cancel) = (self.expected, self.cancel);
+        let (selection, excluded) = (&mut *self.selection, self.excluded);
         self.documents.read(url, None, &mut |head, entry| {
             stop(cancel)?;
             if entry.loc.is_empty() {
@@ -185,7 +277,13 @@ impl Listing<'_> {
             last = time;
             if time >= at {
                 change_into(entry, &mut item);
-                expected.put(&expected_row(&item), time, entry.change == Some(Change::Deleted))?;
+                let gone = entry.change == Some(Change::Deleted);
+                let row = expected_row(&item);
+                let is_excluded = !gone && matches!(selection.decide_entry(entry), Decision::Excluded(_));
+                expected.put(&row, time, gone || is_excluded)?;
+                if is_excluded || !gone && !selection.is_empty() {
+                    excluded.put(&row, time, !is_excluded)?;
+                }
             }
             Ok(Go::On)
         })?;
@@ -207,6 +305,8 @@ fn stop(cancel: &AtomicBool) -> Result<(), Error> {
 /// Compares and tells.
 struct Comparison<'a> {
     folder: &'a Folder,
+    excluded: &'a Expected,
+    selection: Selection,
     map: &'a PathMap,
     system: FileSystem,
     full: bool,
@@ -274,6 +374,15 @@ impl Comparison<'_> {
         Ok(())
     }
 
+    /// Do the filters leave it alone?
+    fn is_excluded(&mut self, uri: &str) -> Result<bool, Error> {
+        if self.selection.is_empty() {
+            return Ok(false);
+        }
+        let by_name = self.selection.decide(Subject { uri, ..Subject::default() });
+        Ok(matches!(by_name, Decision::Excluded(_)) || self.excluded.contains(uri)?)
+    }
+
     /// Walks the folder for what nothing listed stands for; without recursion, whatever the depth.
     fn present(&mut self, expected: &Expected) -> Result<(), Error> {
         let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
@@ -296,11 +405,20 @@ impl Comparison<'_> {
                     waiting.push(full);
                     continue;
                 }
-                let listed = match self.map.uri(&full) {
-                    Some((uri, _)) if entry.kind == Kind::File => expected.contains(without_fragment(&uri))?,
+                // Links beside a file that is listed are of that file.
+                let mut of = full.clone();
+                if let Some(owner) = crate::sink::via::owner(&entry.name) {
+                    of.truncate(full.len() - entry.name.len());
+                    of.extend_from_slice(owner);
+                }
+                let known = match self.map.uri(&of) {
+                    Some((uri, _)) if entry.kind == Kind::File => {
+                        let uri = without_fragment(&uri);
+                        expected.contains(uri)? || self.is_excluded(uri)?
+                    }
                     _ => false,
                 };
-                if !listed {
+                if !known {
                     self.report.extra += 1;
                     self.tell("", &full, ItemAction::Extra);
                 }

@@ -44,13 +44,14 @@ impl Session<'_> {
     /// Plans what makes the folder equal to the Resource List.
     pub(crate) fn plan_baseline(&mut self, list: &str, has_changes: bool) -> Result<Baseline, Error> {
         self.begin_phase("reading");
-        if !has_changes && !self.options.baseline && self.all_lists_unchanged(list)? {
+        if !has_changes && !self.options.baseline && !self.filter_changed() && self.all_lists_unchanged(list)? {
             return Ok(Baseline { unchanged: true, whole: true, at: None });
         }
         self.summary.mode = Mode::Baseline;
         for _ in 0..READS_MAX {
             self.begin()?;
             let read = self.read_lists(list, has_changes);
+            self.tell_noticed();
             match read {
                 Ok(Some(baseline)) => {
                     self.commit()?;
@@ -106,11 +107,13 @@ impl Session<'_> {
         let mut seen: HashSet<String> = HashSet::from([list.to_owned()]);
         let mut read_so_far: Vec<(String, Document)> = Vec::new();
         let mut failed = 0_usize;
+        let mut partial = false;
         let top = self.read_list(&documents, list, 0, &mut diff, &mut members)?;
         seen.insert(top.url.clone());
         let is_index = top.head.root == Root::SitemapIndex;
         read_so_far.push((list.to_owned(), top.validators.clone()));
-        let mut earliest = top.head.at.map(|at| at.instant);
+        let mut earliest = top.head.at.map(|at| top.at_earliest(at.instant));
+        partial |= self.left_out(list, top.skipped);
         let lists = members.len();
         while let Some(Member { url: member, depth, at: promised }) = members.pop_front() {
             self.check_cancelled()?;
@@ -128,11 +131,13 @@ impl Session<'_> {
             };
             match result {
                 Ok(read) => {
+                    partial |= self.left_out(&member, read.skipped);
                     // A list older than its index says comes from some cache: the changes in between are replayed.
                     if let Some(at) = read.head.at
                         && (top.head.at.is_none() || promised.is_some_and(|promised| at.instant < promised))
                     {
-                        earliest = Some(earliest.map_or(at.instant, |known| known.min(at.instant)));
+                        let at = read.at_earliest(at.instant);
+                        earliest = Some(earliest.map_or(at, |known| known.min(at)));
                     }
                     if read_so_far.len() <= RECHECKED_MAX || !has_changes {
                         read_so_far.push((member, read.validators));
@@ -155,11 +160,30 @@ impl Session<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let whole = failed == 0;
+        let whole = failed == 0 && !partial;
         let exact = earliest.is_some() && has_changes;
         if whole && is_index && !exact && Self::changed_meanwhile(&documents, &read_so_far)? {
             return Ok(None);
         }
+        let at = self.replay_from(list, &top, earliest, has_changes);
+        self.conclude(list, &mut diff, whole, at)?;
+        self.mirror.set_meta("list-is-index", is_index.then_some("1"))?;
+        if whole {
+            for (url, validators) in &read_so_far {
+                self.mirror.set_document(url, validators)?;
+            }
+        }
+        Ok(Some(Baseline { unchanged: false, whole, at }))
+    }
+
+    /// Ends a comparison: what no list named is to go, if all of them were read.
+    pub(crate) fn conclude(
+        &mut self,
+        list: &str,
+        diff: &mut Diff,
+        whole: bool,
+        at: Option<Timestamp>,
+    ) -> Result<(), Error> {
         diff.finish(self)?;
         let (entries, base) = (diff.entries, diff.base.take());
         if whole && entries == 0 && self.mirror.count_rows()? > 0 && self.options.max_delete == MaxDelete::Default {
@@ -168,6 +192,7 @@ impl Session<'_> {
                 .with_help("nothing was deleted; if the Source really is empty, run once with `--max-delete 100%`"));
         }
         if whole {
+            self.spare_unseen()?;
             self.mirror.plan_unseen()?;
             self.mirror.forget_stale()?;
         }
@@ -176,25 +201,28 @@ impl Session<'_> {
         {
             self.mirror.set_meta("common", Some(&base))?;
         }
-        let at = self.replay_from(list, &top, earliest, has_changes);
         self.mirror.set_meta(key::CURSOR_IS_CHANGE, None)?;
-        self.mirror.set_meta("list-is-index", is_index.then_some("1"))?;
+        let at = at.filter(|_| whole).map(|at| at.as_micros().to_string());
+        self.mirror.set_meta(key::CURSOR, at.as_deref())?;
         if whole {
-            let at = at.map(|at| at.as_micros().to_string());
-            self.mirror.set_meta(key::CURSOR, at.as_deref())?;
             self.mirror.set_meta(key::OPEN_LIST, None)?;
-            self.mirror.forget_documents()?;
-            for (url, validators) in &read_so_far {
-                self.mirror.set_document(url, validators)?;
-            }
-        } else {
-            self.mirror.set_meta(key::CURSOR, None)?;
-            self.mirror.forget_documents()?;
+            self.keep_filter()?;
         }
-        Ok(Some(Baseline { unchanged: false, whole, at }))
+        Ok(self.mirror.forget_documents()?)
     }
 
-    fn list_failed(&mut self, code: &str, url: &str, message: &str) {
+    /// Tells how many entries of a list were left out, if any: the list is not whole then.
+    pub(crate) fn left_out(&mut self, url: &str, skipped: u64) -> bool {
+        if skipped > 0 {
+            self.summary.skipped += skipped;
+            self.new_failures += skipped;
+            let message = format!("{skipped} entries could not be understood and were left out (`--lenient`)");
+            self.problem("rs.entry", url, &message);
+        }
+        skipped > 0
+    }
+
+    pub(crate) fn list_failed(&mut self, code: &str, url: &str, message: &str) {
         self.summary.failed += 1;
         self.new_failures += 1;
         self.problem(code, url, message);
@@ -221,6 +249,7 @@ impl Session<'_> {
             if entry.loc.is_empty() {
                 // The head comes first, and again when a transfer broke off and is repeated.
                 members.truncate(members_before);
+                diff.begin_document();
                 return Ok(Go::On);
             }
             match head.root {
@@ -255,11 +284,24 @@ impl Session<'_> {
             self.notice("list.nested-index", url, "an index inside an index; the specification has no such thing");
         }
         match answer {
-            Answer::Read(read) => Ok(read),
+            Answer::Read(read) => {
+                self.refuse_elsewhere(url, diff)?;
+                Ok(read)
+            }
             Answer::Unchanged => {
                 Err(Error::new("http.status", ExitCode::SourceInvalid, format!("{url} answered 304 unasked")))
             }
         }
+    }
+
+    /// A document that names nothing but resources elsewhere is of another Source: it says nothing about what is kept.
+    pub(crate) fn refuse_elsewhere(&self, url: &str, diff: &Diff) -> Result<(), Error> {
+        if !diff.wanted || diff.admitted || self.mirror.count_rows()? == 0 {
+            return Ok(());
+        }
+        let message = format!("{url} names only resources of other hosts or schemes");
+        Err(Error::new("list.elsewhere", ExitCode::SourceInvalid, message)
+            .with_help("nothing was deleted; if they are meant, see `--allow-host` and `--allow-downgrade`"))
     }
 
     fn changed_meanwhile(documents: &Documents<'_>, read: &[(String, Document)]) -> Result<bool, Error> {
@@ -307,7 +349,8 @@ struct Member {
 }
 
 /// Reads list and state side by side.
-struct Diff {
+pub(crate) struct Diff {
+    list: String,
     admission: Admission,
     rows: VecDeque<Row>,
     key: String,
@@ -318,12 +361,16 @@ struct Diff {
     /// What all admitted URIs start with, while the base is not known.
     base: Option<String>,
     wants_base: bool,
+    /// Whether the document that is read names anything that is wanted, and any of that may be asked for.
+    wanted: bool,
+    admitted: bool,
     listed: Pending,
 }
 
 impl Diff {
-    fn new(list: &str, session: &Session<'_>, stale: bool) -> Self {
+    pub(crate) fn new(list: &str, session: &Session<'_>, stale: bool) -> Self {
         Self {
+            list: list.to_owned(),
             admission: Admission::new(list, &session.options.allow_hosts, session.options.allow_downgrade),
             rows: VecDeque::new(),
             key: String::new(),
@@ -332,18 +379,34 @@ impl Diff {
             stale,
             entries: 0,
             base: None,
-            wants_base: session.ground.is_none(),
+            wants_base: !session.knows_base(),
+            wanted: false,
+            admitted: false,
             listed: Pending::default(),
         }
     }
 
-    fn entry(&mut self, session: &mut Session<'_>, entry: &Entry) -> Result<(), Error> {
+    /// Before the entries of a document.
+    pub(crate) fn begin_document(&mut self) {
+        (self.wanted, self.admitted) = (false, false);
+    }
+
+    pub(crate) fn entry(&mut self, session: &mut Session<'_>, entry: &Entry) -> Result<(), Error> {
         self.entries += 1;
         let uri = without_fragment(&entry.loc);
         if self.wants_base && self.admission.check(uri).is_ok() {
             widen(&mut self.base, uri);
         }
         let row = self.matching(session, uri)?;
+        if !session.wants(entry, row.is_some())? {
+            if self.stale {
+                session.mirror.forget_pending(uri)?;
+            }
+            return Ok(());
+        }
+        self.wanted = true;
+        self.admitted = self.admitted || self.admission.check(uri).is_ok();
+        session.note_versions(&self.list, uri, entry);
         listed_into(entry, &mut self.listed);
         match compare(&self.listed, &entry.digests, row.as_ref()) {
             None => {
@@ -355,6 +418,9 @@ impl Diff {
             Some(action) => {
                 self.listed.action = action;
                 session.mirror.put_pending(&self.listed)?;
+                if !entry.links.is_empty() {
+                    session.rules.alternates.note(&self.list, uri, entry, false);
+                }
             }
         }
         Ok(())
@@ -432,6 +498,7 @@ pub(crate) fn listed_into(entry: &Entry, out: &mut Pending) {
     out.digests = entry.digests.to_bytes();
     out.unknown = !entry.digests.unknown.is_empty();
     out.changed = None;
+    out.via = if entry.links.is_empty() { None } else { crate::sink::via::listed_via(entry) };
 }
 
 /// A change as listed. Its `lastmod` is the time of the change in lists of version 1.0, and in those written for

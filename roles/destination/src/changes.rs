@@ -1,6 +1,7 @@
 //! What has changed since the cursor? Change Lists, their index, and whether anything was missed [rs-core §12].
 
 use crate::admit::Admission;
+use crate::alternates::Changed;
 use crate::baseline::{change_into, compare, widen};
 use crate::document::{Answer, Documents, Go, Read};
 use crate::error::{Error, ExitCode};
@@ -9,12 +10,14 @@ use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Root};
 use abreast_store::mirror::{Document, Pending, PendingAction, Task};
 use abreast_webtypes::{Digests, Timestamp};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 /// Changes looked at together.
 const ITEMS: usize = 512;
 /// Most Change Lists read in one run.
 const LISTS_MAX: usize = 100_000;
+/// Most Change Lists of a chain, each of which costs a round trip before the next is known.
+const CHAIN_MAX: usize = 10_000;
 
 /// What following the Change Lists came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,21 +33,98 @@ pub(crate) enum Followed {
 /// One Change List to read, in order.
 struct Listed {
     url: String,
+    /// The document that names it.
+    named_by: String,
     from: Option<Timestamp>,
     until: Option<Timestamp>,
 }
 
+impl Listed {
+    fn new(named_by: &str, entry: &Entry) -> Self {
+        Self {
+            url: entry.loc.clone(),
+            named_by: named_by.to_owned(),
+            from: entry.from.map(|from| from.instant),
+            until: entry.until.map(|until| until.instant),
+        }
+    }
+}
+
+/// How far back the lists read so far reach, and where there may be more.
+#[derive(Default)]
+struct Reach {
+    /// All changes since then are in them.
+    earliest: Option<Timestamp>,
+    /// The list before the earliest one, where that says so.
+    before: Option<String>,
+    /// Where older lists may be.
+    archives: Vec<String>,
+    /// The list that is still growing.
+    open: Option<(String, Document)>,
+    read_urls: HashSet<String>,
+    /// The server's clock.
+    date: Option<Timestamp>,
+}
+
+impl Reach {
+    /// Takes a list, or an index, into account.
+    fn note(&mut self, read: &Read) {
+        self.archives.extend(links_of(read, "archives"));
+        if read.head.root == Root::SitemapIndex {
+            return;
+        }
+        let Some(from) = read.head.from.map(|from| read.at_earliest(from.instant)) else { return };
+        // One that does not reach further back leads nowhere.
+        if self.earliest.is_none_or(|earliest| from < earliest) {
+            self.before = links_of(read, "prev").into_iter().chain(links_of(read, "previous")).next();
+        }
+        self.earliest = self.earliest.into_iter().chain([from]).min();
+    }
+
+    /// Do they begin only after the cursor?
+    fn is_late(&self, cursor: Timestamp) -> bool {
+        self.earliest.is_some_and(|earliest| earliest > cursor)
+    }
+}
+
+/// Where the links of a relation lead, from the top of a document.
+fn links_of(read: &Read, rel: &str) -> Vec<String> {
+    let base = url::Url::parse(&read.url).ok();
+    let links = read.head.links.iter().filter(|link| link.has_rel(rel));
+    links.filter_map(|link| base.as_ref()?.join(&link.href).ok()).map(String::from).collect()
+}
+
+fn too_many_lists(url: &str) -> Error {
+    Error::new("limit.lists", ExitCode::Limit, format!("{url} names more than {LISTS_MAX} lists"))
+}
+
+/// One document of changes while it is read.
+pub(crate) struct ReadingChanges {
+    document: String,
+    wants_base: bool,
+    admission: Admission,
+    item: Pending,
+    /// Entries without a time of their own take the place after those before them.
+    last: Timestamp,
+    /// The newest stated time.
+    pub(crate) newest: Option<Timestamp>,
+}
+
 /// What was seen while reading.
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     /// The newest stated time of a change.
-    newest: Option<Timestamp>,
+    pub(crate) newest: Option<Timestamp>,
     /// A stated time at or after the cursor.
     reaches_cursor: bool,
     /// Any stated time at all.
     stated: bool,
-    base: Option<String>,
+    pub(crate) base: Option<String>,
     entries: u64,
+    /// Where the list being read stands among all: less than those read before, when they are walked back.
+    list: i64,
+    /// Changes were left out because they could not be understood.
+    pub(crate) left_out: bool,
 }
 
 impl Session<'_> {
@@ -56,8 +136,13 @@ impl Session<'_> {
         conditional: bool,
     ) -> Result<Followed, Error> {
         self.begin_phase("reading");
+        if conditional && self.packages.since.is_none() {
+            self.packages.since = Some(cursor);
+        }
+        self.changed = Changed::default();
         self.begin()?;
         let followed = self.follow_lists(change_list, cursor, conditional);
+        self.tell_noticed();
         match &followed {
             Ok(Followed::Planned) => self.commit()?,
             _ => self.abandon()?,
@@ -73,7 +158,6 @@ impl Session<'_> {
         let start = open.clone().unwrap_or_else(|| change_list.to_owned());
         let known = if conditional { self.mirror.document(&start)? } else { None };
         let mut seen = Seen::default();
-        let mut read_urls: HashSet<String> = HashSet::from([start.clone()]);
         let mut index_entries: Vec<Listed> = Vec::new();
         let read = match self.read_changes(&documents, &start, known.as_ref(), cursor, &mut seen, &mut index_entries) {
             Ok(Some(read)) => read,
@@ -87,19 +171,18 @@ impl Session<'_> {
             }
             Err(error) => return Err(error),
         };
-        let mut date = read.date;
-        let mut open_now: Option<(String, Document)> = None;
-        let mut earliest = read.head.from.map(|from| from.instant);
+        let mut reach = Reach { date: read.date, ..Reach::default() };
+        reach.read_urls.insert(start.clone());
+        reach.note(&read);
         let is_index = read.head.root == Root::SitemapIndex;
         let is_open = !is_index && read.head.until.is_none();
         if is_open {
-            open_now = Some((start.clone(), read.validators.clone()));
+            reach.open = Some((start.clone(), read.validators.clone()));
         }
-        let starts_late = earliest.is_some_and(|from| from > cursor);
-        if !is_index && (!is_open || starts_late) {
+        if !is_index && (!is_open || reach.is_late(cursor)) {
             // Closed, or begun after the cursor: the index knows the others.
             for index in self.indexes(&read, change_list, &start) {
-                if !read_urls.insert(index.clone()) {
+                if !reach.read_urls.insert(index.clone()) {
                     continue;
                 }
                 let mut own = Seen::default();
@@ -108,65 +191,28 @@ impl Session<'_> {
                 if let Some(read) = read
                     && read.head.root == Root::SitemapIndex
                 {
+                    reach.archives.extend(links_of(&read, "archives"));
                     index_entries = listed;
                     break;
                 }
             }
         }
-        if is_index {
-            earliest = None;
-        }
-        let listed_all = index_entries.len();
-        if listed_all > LISTS_MAX {
-            return Err(Error::new(
-                "limit.lists",
-                ExitCode::Limit,
-                format!("{change_list} names more than {LISTS_MAX} lists"),
-            ));
-        }
-        let reachable = index_entries.iter().filter_map(|list| list.from).min();
-        let mut admission = Admission::new(&start, &self.options.allow_hosts, self.options.allow_downgrade);
-        index_entries.retain(|list| list.until.is_none_or(|until| until >= cursor));
-        for list in index_entries {
-            self.check_cancelled()?;
-            if list.url == start && !is_index {
-                continue;
-            }
-            if let Err(refusal) = admission.check(&list.url) {
-                let message = format!("{}: {}", list.url, refusal.message());
-                return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
-            }
-            if !read_urls.insert(list.url.clone()) {
-                self.notice("list.cycle", &list.url, "an index names it more than once, or names itself");
-                continue;
-            }
-            let mut nested = Vec::new();
-            // A list that cannot be read is a hole: without it the cursor may not move.
-            let Some(read) = self.read_changes(&documents, &list.url, None, cursor, &mut seen, &mut nested)? else {
-                continue;
-            };
-            if read.head.root == Root::SitemapIndex {
-                return Err(Error::new(
-                    "limit.index-depth",
-                    ExitCode::Limit,
-                    format!("{} is an index inside an index", list.url),
-                ));
-            }
-            date = read.date.or(date);
-            let from = read.head.from.map(|from| from.instant).or(list.from);
-            earliest = match (earliest, from) {
-                (Some(one), Some(two)) => Some(one.min(two)),
-                (one, two) => one.or(two),
-            };
-            if read.head.until.is_none() {
-                open_now = Some((list.url, read.validators));
+        if let Some(place) = index_entries.iter().position(|list| list.url == start && !is_index) {
+            if index_entries[..place].iter().any(|list| list.until.is_none_or(|until| until >= cursor)) {
+                // Of changes of one instant the last counts: those of the lists before come first.
+                self.mirror.clear_scratch()?;
+                self.changed = Changed::default();
+                reach.read_urls.remove(&start);
+                reach.open = None;
+            } else {
+                index_entries.remove(place);
             }
         }
-        let earliest = match (earliest, reachable) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        };
-        if let Some(earliest) = earliest
+        self.read_listed(&documents, index_entries, cursor, &mut seen, &mut reach)?;
+        if reach.is_late(cursor) {
+            self.walk_back(&documents, cursor, &mut seen, &mut reach)?;
+        }
+        if let Some(earliest) = reach.earliest
             && earliest > cursor
         {
             return Ok(Followed::Gap(format!(
@@ -180,20 +226,25 @@ impl Session<'_> {
             )));
         }
         self.plan_coming()?;
-        if let Some(base) = seen.base
+        if let Some(base) = seen.base.take()
             && self.mirror.meta(key::BASE)?.is_none()
             && self.mirror.meta("common")?.is_none()
         {
             self.mirror.set_meta("common", Some(&base))?;
         }
+        if seen.left_out {
+            // What was left out may be any change: the next run looks at all of them again.
+            self.mirror.set_document(&start, &Document::default())?;
+            return Ok(Followed::Planned);
+        }
         if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
-            let newest = self.not_after(&start, "datetime", newest, date);
+            let newest = self.not_after(&start, "datetime", newest, reach.date);
             if newest >= cursor {
                 self.mirror.set_meta(key::CURSOR, Some(&newest.as_micros().to_string()))?;
                 self.mirror.set_meta(key::CURSOR_IS_CHANGE, Some("1"))?;
             }
         }
-        if let Some((url, validators)) = open_now {
+        if let Some((url, validators)) = reach.open {
             self.mirror.set_meta(key::OPEN_LIST, Some(&url))?;
             self.mirror.set_document(&url, &validators)?;
         } else {
@@ -204,16 +255,157 @@ impl Session<'_> {
         Ok(Followed::Planned)
     }
 
+    /// Reads the lists of an index that may hold changes since the cursor, in order.
+    fn read_listed(
+        &mut self,
+        documents: &Documents<'_>,
+        lists: Vec<Listed>,
+        cursor: Timestamp,
+        seen: &mut Seen,
+        reach: &mut Reach,
+    ) -> Result<(), Error> {
+        let listed = lists.iter().filter_map(|list| list.from).min();
+        reach.earliest = reach.earliest.into_iter().chain(listed).min();
+        let mut waiting: VecDeque<(Listed, bool)> = lists.into_iter().map(|list| (list, false)).collect();
+        while let Some((list, nested)) = waiting.pop_front() {
+            self.check_cancelled()?;
+            if list.until.is_some_and(|until| until < cursor) {
+                continue;
+            }
+            let mut admission = Admission::new(&list.named_by, &self.options.allow_hosts, self.options.allow_downgrade);
+            if let Err(refusal) = admission.check(&list.url) {
+                let message = format!("{}: {}", list.url, refusal.message());
+                return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
+            }
+            if !reach.read_urls.insert(list.url.clone()) {
+                self.notice("list.cycle", &list.url, "an index names it more than once, or names itself");
+                continue;
+            }
+            let mut inner = Vec::new();
+            // A list that cannot be read is a hole: without it the cursor may not move.
+            let Some(read) = self.read_changes(documents, &list.url, None, cursor, seen, &mut inner)? else {
+                continue;
+            };
+            reach.date = read.date.or(reach.date);
+            if read.head.root == Root::SitemapIndex {
+                if nested {
+                    let message = format!("{} is an index inside an index inside an index", list.url);
+                    return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
+                }
+                let told = "an index inside an index; the specification has no such thing";
+                self.notice("list.nested-index", &list.url, told);
+                if waiting.len() + inner.len() > LISTS_MAX {
+                    return Err(too_many_lists(&list.url));
+                }
+                let listed = inner.iter().filter_map(|list| list.from).min();
+                reach.earliest = reach.earliest.into_iter().chain(listed).min();
+                for list in inner.into_iter().rev() {
+                    waiting.push_front((list, true));
+                }
+                continue;
+            }
+            if read.head.from.is_none() {
+                reach.earliest = reach.earliest.into_iter().chain(list.from).min();
+            }
+            reach.note(&read);
+            if read.head.until.is_none() {
+                reach.open = Some((list.url, read.validators));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for older Change Lists, after a long absence: in the archives, then along the links to the ones before.
+    fn walk_back(
+        &mut self,
+        documents: &Documents<'_>,
+        cursor: Timestamp,
+        seen: &mut Seen,
+        reach: &mut Reach,
+    ) -> Result<(), Error> {
+        // What is open stays so, however old the lists read from here on.
+        let open = reach.open.take();
+        seen.list -= 1;
+        let mut archives: VecDeque<(String, u8)> =
+            reach.archives.drain(..).chain(self.mirror.meta(key::CHANGE_LIST_ARCHIVE)?).map(|url| (url, 0)).collect();
+        while let Some((archive, depth)) = archives.pop_front() {
+            if !reach.is_late(cursor) || reach.read_urls.len() > LISTS_MAX {
+                break;
+            }
+            if !self.is_admitted(&archive) || !reach.read_urls.insert(archive.clone()) {
+                continue;
+            }
+            let mut lists = Vec::new();
+            match Self::read_archive(documents, &archive, &mut lists) {
+                Ok(Root::SitemapIndex) if depth == 0 => {
+                    archives.extend(lists.into_iter().map(|list| (list.url, 1)));
+                }
+                Ok(_) => {
+                    // The archive may name what was read already: that is no circle.
+                    lists.retain(|list| !reach.read_urls.contains(&list.url));
+                    let told = format!("changes since {cursor} are read from the archive");
+                    self.notice("changes.archive", &archive, &told);
+                    self.read_listed(documents, lists, cursor, seen, reach)?;
+                }
+                Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+                // Archives are a help: without them there is a gap, which is told.
+                Err(error) => self.notice(error.code(), &archive, &error.to_string()),
+            }
+        }
+        while reach.is_late(cursor)
+            && reach.read_urls.len() <= CHAIN_MAX
+            && let Some(before) = reach.before.take()
+        {
+            self.check_cancelled()?;
+            seen.list -= 1;
+            if !self.is_admitted(&before) || !reach.read_urls.insert(before.clone()) {
+                break;
+            }
+            match self.read_changes(documents, &before, None, cursor, seen, &mut Vec::new()) {
+                Ok(Some(read)) if read.head.root == Root::UrlSet => reach.note(&read),
+                Ok(_) => break,
+                Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+                Err(error) => {
+                    self.notice(error.code(), &before, &error.to_string());
+                    break;
+                }
+            }
+        }
+        reach.open = open;
+        Ok(())
+    }
+
+    fn is_admitted(&self, url: &str) -> bool {
+        self.rules.admission.clone().is_some_and(|mut rule| rule.check(url).is_ok())
+    }
+
+    /// Reads what an archive of Change Lists names [rs-archives §5].
+    fn read_archive(documents: &Documents<'_>, url: &str, lists: &mut Vec<Listed>) -> Result<Root, Error> {
+        let answer = documents.read(url, None, &mut |head: &Head, entry: &Entry| {
+            if head.capability != Some(Capability::ChangeListArchive) {
+                let message = format!("{url} is no archive of Change Lists");
+                return Err(Error::new("list.capability", ExitCode::SourceInvalid, message));
+            }
+            if entry.loc.is_empty() {
+                lists.clear();
+            } else if lists.len() >= LISTS_MAX {
+                return Err(too_many_lists(url));
+            } else {
+                lists.push(Listed::new(url, entry));
+            }
+            Ok(Go::On)
+        })?;
+        match answer {
+            Answer::Read(read) => Ok(read.head.root),
+            Answer::Unchanged => Ok(Root::UrlSet),
+        }
+    }
+
     /// Where an index of Change Lists may be: what the list links to, then what the Capability List names.
     fn indexes(&self, read: &Read, change_list: &str, start: &str) -> Vec<String> {
-        let base = url::Url::parse(&read.url).ok();
         let mut admission = Admission::new(start, &self.options.allow_hosts, self.options.allow_downgrade);
-        let links = read.head.links.iter().filter(|link| link.has_rel("index"));
-        let mut found: Vec<String> = links
-            .filter_map(|link| base.as_ref()?.join(&link.href).ok())
-            .map(String::from)
-            .filter(|url| admission.check(url).is_ok())
-            .collect();
+        let mut found: Vec<String> =
+            links_of(read, "index").into_iter().filter(|url| admission.check(url).is_ok()).collect();
         if change_list != start {
             found.push(change_list.to_owned());
         }
@@ -231,11 +423,7 @@ impl Session<'_> {
         lists: &mut Vec<Listed>,
     ) -> Result<Option<Box<Read>>, Error> {
         let known = known.filter(|known| known.etag.is_some() || known.last_modified.is_some());
-        let wants_base = self.ground.is_none();
-        let mut admission = Admission::new(url, &self.options.allow_hosts, self.options.allow_downgrade);
-        let mut item = Pending::default();
-        // Entries without a time of their own take the place after those before them.
-        let mut last = Timestamp::MIN;
+        let mut reading = self.reading_changes(url);
         let lists_before = lists.len();
         let answer = documents.read(url, known, &mut |head: &Head, entry: &Entry| {
             if head.capability != Some(Capability::ChangeList) {
@@ -250,52 +438,80 @@ impl Session<'_> {
                 return Ok(Go::On);
             }
             if head.root == Root::SitemapIndex {
-                let instant =
-                    |datetime: Option<abreast_webtypes::W3cDatetime>| datetime.map(|datetime| datetime.instant);
-                lists.push(Listed { url: entry.loc.clone(), from: instant(entry.from), until: instant(entry.until) });
+                lists.push(Listed::new(url, entry));
                 if lists.len() > LISTS_MAX {
-                    return Err(Error::new(
-                        "limit.lists",
-                        ExitCode::Limit,
-                        format!("{url} names more than {LISTS_MAX} lists"),
-                    ));
+                    return Err(too_many_lists(url));
                 }
                 return Ok(Go::On);
             }
-            seen.entries += 1;
-            if let Some(datetime) = entry.datetime {
-                seen.stated = true;
-                seen.newest = seen.newest.max(Some(datetime.instant));
-                seen.reaches_cursor |= datetime.instant >= cursor;
-                last = last.max(datetime.instant);
-                if datetime.instant < cursor {
-                    return Ok(Go::On);
-                }
-            }
-            let time = entry.datetime.or(entry.lastmod).map_or(last, |time| time.instant);
-            change_into(entry, &mut item);
-            item.action = match entry.change {
-                Some(Change::Deleted) => PendingAction::Delete,
-                _ => PendingAction::Fetch,
-            };
-            if wants_base && admission.check(&item.uri).is_ok() {
-                widen(&mut seen.base, &item.uri);
-            }
-            self.mirror.put_coming(&item, time.as_micros(), entry.datetime.is_some())?;
-            if seen.entries.is_multiple_of(1_024) {
-                self.check_cancelled()?;
-                self.status(seen.entries, 0, 0);
-            }
+            self.note_change(entry, cursor, seen, &mut reading)?;
             Ok(Go::On)
         })?;
-        Ok(match answer {
-            Answer::Unchanged => None,
-            Answer::Read(read) => Some(read),
-        })
+        let Answer::Read(read) = answer else { return Ok(None) };
+        seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
+        if read.zoneless {
+            for list in &mut lists[lists_before..] {
+                list.from = list.from.map(|from| read.at_earliest(from));
+            }
+        }
+        seen.left_out |= self.left_out(url, read.skipped);
+        Ok(Some(read))
+    }
+
+    /// Before the changes of one document are noted.
+    pub(crate) fn reading_changes(&self, url: &str) -> ReadingChanges {
+        ReadingChanges {
+            document: url.to_owned(),
+            wants_base: !self.knows_base(),
+            admission: Admission::new(url, &self.options.allow_hosts, self.options.allow_downgrade),
+            item: Pending::default(),
+            last: Timestamp::MIN,
+            newest: None,
+        }
+    }
+
+    /// Notes one change, unless it is older than what is known.
+    pub(crate) fn note_change(
+        &mut self,
+        entry: &Entry,
+        cursor: Timestamp,
+        seen: &mut Seen,
+        reading: &mut ReadingChanges,
+    ) -> Result<(), Error> {
+        let ReadingChanges { document, wants_base, admission, item, last, newest } = reading;
+        seen.entries += 1;
+        if let Some(datetime) = entry.datetime {
+            seen.stated = true;
+            *newest = (*newest).max(Some(datetime.instant));
+            seen.reaches_cursor |= datetime.instant >= cursor;
+            *last = (*last).max(datetime.instant);
+            if datetime.instant < cursor {
+                return Ok(());
+            }
+        }
+        let time = entry.datetime.or(entry.lastmod).map_or(*last, |time| time.instant);
+        change_into(entry, item);
+        item.action = match entry.change {
+            Some(Change::Deleted) => PendingAction::Delete,
+            _ if self.excludes_change(entry) => PendingAction::Leave,
+            _ => PendingAction::Fetch,
+        };
+        if *wants_base && admission.check(&item.uri).is_ok() {
+            widen(&mut seen.base, &item.uri);
+        }
+        let is_first = self.changed.is_first(&item.uri);
+        self.rules.alternates.note(document, &item.uri, entry, is_first);
+        self.note_versions(document, &item.uri, entry);
+        self.mirror.put_coming(item, time.as_micros(), entry.datetime.is_some(), seen.list)?;
+        if seen.entries.is_multiple_of(1_024) {
+            self.check_cancelled()?;
+            self.status(seen.entries, 0, 0);
+        }
+        Ok(())
     }
 
     /// Turns the newest change of each resource into what is to be done about it.
-    fn plan_coming(&mut self) -> Result<(), Error> {
+    pub(crate) fn plan_coming(&mut self) -> Result<(), Error> {
         let (mut key, mut tasks) = (String::new(), Vec::new());
         loop {
             tasks.clear();
@@ -310,7 +526,22 @@ impl Session<'_> {
 
     fn plan_change(&mut self, task: &mut Task) -> Result<(), Error> {
         let Task { pending, row } = task;
-        let applied = row.as_ref().is_some_and(|row| row.changed.is_some() && row.changed == pending.changed);
+        if pending.action == PendingAction::Leave {
+            // After a Resource List the same resources come once more.
+            self.summary.excluded += u64::from(self.summary.mode != crate::Mode::Baseline);
+            self.leave(&pending.uri, row.is_some())?;
+            return Ok(self.mirror.forget_pending(&pending.uri)?);
+        }
+        if pending.action == PendingAction::Delete {
+            if self.is_left(&pending.uri)? {
+                return Ok(self.mirror.forget_pending(&pending.uri)?);
+            }
+        } else if row.is_some() {
+            self.take_again(&pending.uri)?;
+        }
+        // Of several changes within one second of a coarse clock only the first may have been applied.
+        let fine = |changed: i64| changed % 1_000_000 != 0;
+        let applied = row.as_ref().is_some_and(|row| row.changed.is_some_and(fine) && row.changed == pending.changed);
         let action = if pending.action == PendingAction::Delete {
             row.as_ref().map(|_| PendingAction::Delete)
         } else {

@@ -5,7 +5,10 @@ use crate::document::{Documents, Go, Page};
 use crate::error::{Error, ExitCode};
 use crate::links;
 use crate::options::SyncOptions;
+use crate::session::Session;
+use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
+use abreast_store::mirror::Mirror;
 use std::collections::VecDeque;
 use url::Url;
 
@@ -22,8 +25,59 @@ pub(crate) struct Entrance {
     pub(crate) capability_list: Option<String>,
     pub(crate) resource_list: Option<String>,
     pub(crate) change_list: Option<String>,
+    pub(crate) resource_dump: Option<String>,
+    pub(crate) change_dump: Option<String>,
+    /// Older Change Lists.
+    pub(crate) change_list_archive: Option<String>,
     /// What the URIs of its resources start with.
     pub(crate) uri_space: Option<String>,
+}
+
+impl Entrance {
+    /// Is there anything that a copy can be made from?
+    pub(crate) const fn has_any(&self) -> bool {
+        self.resource_list.is_some()
+            || self.change_list.is_some()
+            || self.resource_dump.is_some()
+            || self.change_dump.is_some()
+    }
+
+    /// The document that says whose set it is: hosts are judged by it.
+    pub(crate) fn first(&self) -> Option<&str> {
+        let documents = [&self.resource_list, &self.change_list, &self.resource_dump, &self.change_dump];
+        documents.into_iter().find_map(|document| document.as_deref())
+    }
+
+    /// As kept by an earlier run.
+    pub(crate) fn known(mirror: &Mirror) -> Result<Self, Error> {
+        Ok(Self {
+            capability_list: mirror.meta(key::CAPABILITY_LIST)?,
+            resource_list: mirror.meta(key::RESOURCE_LIST)?,
+            change_list: mirror.meta(key::CHANGE_LIST)?,
+            resource_dump: mirror.meta(key::RESOURCE_DUMP)?,
+            change_dump: mirror.meta(key::CHANGE_DUMP)?,
+            change_list_archive: mirror.meta(key::CHANGE_LIST_ARCHIVE)?,
+            uri_space: mirror.meta(key::URI_SPACE)?,
+        })
+    }
+
+    /// Keeps it for the next run.
+    pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+        for (key, value) in [
+            (key::CAPABILITY_LIST, &self.capability_list),
+            (key::RESOURCE_LIST, &self.resource_list),
+            (key::CHANGE_LIST, &self.change_list),
+            (key::RESOURCE_DUMP, &self.resource_dump),
+            (key::CHANGE_DUMP, &self.change_dump),
+            (key::CHANGE_LIST_ARCHIVE, &self.change_list_archive),
+        ] {
+            mirror.set_meta(key, value.as_deref())?;
+        }
+        if self.uri_space.is_some() {
+            mirror.set_meta(key::URI_SPACE, self.uri_space.as_deref())?;
+        }
+        Ok(())
+    }
 }
 
 /// Why a document is looked at.
@@ -96,6 +150,23 @@ pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Resu
     let message = format!("found no ResourceSync documents at {}\n  tried {}", options.url, tried.join("\n  tried "));
     Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
         .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"))
+}
+
+/// Reads the Capability List again when no dump is known: a Source may have begun to make some.
+pub(crate) fn discover_again(session: &Session<'_>, known: &Entrance) -> Result<Option<Entrance>, Error> {
+    let Some(list) = &known.capability_list else { return Ok(None) };
+    if known.resource_dump.is_some() || known.change_dump.is_some() {
+        return Ok(None);
+    }
+    match step(&session.documents, session.options, list) {
+        Ok(Step::Entrance(found)) if found.resource_list == known.resource_list => {
+            found.keep(&session.mirror)?;
+            Ok(Some(found))
+        }
+        Err(error) if error.exit_code() == ExitCode::Cancelled => Err(error),
+        // What is known does without.
+        _ => Ok(None),
+    }
 }
 
 fn guesses(start: &Url) -> Vec<String> {
@@ -173,22 +244,25 @@ fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<S
             choose(&lists, options, url).map(|list| Step::Follow(vec![list]))
         }
         Some(Capability::CapabilityList) => {
-            let resource_list = resolve(&read.url, locs(Some(Capability::ResourceList))).into_iter().next();
-            let change_list = resolve(&read.url, locs(Some(Capability::ChangeList))).into_iter().next();
-            if resource_list.is_none() && change_list.is_none() {
-                return Ok(Step::Nothing(
-                    "a Capability List with neither Resource List nor Change List on its host".to_owned(),
-                ));
-            }
-            Ok(Step::Entrance(Entrance {
+            let first = |capability| resolve(&read.url, locs(Some(capability))).into_iter().next();
+            let entrance = Entrance {
                 capability_list: Some(url.to_owned()),
-                resource_list,
-                change_list,
+                resource_list: first(Capability::ResourceList),
+                change_list: first(Capability::ChangeList),
+                resource_dump: first(Capability::ResourceDump),
+                change_dump: first(Capability::ChangeDump),
+                change_list_archive: first(Capability::ChangeListArchive),
                 uri_space,
-            }))
+            };
+            if !entrance.has_any() {
+                return Ok(Step::Nothing("a Capability List with neither lists nor dumps on its host".to_owned()));
+            }
+            Ok(Step::Entrance(entrance))
         }
-        capability @ (Some(Capability::ResourceList | Capability::ChangeList) | None) => {
-            let is_changes = capability == Some(Capability::ChangeList);
+        capability @ (Some(
+            Capability::ResourceList | Capability::ChangeList | Capability::ResourceDump | Capability::ChangeDump,
+        )
+        | None) => {
             // The Capability List knows both; a document without one stands for itself.
             for up in resolve(&read.url, links_with("up")) {
                 if let Ok(Step::Entrance(entrance)) = step_up(documents, options, &up) {
@@ -196,12 +270,14 @@ fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<S
                 }
             }
             let whole = resolve(&read.url, links_with("index")).into_iter().next().unwrap_or_else(|| url.to_owned());
-            Ok(Step::Entrance(Entrance {
-                capability_list: None,
-                resource_list: (!is_changes).then(|| whole.clone()),
-                change_list: is_changes.then_some(whole),
-                uri_space,
-            }))
+            let mut entrance = Entrance { uri_space, ..Entrance::default() };
+            *match capability {
+                Some(Capability::ChangeList) => &mut entrance.change_list,
+                Some(Capability::ResourceDump) => &mut entrance.resource_dump,
+                Some(Capability::ChangeDump) => &mut entrance.change_dump,
+                _ => &mut entrance.resource_list,
+            } = Some(whole);
+            Ok(Step::Entrance(entrance))
         }
         Some(other) => Ok(Step::Nothing(format!("a `{}` document, which cannot be copied from", other.token()))),
     }

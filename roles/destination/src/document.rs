@@ -1,14 +1,18 @@
 //! How is a ResourceSync document fetched and read, entry by entry, within limits? [rs-core §7]
 
 use crate::error::{Error, ExitCode};
+use crate::freshness::Freshness;
+use crate::limits::Allowance;
+use crate::noticed::{Care, Pace};
 use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
-use abreast_resourcesync::v1_1::{Entry, Head, Limits, Parser, Step};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance};
 use abreast_store::mirror::Document;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{Timestamp, excerpt, resolve};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write as _;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 use tokio::runtime::Runtime;
 
 /// Largest document read, unpacked; ten times what the specification allows.
@@ -31,6 +35,12 @@ pub(crate) struct Documents<'a> {
     pub(crate) authorized_url: String,
     /// Stops waiting for a server.
     pub(crate) cancel: &'a AtomicBool,
+    /// What is left of the run's bytes and time.
+    pub(crate) allowance: Allowance,
+    /// For how long the list polled is fresh.
+    pub(crate) fresh: Freshness,
+    /// How documents are judged, and what was noticed.
+    pub(crate) care: Care,
 }
 
 /// What a document's server said about it.
@@ -48,6 +58,10 @@ pub(crate) struct Read {
     pub(crate) date: Option<Timestamp>,
     /// How many entries it has.
     pub(crate) entries: u64,
+    /// How many more were left out because they could not be understood.
+    pub(crate) skipped: u64,
+    /// Times were written without a zone: they may be off by most of a day.
+    pub(crate) zoneless: bool,
 }
 
 /// The answer to a conditional request.
@@ -57,6 +71,26 @@ pub(crate) enum Answer {
     Unchanged,
     /// The document was read to its end.
     Read(Box<Read>),
+}
+
+/// Between the time somebody meant without saying the zone, and UTC, there is at most this, microseconds.
+const ZONE_MICROS: i64 = 26 * 3_600_000_000;
+
+impl Read {
+    /// The earliest instant that may be meant by a time of this document.
+    pub(crate) fn at_earliest(&self, stated: Timestamp) -> Timestamp {
+        at_earliest(self.zoneless, stated)
+    }
+}
+
+/// The earliest instant that may be meant by a time, which may have been written without a zone.
+pub(crate) const fn at_earliest(zoneless: bool, stated: Timestamp) -> Timestamp {
+    if zoneless { stated.plus_micros(-ZONE_MICROS) } else { stated }
+}
+
+/// Does a document have times without a zone?
+pub(crate) fn is_zoneless(parser: &Parser) -> bool {
+    parser.findings().iter().any(|finding| finding.code == "rs.zone")
 }
 
 /// What to do after an entry.
@@ -96,8 +130,14 @@ impl Documents<'_> {
             ..self.request(url)
         };
         let work = abreast_net::with_retries(&self.client, url, async |_| {
+            let asked = Instant::now();
             let mut response = self.client.send(&request).await?.require_success()?;
+            if known.is_some() {
+                self.fresh.note(&response);
+            }
+            let mut pace = Pace::of_head(asked);
             if response.status() == StatusCode::NOT_MODIFIED {
+                self.care.keep_pace(pace);
                 return Ok(Ok(Answer::Unchanged));
             }
             if response.status() != StatusCode::OK {
@@ -106,8 +146,11 @@ impl Documents<'_> {
                 return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
             }
             response.set_limit(DOCUMENT_BYTES_MAX);
-            match read_response(url, &mut response, &[], each).await {
-                Ok(read) => Ok(Ok(Answer::Read(Box::new(read)))),
+            match read_response(url, &mut response, &[], &self.care, &mut pace, each).await {
+                Ok(read) => {
+                    self.care.keep_pace(pace);
+                    Ok(Ok(Answer::Read(Box::new(read))))
+                }
                 Err(Stop::Net(error)) => Err(error),
                 Err(Stop::Document(error)) => Ok(Err(error)),
             }
@@ -119,11 +162,13 @@ impl Documents<'_> {
     }
 
     /// Runs to the end, or until the user wants to stop.
-    fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        self.allowance.check()?;
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
                 done = work => Ok(done),
+                () = self.allowance.expire() => Err(self.allowance.check().err().unwrap_or_else(Error::cancelled)),
                 () = crate::workers::stopped(self.cancel) => Err(Error::cancelled()),
             }
         })
@@ -161,7 +206,8 @@ impl Documents<'_> {
             let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
             if is_packed || is_xml && !is_page {
                 response.set_limit(DOCUMENT_BYTES_MAX);
-                return match read_response(url, &mut response, &begin, each).await {
+                let mut pace = Pace::default();
+                return match read_response(url, &mut response, &begin, &self.care, &mut pace, each).await {
                     Ok(read) => Ok(Ok(Page::Document(Box::new(read)))),
                     Err(Stop::Net(error)) => Err(error),
                     Err(Stop::Document(error)) => Ok(Err(error)),
@@ -194,7 +240,14 @@ impl From<Error> for Stop {
     }
 }
 
-async fn read_response(url: &str, response: &mut Response, begin: &[u8], each: Each<'_>) -> Result<Read, Stop> {
+async fn read_response(
+    url: &str,
+    response: &mut Response,
+    begin: &[u8],
+    care: &Care,
+    pace: &mut Pace,
+    each: Each<'_>,
+) -> Result<Read, Stop> {
     let instant = |name: &str| {
         let time = httpdate::parse_http_date(response.header(name)?).ok()?;
         let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -211,15 +264,19 @@ async fn read_response(url: &str, response: &mut Response, begin: &[u8], each: E
         },
         ..Read::default()
     };
-    let mut parser = Parser::new(Limits::default());
+    let mut parser = Parser::with_tolerance(Limits::default(), care.tolerance);
     let mut entry = Entry::default();
+    let mut reading = Reading { url, care, read: &mut read, as_index: None };
     let mut fingerprint = DefaultHasher::new();
     let mut unpacker: Option<Unpacker> = None;
     let mut first = true;
     let mut pending = begin.to_vec();
     loop {
         let chunk = if pending.is_empty() {
-            response.chunk().await.map_err(Stop::Net)?
+            let waiting = Instant::now();
+            let chunk = response.chunk().await.map_err(Stop::Net)?;
+            pace.add(chunk.as_ref().map_or(0, bytes::Bytes::len), waiting.elapsed());
+            chunk
         } else {
             Some(std::mem::take(&mut pending).into())
         };
@@ -229,18 +286,19 @@ async fn read_response(url: &str, response: &mut Response, begin: &[u8], each: E
             first = false;
             if chunk.starts_with(&[0x1f, 0x8b]) {
                 unpacker = Some(Unpacker::new());
+                reading.note_gzip(response.header("content-type"))?;
             }
         }
         let go = match &mut unpacker {
             None => {
                 parser.feed(&chunk);
-                drain(url, &mut parser, &mut entry, &mut read, each)?
+                reading.drain(&mut parser, &mut entry, each)?
             }
             Some(unpacker) => {
                 let mut go = Go::On;
                 for piece in chunk.chunks(PACKED_PIECE) {
                     parser.feed(unpacker.unpack(url, piece)?);
-                    go = drain(url, &mut parser, &mut entry, &mut read, each)?;
+                    go = reading.drain(&mut parser, &mut entry, each)?;
                     if go == Go::Enough {
                         break;
                     }
@@ -249,6 +307,7 @@ async fn read_response(url: &str, response: &mut Response, begin: &[u8], each: E
             }
         };
         if go == Go::Enough {
+            reading.finish(&parser);
             return Ok(read);
         }
     }
@@ -256,29 +315,117 @@ async fn read_response(url: &str, response: &mut Response, begin: &[u8], each: E
         unpacker.finish(url)?;
     }
     parser.finish();
-    drain(url, &mut parser, &mut entry, &mut read, each)?;
+    reading.drain(&mut parser, &mut entry, each)?;
+    reading.finish(&parser);
     read.validators.fingerprint = fingerprint.finish().cast_signed();
     Ok(read)
 }
 
-fn drain(url: &str, parser: &mut Parser, entry: &mut Entry, read: &mut Read, each: Each<'_>) -> Result<Go, Stop> {
-    loop {
-        match parser.next(entry).map_err(|fault| syntax_error(url, &fault))? {
-            Step::NeedInput | Step::End => return Ok(Go::On),
-            Step::Head => {
-                read.head = parser.head().cloned().unwrap_or_default();
-                check_interval(url, &read.head)?;
-                // Even before the first entry: the head may be all that was asked for.
-                if each(&read.head, &Entry::default())? == Go::Enough {
-                    return Ok(Go::Enough);
+/// One document while it is read.
+struct Reading<'a> {
+    url: &'a str,
+    care: &'a Care,
+    read: &'a mut Read,
+    /// Whether the first entry showed that an `urlset` is an index all the same.
+    as_index: Option<bool>,
+}
+
+impl Reading<'_> {
+    fn drain(&mut self, parser: &mut Parser, entry: &mut Entry, each: Each<'_>) -> Result<Go, Stop> {
+        loop {
+            match parser.next(entry).map_err(|fault| syntax_error(self.url, &fault))? {
+                Step::NeedInput | Step::End => return Ok(Go::On),
+                Step::Head => {
+                    self.read.head = parser.head().cloned().unwrap_or_default();
+                    check_interval(self.url, &self.read.head)?;
+                    // Even before the first entry: the head may be all that was asked for.
+                    if each(&self.read.head, &Entry::default())? == Go::Enough {
+                        return Ok(Go::Enough);
+                    }
+                }
+                Step::Entry => {
+                    self.read.entries += 1;
+                    self.check_entry(entry)?;
+                    if each(&self.read.head, entry)? == Go::Enough {
+                        return Ok(Go::Enough);
+                    }
                 }
             }
-            Step::Entry => {
-                read.entries += 1;
-                if each(&read.head, entry)? == Go::Enough {
-                    return Ok(Go::Enough);
-                }
+        }
+    }
+
+    /// What a parser cannot know: what entries mean beside each other, and beside the document's own URL.
+    fn check_entry(&mut self, entry: &mut Entry) -> Result<(), Error> {
+        if self.read.head.capability.is_none() && entry.change.is_some() {
+            let message = "its entries are changes, and it does not say that it is a Change List";
+            return Err(self
+                .refuse("rs.capability", message)
+                .with_help("read as a list of all there is, it would delete everything else"));
+        }
+        if !entry.loc.starts_with("http")
+            && let Ok(absolute) = resolve(&self.read.url, &entry.loc)
+            && absolute != entry.loc
+        {
+            let message = format!("`loc` is \"{}\", which is relative", excerpt(&entry.loc));
+            self.note("rs.relative", entry.line, message)?;
+            entry.loc = absolute;
+        }
+        if self.read.entries == SPEC_MAX_ENTRIES + 1 {
+            let message = format!("more than the {SPEC_MAX_ENTRIES} entries that a Sitemap may have");
+            self.note("rs.over-limit", entry.line, message)?;
+        }
+        let own = self.read.head.capability;
+        let is_list = entry.capability.is_some()
+            && entry.capability == own
+            && !matches!(own, Some(Capability::Description | Capability::CapabilityList));
+        match self.as_index {
+            None if is_list && self.read.head.root == Root::UrlSet => {
+                let message = "an `urlset` whose entries are lists: read as an index".to_owned();
+                self.note("rs.root", entry.line, message)?;
+                self.read.head.root = Root::SitemapIndex;
+                self.as_index = Some(true);
             }
+            None => self.as_index = Some(false),
+            Some(true) if !is_list => {
+                return Err(self.refuse("rs.root", "some of its entries are lists and some are not"));
+            }
+            Some(false) if is_list && self.read.head.root == Root::UrlSet => {
+                return Err(self.refuse("rs.root", "some of its entries are lists and some are not"));
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Packed by the publisher rather than for the transfer, as its name should say.
+    fn note_gzip(&self, media_type: Option<&str>) -> Result<(), Error> {
+        let path = self.read.url.split(['?', '#']).next().unwrap_or_default();
+        if path.to_ascii_lowercase().ends_with(".gz")
+            || media_type.is_some_and(|media_type| media_type.contains("gzip"))
+        {
+            return Ok(());
+        }
+        self.note("rs.gzip", 1, "packed with gzip, which neither its name nor its headers say".to_owned())
+    }
+
+    fn note(&self, code: &'static str, line: u64, message: String) -> Result<(), Error> {
+        if self.care.tolerance == Tolerance::Strict {
+            return Err(self.refuse(code, &message).with_help("`--strict` refuses what is read otherwise"));
+        }
+        self.care.note(self.url, code, line, message);
+        Ok(())
+    }
+
+    fn refuse(&self, code: &'static str, message: &str) -> Error {
+        Error::new(code, ExitCode::SourceInvalid, format!("cannot read {}\n  {message}", self.url))
+    }
+
+    /// The end was reached.
+    fn finish(&mut self, parser: &Parser) {
+        self.read.skipped = parser.skipped();
+        self.read.zoneless = is_zoneless(parser);
+        for finding in parser.findings() {
+            self.care.found(self.url, finding);
         }
     }
 }

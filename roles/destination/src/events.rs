@@ -34,6 +34,8 @@ pub enum Event<'a> {
     Item(Item<'a>),
     /// One resource or document could not be dealt with; the run goes on.
     Error(Problem<'a>),
+    /// What the filters say about one resource.
+    Filter(Filtered<'a>),
     /// Something worth knowing.
     Notice(Problem<'a>),
     /// The end.
@@ -93,6 +95,19 @@ pub enum ItemAction {
     Different,
 }
 
+/// What the filters say about one resource.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Filtered<'a> {
+    /// Its URI.
+    pub uri: &'a str,
+    /// The path that rules are matched against; empty when no rule looks at paths.
+    pub path: &'a str,
+    /// Whether it is taken.
+    pub taken: bool,
+    /// The rule or option that decided.
+    pub rule: &'a str,
+}
+
 /// A failure or a notice.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Problem<'a> {
@@ -132,6 +147,10 @@ pub struct Summary {
     pub deleted: u64,
     /// Resources compared and found right; 0 when the Source said that nothing has changed.
     pub unchanged: u64,
+    /// Resources left alone because the filters exclude them.
+    pub excluded: u64,
+    /// Resources that the filters take; counted only when filters are tested.
+    pub selected: u64,
     /// Resources refused: no safe path, another host, no digest under `--require-fixity`.
     pub skipped: u64,
     /// Resources that could not be had, and lists that could not be read.
@@ -152,7 +171,7 @@ pub struct Summary {
     pub seconds: f64,
     /// More deletions were due than allowed.
     pub delete_limit: bool,
-    /// Too many resources failed; the rest was not tried.
+    /// Too many resources failed, or a limit of bytes or time was reached; the rest was not tried.
     pub budget_spent: bool,
     /// The exit code.
     pub exit_code: u8,

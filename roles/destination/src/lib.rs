@@ -2,33 +2,65 @@
 #![doc = include_str!("../README.md")]
 
 mod admit;
+mod alternates;
 mod apply;
 mod audit;
 mod baseline;
 mod changes;
+pub mod check;
 mod desk;
 mod discover;
 mod document;
 mod error;
 mod events;
 mod fetch;
+mod filter;
+mod freshness;
+mod history;
+mod limits;
 mod links;
+mod mirrors;
+mod noticed;
 mod options;
+mod package;
 mod partial;
+mod patch;
 mod path_map;
 mod place;
 mod probe;
+mod robots;
 mod run;
+mod select;
 mod session;
+mod sink;
 mod state;
+mod store;
+mod together;
 mod verify;
 mod workers;
 
+pub use abreast_resourcesync::v1_1::Tolerance;
 pub use audit::{AuditReport, audit};
 pub use error::{Error, ExitCode};
-pub use events::{Event, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary};
-pub use options::{AuditOptions, MaxDelete, SyncOptions};
+pub use events::{Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary};
+pub use filter::Filter;
+#[doc(hidden)]
+pub use filter::check_any_input as check_filter;
+#[doc(hidden)]
+pub use links::check_any_input as check_discovery;
+pub use options::{AuditOptions, Dumps, MaxDelete, SyncOptions};
+#[doc(hidden)]
+pub use package::check_any_input as check_package;
+#[doc(hidden)]
+pub use patch::check_any_input as check_patch;
 #[doc(hidden)]
 pub use path_map::check_any_input as check_path_map;
 pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory};
-pub use run::{follow, sync};
+#[doc(hidden)]
+pub use robots::check_any_input as check_robots;
+pub use run::{follow, sync, test_filter};
+pub use sink::lines::{LinesOptions, Output};
+#[cfg(feature = "s3")]
+pub use sink::objects::ObjectsOptions;
+pub use sink::options::SinkOptions;
+pub use sink::warc::WarcOptions;

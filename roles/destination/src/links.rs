@@ -1,5 +1,9 @@
 //! Where do HTTP headers, web pages and robots.txt say that ResourceSync documents are? [rs-core §6.3]
 
+mod check;
+
+pub use check::check_any_input;
+
 /// Targets with `rel=resourcesync` in a `Link` header.
 ///
 /// Lenient: what cannot be read is passed over, for the header speaks of other things too.
@@ -72,8 +76,7 @@ pub(crate) fn in_html(page: &[u8]) -> Vec<String> {
         match name.as_str() {
             "body" | "/head" => break,
             "script" | "style" => {
-                let end = rest.to_ascii_lowercase().find(&format!("</{name}"));
-                rest = end.map_or("", |end| &rest[end..]);
+                rest = find_end(rest, &name).map_or("", |end| &rest[end..]);
             }
             "link" => {
                 let (attributes, after) = attributes(rest);
@@ -90,6 +93,15 @@ pub(crate) fn in_html(page: &[u8]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Where `</name` is, in any letter case.
+fn find_end(text: &str, name: &str) -> Option<usize> {
+    let is_end = |at: &usize| {
+        let after = text.as_bytes().get(at + 2..at + 2 + name.len());
+        after.is_some_and(|after| after.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    text.match_indices("</").map(|(at, _)| at).find(is_end)
 }
 
 /// The attributes of a tag, and what follows the tag.

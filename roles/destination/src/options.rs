@@ -1,6 +1,9 @@
 //! What may the user choose about a synchronisation or an audit?
 
+use crate::filter::Filter;
+use crate::sink::options::SinkOptions;
 use abreast_net::Authorization;
+use abreast_resourcesync::v1_1::Tolerance;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +45,31 @@ impl MaxDelete {
     }
 }
 
+/// Whether resources are taken out of packages [rs-core §11, §13].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dumps {
+    /// When that is cheaper than asking for each.
+    #[default]
+    Auto,
+    /// Whenever there are packages.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl std::str::FromStr for Dumps {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            _ => Err(format!("`{text}` is none of `auto`, `always` and `never`")),
+        }
+    }
+}
+
 /// What to synchronise, and how.
 #[derive(Clone, Debug)]
 pub struct SyncOptions {
@@ -65,6 +93,16 @@ pub struct SyncOptions {
     pub baseline: bool,
     /// Refuse resources whose digest is not listed or of an unknown algorithm.
     pub require_fixity: bool,
+    /// Which resources are wanted; what is excluded is left alone on both sides.
+    pub filter: Filter,
+    /// Delete files of this copy that are excluded now.
+    pub delete_excluded: bool,
+    /// Stop after so many bytes received in one run; the next one continues.
+    pub max_bytes: Option<u64>,
+    /// Stop after so much time; the next run continues.
+    pub max_time: Option<Duration>,
+    /// Fetch resources whatever the robots.txt of their host says.
+    pub ignore_robots: bool,
     /// Hosts that resources may be on beside the list's own: `host` or `host:port`.
     pub allow_hosts: Vec<String>,
     /// Whether a list served over https may name http resources.
@@ -75,10 +113,21 @@ pub struct SyncOptions {
     pub immutable: bool,
     /// Where files that were changed here go before they are replaced; default: `backup` in the state folder.
     pub backup_dir: Option<PathBuf>,
-    /// Pause between polls when following. Default 30 s.
+    /// Pause between polls when following; longer when the Source says that a list is fresh for longer, up to 1 h.
+    /// Default 30 s.
     pub interval: Duration,
+    /// Write beside each file where it comes from originally, for a Source that publishes the folder. Default false.
+    pub republish: bool,
+    /// Where the resources go. Default: one file each, in the folder.
+    pub sink: SinkOptions,
     /// Credentials for the Source's host.
     pub authorization: Option<Authorization>,
+    /// What becomes of documents that are not quite as the specification says.
+    pub tolerance: Tolerance,
+    /// Whether resources are taken out of packages.
+    pub dumps: Dumps,
+    /// How many earlier versions of each resource are kept in the state folder, where the Source links to them.
+    pub history: Option<u32>,
     /// Limits and manners of the HTTP client; `connections_per_host` and `allow_downgrade` follow the fields above.
     pub net: abreast_net::Options,
 }
@@ -97,13 +146,23 @@ impl SyncOptions {
             dry_run: false,
             baseline: false,
             require_fixity: false,
+            filter: Filter::default(),
+            delete_excluded: false,
+            max_bytes: None,
+            max_time: None,
+            ignore_robots: false,
             allow_hosts: Vec::new(),
             allow_downgrade: false,
             max_delete: MaxDelete::Default,
             immutable: false,
             backup_dir: None,
             interval: Duration::from_secs(30),
+            republish: false,
+            sink: SinkOptions::Folder,
             authorization: None,
+            tolerance: Tolerance::Usual,
+            dumps: Dumps::Auto,
+            history: None,
             net: abreast_net::Options::default(),
         }
     }

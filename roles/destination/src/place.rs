@@ -5,10 +5,12 @@ use crate::path_map::{Form, PathError, PathMap, TEMPORARY_PREFIX};
 use crate::probe::FileSystem;
 use abreast_folder::{Dir, Error, ErrorKind, Folder, Kind, Stat};
 use abreast_store::mirror::Row;
+use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Write as _};
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Why a resource has no place.
 #[derive(Debug)]
@@ -78,6 +80,22 @@ pub(crate) struct Ground {
     pub(crate) system: FileSystem,
     pub(crate) backup: Backup,
     pub(crate) partials: Partials,
+    /// Folders that this run made.
+    pub(crate) made: Made,
+    /// Files can be written without a name and get it when whole; untrue once the file system has refused.
+    pub(crate) unnamed: AtomicBool,
+}
+
+/// What is a place to be found for?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To look at what is there.
+    Look,
+    /// To put a file there, among what is there; missing folders are made.
+    Put,
+    /// To put a resource there that was never here: in a folder that this run made, nothing is looked for, since the
+    /// file gets its name only if that is free.
+    PutNew,
 }
 
 impl Ground {
@@ -87,15 +105,17 @@ impl Ground {
     }
 
     /// Finds the place of a URI. A folder in the way means the reserved leaf name.
-    pub(crate) fn place(&self, uri: &str, form: Form, create: bool, last: &mut LastDir) -> Result<Place, NoPlace> {
+    pub(crate) fn place(&self, uri: &str, form: Form, purpose: Purpose, last: &mut LastDir) -> Result<Place, NoPlace> {
         let mut form = form;
         loop {
             let mut path = Vec::with_capacity(96);
             self.map.path_into(uri, form, &mut path)?;
             let name_at = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-            let dir = last.open(&self.folder, &path[..name_at.saturating_sub(1)], create)?;
+            let dir = last.open(self, &path[..name_at.saturating_sub(1)], purpose)?;
             let mut place = Place { dir, path, form, found: None, name_at };
-            place.look()?;
+            if purpose != Purpose::PutNew || !last.made {
+                place.look()?;
+            }
             match place.found.map(|stat| stat.kind) {
                 None | Some(Kind::File) => return Ok(place),
                 Some(Kind::Folder) if form == Form::Plain => form = Form::Leaf,
@@ -112,11 +132,15 @@ impl Ground {
 pub(crate) struct LastDir {
     path: Vec<u8>,
     dir: Option<Dir>,
+    /// This run made it.
+    made: bool,
 }
 
 impl LastDir {
-    fn open(&mut self, folder: &Folder, path: &[u8], create: bool) -> Result<Dir, NoPlace> {
+    fn open(&mut self, ground: &Ground, path: &[u8], purpose: Purpose) -> Result<Dir, NoPlace> {
+        let folder = &ground.folder;
         if path.is_empty() {
+            *self = Self::default();
             return Ok(folder.root());
         }
         if self.path == path
@@ -126,8 +150,9 @@ impl LastDir {
         }
         let components = || path.split(|byte| *byte == b'/');
         let mut opened = folder.dir(components());
-        if create && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            opened = make_all(folder, components());
+        let mut made = false;
+        if purpose != Purpose::Look && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            opened = make_all(folder, components(), &mut made);
         }
         let dir = opened.map_err(|error| match error.kind() {
             ErrorKind::NotFolder => NoPlace::Parent,
@@ -135,18 +160,28 @@ impl LastDir {
         })?;
         path.clone_into(&mut self.path);
         self.dir = Some(dir.clone());
+        if made {
+            ground.made.add(path);
+        }
+        self.made = made || ground.made.has(path);
         Ok(dir)
     }
 }
 
-fn make_all<'a>(folder: &Folder, components: impl Iterator<Item = &'a [u8]>) -> Result<Dir, Error> {
+/// Opens a folder, making what is missing; says whether the last one was made.
+pub(crate) fn make_all<'a>(
+    folder: &Folder,
+    components: impl Iterator<Item = &'a [u8]>,
+    made: &mut bool,
+) -> Result<Dir, Error> {
     let mut dir = folder.root();
     for component in components {
+        *made = false;
         dir = match dir.dir(component) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match dir.create_dir(component) {
                     Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
-                    _ => {}
+                    result => *made = result.is_ok(),
                 }
                 dir.dir(component)?
             }
@@ -154,6 +189,26 @@ fn make_all<'a>(folder: &Folder, components: impl Iterator<Item = &'a [u8]>) -> 
         };
     }
     Ok(dir)
+}
+
+/// Folders that this run made, so far as they are remembered: nothing but its own files is expected in them.
+#[derive(Debug, Default)]
+pub(crate) struct Made(Mutex<HashSet<Vec<u8>>>);
+
+/// Folders remembered at most.
+const MADE_MAX: usize = 4_096;
+
+impl Made {
+    fn add(&self, path: &[u8]) {
+        let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if paths.len() < MADE_MAX {
+            paths.insert(path.to_vec());
+        }
+    }
+
+    fn has(&self, path: &[u8]) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+    }
 }
 
 /// The name of the temporary file for a URI: always the same, so that what a killed run left is found again.
@@ -200,7 +255,11 @@ impl Backup {
             self.folder.get_or_init(|| folder)
         };
         let parent = &place.path[..place.name_at.saturating_sub(1)];
-        let dir = if parent.is_empty() { folder.root() } else { make_all(folder, parent.split(|byte| *byte == b'/'))? };
+        let dir = if parent.is_empty() {
+            folder.root()
+        } else {
+            make_all(folder, parent.split(|byte| *byte == b'/'), &mut false)?
+        };
         // A second version in one run gets a number.
         for number in 0_u32..1_000 {
             let mut name = place.name().to_vec();

@@ -2,14 +2,17 @@
 
 use crate::admit::Admission;
 use crate::apply::Report;
+use crate::baseline::Baseline;
 use crate::changes::Followed;
 use crate::discover::{Entrance, discover};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Summary};
 use crate::options::SyncOptions;
 use crate::partial::Partials;
-use crate::path_map::{Form, PathMap};
-use crate::place::{Backup, Ground, LastDir, temporary_name};
+use crate::path_map::PathMap;
+use crate::place::{Backup, Ground, Made};
+use crate::probe::FileSystem;
+use crate::robots::Robots;
 use crate::session::Session;
 use crate::state::{State, key};
 use abreast_folder::Folder;
@@ -38,7 +41,7 @@ const STOP_CHECK: Duration = Duration::from_millis(100);
 /// part of the [`Summary`].
 pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
-    sync_with(options, observer, cancel, &shared)
+    sync_with(options, observer, cancel, &shared, &Arc::default()).map(|(summary, _)| summary)
 }
 
 /// Synchronises, then polls until stopped. Failures that may pass are told and retried with growing pauses.
@@ -47,14 +50,18 @@ pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool)
 /// The first run's, and later ones that will not pass by themselves.
 pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
-    let mut last = sync_with(options, observer, cancel, &shared)?;
-    let mut pause = options.interval;
+    let mut robots = Arc::<Robots>::default();
+    let (mut last, fresh) = sync_with(options, observer, cancel, &shared, &robots)?;
+    let mut pause = options.interval.max(fresh);
     loop {
         if wait(pause, cancel) {
             return Ok(last);
         }
-        match sync_with(options, observer, cancel, &shared) {
-            Ok(summary) => (last, pause) = (summary, options.interval),
+        if robots.is_stale() {
+            robots = Arc::default();
+        }
+        match sync_with(options, observer, cancel, &shared, &robots) {
+            Ok((summary, fresh)) => (last, pause) = (summary, options.interval.max(fresh)),
             Err(error) if error.exit_code() == ExitCode::Cancelled => return Ok(last),
             Err(error) if matches!(error.exit_code(), ExitCode::Retryable | ExitCode::SourceInvalid) => {
                 let message = error.to_string();
@@ -89,16 +96,20 @@ fn sync_with(
     observer: &dyn Observer,
     cancel: &AtomicBool,
     shared: &Arc<Shared>,
-) -> Result<Summary, Error> {
+    robots: &Arc<Robots>,
+) -> Result<(Summary, Duration), Error> {
     let began = Instant::now();
     let before = shared.counters();
     let state = State::open(options)?;
     let State { mirror, folder, path, lock } = state;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
     let mut session = Session::new(options, observer, cancel, mirror, Arc::clone(shared), epoch)?;
+    if let Some(asked) = Arc::get_mut(&mut session.rules).and_then(|rules| rules.robots.as_mut()) {
+        asked.clone_from(robots);
+    }
     if options.dry_run {
         session.mirror.begin()?;
-    } else {
+    } else if options.sink.is_folder() {
         session.settle(&folder)?;
     }
     let result = session.run(&folder, &path);
@@ -113,32 +124,56 @@ fn sync_with(
     summary.seconds = began.elapsed().as_secs_f64();
     summary.exit_code = summary.outcome().number();
     observer.event(&Event::Summary(&summary));
-    Ok(summary)
+    Ok((summary, session.documents.fresh.get()))
+}
+
+/// Tells of each resource in the Source's Resource List what the filters say about it, and does nothing.
+///
+/// # Errors
+/// The lists cannot be found or read.
+pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
+    let options = SyncOptions { dry_run: true, ..options.clone() };
+    let shared = Shared::new(options.net_options());
+    let State { mirror, .. } = State::open(&options)?;
+    let mut session = Session::new(&options, observer, cancel, mirror, shared, 0)?;
+    session.mirror.begin()?;
+    let result = session.test_selection();
+    session.mirror.rollback()?;
+    result?;
+    observer.event(&Event::Summary(&session.summary));
+    Ok(session.summary)
 }
 
 impl Session<'_> {
     fn run(&mut self, folder: &Folder, state: &Path) -> Result<(), Error> {
+        self.open_packed_sink(state)?;
         let entrance = self.entrance()?;
-        let list = entrance.resource_list.as_deref().or(entrance.change_list.as_deref()).unwrap_or(&self.options.url);
+        let list = entrance.first().unwrap_or(&self.options.url);
         let admission = Admission::new(list, &self.options.allow_hosts, self.options.allow_downgrade);
         let rules = Arc::get_mut(&mut self.rules).expect("no thread runs yet");
         rules.admission = Some(admission);
         if self.mirror.meta(key::BASE)?.is_some() || self.options.base.is_some() || entrance.uri_space.is_some() {
-            self.ensure_ground(folder, state, &entrance, list)?;
+            self.ensure_sink(folder, state, &entrance, list)?;
         }
+        self.prepare_selection(entrance.resource_list.as_deref(), list, entrance.uri_space.as_deref())?;
         self.plan(&entrance)?;
+        self.plan_excluded()?;
         if !self.options.dry_run {
             self.mirror.renew_pending()?;
         }
         let counts = self.mirror.pending_counts()?;
         if counts.fetches + counts.deletes + counts.held > 0 {
-            self.ensure_ground(folder, state, &entrance, list)?;
+            self.ensure_sink(folder, state, &entrance, list)?;
             if self.options.dry_run {
                 self.show_plan()?;
             } else {
                 self.carry_out(&entrance)?;
             }
         }
+        if let Some(sink) = &self.sink {
+            sink.finish(&self.mirror)?;
+        }
+        self.keep_history()?;
         self.summary.cursor = self.cursor()?.map(|cursor| cursor.to_string());
         Ok(())
     }
@@ -148,43 +183,38 @@ impl Session<'_> {
         Ok(text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros))
     }
 
+    fn test_selection(&mut self) -> Result<(), Error> {
+        let entrance = self.entrance()?;
+        let list = entrance.resource_list.clone().ok_or_else(|| {
+            Error::new("gap", ExitCode::Gap, "the Source has no Resource List to test the filters with")
+        })?;
+        self.prepare_selection(Some(&list), &list, entrance.uri_space.as_deref())?;
+        self.show_selection(&list)
+    }
+
     /// Where the lists are: as found before, or discovered now.
     fn entrance(&mut self) -> Result<Entrance, Error> {
-        let known = Entrance {
-            capability_list: self.mirror.meta(key::CAPABILITY_LIST)?,
-            resource_list: self.mirror.meta(key::RESOURCE_LIST)?,
-            change_list: self.mirror.meta(key::CHANGE_LIST)?,
-            uri_space: self.mirror.meta(key::URI_SPACE)?,
-        };
+        let known = Entrance::known(&self.mirror)?;
         let source = self.mirror.meta(key::SOURCE_URL)?;
         let named =
             source.as_deref() == Some(&self.options.url) || known.capability_list.as_deref() == Some(&self.options.url);
         let same_set = self.options.set.is_none() || self.options.set == self.mirror.meta("set")?;
-        let has_any = known.resource_list.is_some() || known.change_list.is_some();
+        let has_any = known.has_any();
         if named && has_any && same_set {
             return Ok(known);
         }
         let found = discover(&self.documents, self.options)?;
-        if has_any && found.resource_list != known.resource_list && found.change_list != known.change_list {
-            let message = format!(
-                "this folder is a copy of {}, not of {}",
-                known.resource_list.or(known.change_list).unwrap_or_default(),
-                self.options.url
-            );
+        let other = found.resource_list != known.resource_list && found.change_list != known.change_list;
+        if has_any && (other || found.first() != known.first() && found.resource_list.is_none()) {
+            let message =
+                format!("this folder is a copy of {}, not of {}", known.first().unwrap_or_default(), self.options.url);
             return Err(Error::new("folder.source", ExitCode::Usage, message)
                 .with_help("use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept"));
         }
         self.begin()?;
-        for (key, value) in [
-            (key::SOURCE_URL, Some(&self.options.url)),
-            (key::CAPABILITY_LIST, found.capability_list.as_ref()),
-            (key::RESOURCE_LIST, found.resource_list.as_ref()),
-            (key::CHANGE_LIST, found.change_list.as_ref()),
-            (key::URI_SPACE, found.uri_space.as_ref().or(known.uri_space.as_ref())),
-            ("set", self.options.set.as_ref()),
-        ] {
-            self.mirror.set_meta(key, value.map(String::as_str))?;
-        }
+        self.mirror.set_meta(key::SOURCE_URL, Some(&self.options.url))?;
+        self.mirror.set_meta("set", self.options.set.as_deref())?;
+        found.keep(&self.mirror)?;
         self.commit()?;
         Ok(found)
     }
@@ -192,25 +222,29 @@ impl Session<'_> {
     /// Decides between following changes and comparing with the whole list.
     fn plan(&mut self, entrance: &Entrance) -> Result<(), Error> {
         let changes = entrance.change_list.as_deref();
-        if !self.options.baseline
-            && let (Some(changes), Some(cursor)) = (changes, self.cursor()?)
+        let has_all = entrance.resource_list.is_some() || entrance.resource_dump.is_some();
+        let is_compared = self.options.baseline || self.filter_changed() && has_all;
+        if self.filter_changed() && !has_all {
+            self.keep_filter()?;
+        }
+        if !is_compared && let (Some(changes), Some(cursor)) = (changes, self.cursor()?) {
+            let followed = self.plan_changes(changes, cursor, true)?;
+            if self.is_followed(followed, changes, entrance)? {
+                return Ok(());
+            }
+        } else if !is_compared
+            && let (None, Some(dump), Some(cursor)) = (changes, entrance.change_dump.as_deref(), self.cursor()?)
         {
-            match self.plan_changes(changes, cursor, true)? {
-                Followed::Unchanged => return Ok(()),
-                Followed::Planned => {
-                    self.summary.mode = Mode::Incremental;
-                    return Ok(());
-                }
-                Followed::Gap(why) => {
-                    if entrance.resource_list.is_none() {
-                        return Err(Error::new("gap", ExitCode::Gap, why)
-                            .with_help("there is no Resource List to begin again from"));
-                    }
-                    self.notice("gap", changes, &format!("{why}; comparing with the whole Resource List"));
-                }
+            let followed = self.plan_change_dump(dump, cursor)?;
+            if self.is_followed(followed, dump, entrance)? {
+                return Ok(());
             }
         }
         let Some(list) = entrance.resource_list.as_deref() else {
+            if let Some(dump) = entrance.resource_dump.as_deref() {
+                let baseline = self.plan_resource_dump(dump, changes.is_some() || entrance.change_dump.is_some())?;
+                return self.plan_since(&baseline, changes);
+            }
             if let (Some(changes), None) = (changes, self.cursor()?) {
                 let told = "there is no Resource List to begin from; only what this Change List tells is copied";
                 self.notice("gap", changes, told);
@@ -221,11 +255,34 @@ impl Session<'_> {
                 .with_help("ask for a Capability List that names one"));
         };
         let baseline = self.plan_baseline(list, changes.is_some())?;
+        self.plan_since(&baseline, changes)
+    }
+
+    /// Do the changes tell all there is to do? If not, and all can be compared, that is told.
+    fn is_followed(&mut self, followed: Followed, changes: &str, entrance: &Entrance) -> Result<bool, Error> {
+        match followed {
+            Followed::Unchanged => Ok(true),
+            Followed::Planned => {
+                self.summary.mode = Mode::Incremental;
+                Ok(true)
+            }
+            Followed::Gap(why) if entrance.resource_list.is_none() && entrance.resource_dump.is_none() => {
+                Err(Error::new("gap", ExitCode::Gap, why)
+                    .with_help("there is neither a Resource List nor a Resource Dump to begin again from"))
+            }
+            Followed::Gap(why) => {
+                self.notice("gap", changes, &format!("{why}; comparing with all that the Source has now"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Plans what changed since a snapshot, or while it was made.
+    fn plan_since(&mut self, baseline: &Baseline, changes: Option<&str>) -> Result<(), Error> {
         if baseline.unchanged {
             return Ok(());
         }
         if let (true, Some(changes), Some(at)) = (baseline.whole, changes, baseline.at) {
-            // What changed while the list was made, or since.
             match self.plan_changes(changes, at, false) {
                 Ok(Followed::Gap(why)) => {
                     self.notice(
@@ -269,8 +326,9 @@ impl Session<'_> {
     }
 
     /// The map from URIs to paths, and the folder: fixed at the first run, the same ever after.
-    fn ensure_ground(&mut self, folder: &Folder, state: &Path, entrance: &Entrance, list: &str) -> Result<(), Error> {
-        if self.ground.is_some() {
+    fn ensure_sink(&mut self, folder: &Folder, state: &Path, entrance: &Entrance, list: &str) -> Result<(), Error> {
+        let key_rules = self.options.sink.key_rules();
+        if self.sink.is_some() || !self.options.sink.is_folder() && key_rules.is_none() {
             return Ok(());
         }
         let stored = self.mirror.meta(key::BASE)?;
@@ -284,7 +342,10 @@ impl Session<'_> {
             )
             .with_help("leave `--base` away, or use another folder"));
         }
-        let system = State::file_system(&self.mirror, folder, self.options.dry_run)?;
+        let system = match key_rules {
+            Some(rules) => FileSystem { rules, time_step: 1 },
+            None => State::file_system(&self.mirror, folder, self.options.dry_run)?,
+        };
         let map_of = |base: &str| PathMap::new(base, system.rules);
         let map = match (stored, &self.options.base) {
             (Some(base), _) => map_of(&base),
@@ -298,16 +359,24 @@ impl Session<'_> {
         };
         let map = map.map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
         self.mirror.set_meta(key::BASE, Some(map.base()))?;
+        #[cfg(feature = "s3")]
+        if key_rules.is_some() {
+            return self.open_object_sink(&map, state);
+        }
         let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+        // A run that was broken off may have left files under temporary names: writing under the same ones removes them.
+        let finished = self.mirror.meta(key::FINISHED)? == self.mirror.meta(key::EPOCH)?;
         let backup = self.options.backup_dir.clone().unwrap_or_else(|| state.join("backup"));
         let backup = backup.join(Timestamp::from_seconds(run).to_string().replace(':', ""));
-        self.ground = Some(Arc::new(Ground {
+        self.open_folder_sink(Ground {
             folder: folder.clone(),
             map,
             system,
             backup: Backup::new(backup),
             partials: Partials::new(state.join("partial")),
-        }));
+            made: Made::default(),
+            unnamed: AtomicBool::new(finished),
+        });
         Ok(())
     }
 
@@ -316,6 +385,7 @@ impl Session<'_> {
         let mut reports: Vec<Report> = Vec::new();
         self.mirror.set_meta(key::EPOCH, Some(&self.rules.epoch.to_string()))?;
         self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
+        self.apply_packages(entrance, &mut reports)?;
         self.apply_fetches(&mut reports)?;
         let changes = entrance.change_list.as_deref();
         for _ in 0..SECOND_LOOKS {
@@ -362,6 +432,7 @@ impl Session<'_> {
             self.summary.held = self.mirror.hold_deletes()?;
         }
         self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
+        self.mirror.set_meta(key::FINISHED, Some(&self.rules.epoch.to_string()))?;
         self.sweep_partials()?;
         self.tell(reports);
         Ok(())
@@ -369,15 +440,12 @@ impl Session<'_> {
 
     /// Removes what was begun and is wanted no longer.
     fn sweep_partials(&mut self) -> Result<(), Error> {
-        let ground = Arc::clone(self.ground());
-        for note in ground.partials.all() {
-            if self.mirror.is_failed(&note.uri)? {
-                continue;
+        let sink = Arc::clone(self.sink());
+        for note in sink.partials().all() {
+            if !self.mirror.is_failed(&note.uri)? {
+                sink.sweep(&note.uri);
+                sink.partials().forget(&note.uri);
             }
-            if let Ok(place) = ground.place(&note.uri, Form::Plain, false, &mut LastDir::default()) {
-                let _ = place.dir.unlink(&temporary_name(&note.uri));
-            }
-            ground.partials.forget(&note.uri);
         }
         Ok(())
     }
@@ -459,7 +527,7 @@ impl Session<'_> {
     }
 }
 
-fn authority_root(url: &str) -> Option<String> {
+pub(crate) fn authority_root(url: &str) -> Option<String> {
     let parsed = url::Url::parse(url).ok()?;
     let at = url.find("://")? + 3;
     parsed.host_str()?;

@@ -1,11 +1,18 @@
 //! What does one run hold on to: options, state, folder, connections, and the tally?
 
+use crate::alternates::{Alternates, Changed};
 use crate::document::Documents;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
 use crate::fetch::Rules;
+use crate::freshness::Freshness;
+use crate::history::History;
+use crate::limits::Allowance;
+use crate::noticed::Care;
 use crate::options::SyncOptions;
-use crate::place::Ground;
+use crate::package::Packages;
+use crate::select::Selection;
+use crate::sink::Sink;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Mirror;
 use std::rc::Rc;
@@ -24,14 +31,23 @@ pub(crate) struct Session<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) cancel: &'a AtomicBool,
     pub(crate) mirror: Mirror,
-    pub(crate) ground: Option<Arc<Ground>>,
+    pub(crate) sink: Option<Arc<dyn Sink>>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) documents: Documents<'a>,
     pub(crate) summary: Summary,
+    /// Resources whose changes were read for the plan.
+    pub(crate) changed: Changed,
+    /// Earlier versions that lists link to.
+    pub(crate) history: History,
+    /// Packages that resources may be taken out of.
+    pub(crate) packages: Packages,
+    /// What the user's filters mean for this run.
+    pub(crate) selection: Selection,
     /// Failures that were not known from earlier runs: no deletion follows while there are any.
     pub(crate) new_failures: u64,
     unchanged_before: u64,
+    excluded_before: u64,
     phase: &'static str,
     phase_began: Instant,
     status_told: Option<Instant>,
@@ -55,7 +71,9 @@ impl<'a> Session<'a> {
             immutable: options.immutable,
             authorization: options.authorization.clone(),
             authorized_url: options.url.clone(),
+            robots: (!options.ignore_robots).then(Arc::default),
             admission: None,
+            alternates: Alternates::default(),
             epoch,
         };
         Ok(Self {
@@ -63,7 +81,7 @@ impl<'a> Session<'a> {
             observer,
             cancel,
             mirror,
-            ground: None,
+            sink: None,
             rules: Arc::new(rules),
             documents: Documents {
                 runtime: Rc::new(runtime),
@@ -71,25 +89,38 @@ impl<'a> Session<'a> {
                 authorization: options.authorization.clone(),
                 authorized_url: options.url.clone(),
                 cancel,
+                allowance: Allowance::new(options, &shared),
+                fresh: Freshness::default(),
+                care: Care::new(options.tolerance),
             },
             shared,
+            changed: Changed::default(),
+            history: History::default(),
+            packages: Packages::default(),
+            selection: Selection::new(options.filter.clone()),
             summary: Summary { dry_run: options.dry_run, ..Summary::default() },
             new_failures: 0,
             unchanged_before: 0,
+            excluded_before: 0,
             phase: "reading",
             phase_began: Instant::now(),
             status_told: None,
         })
     }
 
-    /// The folder and its map, once the base is known.
-    pub(crate) fn ground(&self) -> &Arc<Ground> {
-        self.ground.as_ref().expect("the base is known before anything is planned")
+    /// Where resources go, once the base is known.
+    pub(crate) fn sink(&self) -> &Arc<dyn Sink> {
+        self.sink.as_ref().expect("the base is known before anything is carried out")
+    }
+
+    /// Whether the base of the copy is known already, so that it need not be made out of what is listed.
+    pub(crate) const fn knows_base(&self) -> bool {
+        self.sink.is_some()
     }
 
     /// Begins a transaction; a dry run is one that never ends, and has parts.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
-        self.unchanged_before = self.summary.unchanged;
+        (self.unchanged_before, self.excluded_before) = (self.summary.unchanged, self.summary.excluded);
         Ok(if self.options.dry_run { self.mirror.begin_part() } else { self.mirror.begin() }?)
     }
 
@@ -100,7 +131,7 @@ impl<'a> Session<'a> {
 
     /// Forgets everything since [`Session::begin`]: a plan half made is no plan.
     pub(crate) fn abandon(&mut self) -> Result<(), Error> {
-        self.summary.unchanged = self.unchanged_before;
+        (self.summary.unchanged, self.summary.excluded) = (self.unchanged_before, self.excluded_before);
         if self.options.dry_run { self.mirror.give_up_part() } else { self.mirror.rollback() }?;
         Ok(self.mirror.clear_scratch()?)
     }
@@ -144,13 +175,15 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn item(&self, uri: &str, leaf: bool, action: ItemAction, bytes: u64) {
-        let form = if leaf { crate::Form::Leaf } else { crate::Form::Plain };
-        let mut path = Vec::new();
-        let path = match self.ground().map.path_into(uri, form, &mut path) {
-            Ok(()) => String::from_utf8_lossy(&path),
-            Err(_) => "".into(),
-        };
+        let path = self.sink.as_ref().map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
         self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes }));
+    }
+
+    /// Was a limit of bytes or time reached? Tells it.
+    pub(crate) fn over_limit(&self) -> bool {
+        let Some((code, message)) = self.documents.allowance.reached() else { return false };
+        self.problem(code, &self.options.url, &format!("{message}\n  help: the next run continues"));
+        true
     }
 
     /// More failures than a run may have? `planned` items were to be done.

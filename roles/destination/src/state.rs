@@ -11,8 +11,8 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The database's name in the state folder.
-const DATABASE: &str = "mirror.db";
-const LOCK: &[u8] = b"lock";
+pub(crate) const DATABASE: &str = "mirror.db";
+pub(crate) const LOCK: &[u8] = b"lock";
 /// Names the state of a folder that keeps it elsewhere.
 const OWNER: &str = "owner";
 /// Folders looked through for copies inside a new copy's folder.
@@ -26,6 +26,9 @@ pub(crate) mod key {
     pub(crate) const CAPABILITY_LIST: &str = "capability-list";
     pub(crate) const RESOURCE_LIST: &str = "resource-list";
     pub(crate) const CHANGE_LIST: &str = "change-list";
+    pub(crate) const RESOURCE_DUMP: &str = "resource-dump";
+    pub(crate) const CHANGE_DUMP: &str = "change-dump";
+    pub(crate) const CHANGE_LIST_ARCHIVE: &str = "change-list-archive";
     pub(crate) const URI_SPACE: &str = "uri-space";
     /// Up to which instant changes are in the state or in the plan, microseconds.
     pub(crate) const CURSOR: &str = "cursor";
@@ -35,6 +38,8 @@ pub(crate) mod key {
     pub(crate) const OPEN_LIST: &str = "open-list";
     /// Number of the last run that wrote files.
     pub(crate) const EPOCH: &str = "epoch";
+    /// The last run that carried out its plan to the end.
+    pub(crate) const FINISHED: &str = "finished";
     /// Files of runs up to this one are known to be on the disk.
     pub(crate) const SETTLED: &str = "settled";
     /// When and in which life of the machine the last writing run ended.

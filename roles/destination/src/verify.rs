@@ -11,7 +11,7 @@ use std::io::{self, Read as _};
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Computes the digests that matter for one resource while its bytes pass.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Hasher {
     md5: Option<Md5>,
     sha1: Option<Sha1>,
@@ -29,6 +29,11 @@ impl Hasher {
             sha256: wants(Algorithm::Sha256).then(Sha256::new),
             sha512: wants(Algorithm::Sha512).then(Box::default),
         }
+    }
+
+    /// Whether MD5 is all there is to compute.
+    pub(crate) const fn is_md5_only(&self) -> bool {
+        self.md5.is_some() && self.sha1.is_none() && self.sha256.is_none() && self.sha512.is_none()
     }
 
     pub(crate) fn update(&mut self, bytes: &[u8]) {

@@ -1,8 +1,10 @@
 //! Who fetches, how many at a time, and how does work reach them? Threads with a runtime and connections each.
 
 use crate::desk::Desk;
-use crate::fetch::{Fetcher, Outcome, Rules};
-use crate::place::{Ground, LastDir};
+use crate::fetch::{Fetched, Fetcher, Rules};
+use crate::sink::Sink;
+use crate::sink::outcome::Outcome;
+use crate::together::TOGETHER;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Task;
 use std::pin::pin;
@@ -22,7 +24,7 @@ pub(crate) type DoneChunk = Vec<(Task, Option<Outcome>)>;
 /// What every thread needs.
 #[derive(Clone)]
 pub(crate) struct Crew {
-    pub(crate) ground: Arc<Ground>,
+    pub(crate) sink: Arc<dyn Sink>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) desk: Arc<Desk>,
@@ -33,7 +35,8 @@ pub(crate) struct Crew {
 
 /// Tells of a chunk whose task panicked, so that nobody waits for it.
 struct Returning<'a> {
-    crew: &'a Crew,
+    lost: &'a AtomicBool,
+    stop: &'a AtomicBool,
     done: &'a Sender<DoneChunk>,
     armed: bool,
 }
@@ -41,8 +44,8 @@ struct Returning<'a> {
 impl Drop for Returning<'_> {
     fn drop(&mut self) {
         if self.armed {
-            self.crew.lost.store(true, Ordering::Relaxed);
-            self.crew.stop.store(true, Ordering::Relaxed);
+            self.lost.store(true, Ordering::Relaxed);
+            self.stop.store(true, Ordering::Relaxed);
             let _ = self.done.send(DoneChunk::new());
         }
     }
@@ -62,31 +65,38 @@ impl Crew {
     }
 
     async fn connection(self, thread: usize, client: Client, done: Sender<DoneChunk>) {
-        let mut fetcher = Fetcher {
-            admission: self.rules.admission.clone(),
-            ground: Arc::clone(&self.ground),
-            rules: Arc::clone(&self.rules),
-            client,
-            last: LastDir::default(),
-            body: Vec::new(),
-        };
+        let mut fetcher = Fetcher::new(&self.sink, &self.rules, client);
         loop {
             let Some(chunk) = self.desk.take(thread).await else { return };
-            let mut returning = Returning { crew: &self, done: &done, armed: true };
+            let mut returning = Returning { lost: &self.lost, stop: &self.stop, done: &done, armed: true };
             let mut stopped = pin!(stopped(&self.stop));
             let mut results = Vec::with_capacity(chunk.len());
+            let mut waiting = Vec::new();
             for task in chunk {
-                let outcome = if self.stop.load(Ordering::Relaxed) {
+                let fetched = if self.stop.load(Ordering::Relaxed) {
                     None
                 } else {
                     tokio::select! {
                         biased;
-                        outcome = fetcher.fetch(&task) => Some(outcome),
+                        fetched = fetcher.fetch(&task) => Some(fetched),
                         () = &mut stopped => None,
                     }
                 };
+                let outcome = match fetched {
+                    Some(Fetched::Done(outcome)) => Some(outcome),
+                    Some(Fetched::Held(held)) => {
+                        waiting.push((results.len(), held));
+                        None
+                    }
+                    None => None,
+                };
                 results.push((task, outcome));
+                if waiting.len() >= TOGETHER {
+                    fetcher.store_held(&mut waiting, &mut results).await;
+                }
             }
+            // Also when a stop was asked for: they are here.
+            fetcher.store_held(&mut waiting, &mut results).await;
             returning.armed = false;
             if done.send(results).is_err() {
                 return;
@@ -99,5 +109,33 @@ impl Crew {
 pub(crate) async fn stopped(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(STOP_CHECK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_panics_is_told_and_stops_the_others() {
+        let (lost, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (done, told) = std::sync::mpsc::channel();
+        let (their_lost, their_stop) = (Arc::clone(&lost), Arc::clone(&stop));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let tasks = tokio::task::LocalSet::new();
+        // As in `connection`: the one breaks off within a chunk, the other waits for a server that never answers.
+        tasks.spawn_local(async move {
+            let _returning = Returning { lost: &their_lost, stop: &their_stop, done: &done, armed: true };
+            panic!("a fault of the program");
+        });
+        let waiting = Arc::clone(&stop);
+        tasks.spawn_local(async move {
+            // Bounded, so that a guard that does not stop it fails the test.
+            let _ = tokio::time::timeout(Duration::from_secs(10), stopped(&waiting)).await;
+        });
+        runtime.block_on(tasks);
+        assert_eq!(told.recv().map(|chunk| chunk.len()), Ok(0), "whoever waits for the chunk hears of it");
+        assert!(lost.load(Ordering::Relaxed) && stop.load(Ordering::Relaxed));
+        assert!(told.recv().is_err(), "and nothing more will come");
     }
 }

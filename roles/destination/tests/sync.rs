@@ -93,6 +93,8 @@ impl Copy {
         let mut options = SyncOptions::new(url, place.path().join("copy"));
         options.net.backoff_base = Duration::from_millis(1);
         options.net.retries = 2;
+        // One request less to count; `tests/choices.rs` is about robots.
+        options.ignore_robots = true;
         Self { place, options }
     }
 

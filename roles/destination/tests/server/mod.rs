@@ -1,6 +1,8 @@
 //! A small HTTP server whose answers a test writes, on 127.0.0.1.
 #![allow(dead_code, clippy::unwrap_used, reason = "a test's tool")]
 
+pub(crate) mod zip;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -74,6 +76,11 @@ impl Server {
 
     pub(crate) fn body(&self, path: &str, body: impl Into<Vec<u8>>) {
         self.put(path, Answer::ok(body));
+    }
+
+    /// The body that a path answers.
+    pub(crate) fn page(&self, path: &str) -> Vec<u8> {
+        self.inner.pages.lock().unwrap().get(path).map(|answer| answer.body.clone()).unwrap_or_default()
     }
 
     pub(crate) fn remove(&self, path: &str) {

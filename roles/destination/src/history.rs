@@ -1,0 +1,302 @@
+//! Which earlier versions of resources are kept beside the copy? Mementos that the Source links to [rs-core §14.6].
+//!
+//! A version is a file `%@TIME` in a folder named as its resource, beneath `history` in the state folder. Nothing but a
+//! version has such a name, since no path of a resource begins with `%@`. Only the newest are kept, as many as the user
+//! says. Versions never change, so what is there is not asked for again.
+
+use crate::alternates::is_public_only;
+use crate::document::Go;
+use crate::error::{Error, ExitCode};
+use crate::path_map::{Form, NameRules, PathMap, STATE_FOLDER};
+use crate::place::{create_temporary, make_all, temporary_name};
+use crate::session::Session;
+use crate::state::key;
+use crate::verify::{Hasher, Verdict, judge};
+use abreast_folder::{Dir, Folder, set_modified};
+use abreast_net::{Request, UnaskedEncoding};
+use abreast_resourcesync::v1_1::Entry;
+use abreast_webtypes::{Digests, Timestamp, parse_link_header, resolve};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Write as _;
+
+/// Resources whose versions are looked for in one run.
+const RESOURCES_MAX: usize = 10_000;
+/// Versions fetched in one run.
+const FETCHES_MAX: usize = 10_000;
+/// Largest version.
+const VERSION_BYTES_MAX: u64 = 4 << 30;
+/// Largest list of versions.
+const TIMEMAP_BYTES_MAX: u64 = 1 << 20;
+/// Failures told one by one.
+const TOLD_MAX: usize = 100;
+/// How the names of versions begin.
+const MARK: &[u8] = b"%@";
+
+/// What lists say about versions, until it is made use of.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    noted: Vec<Noted>,
+}
+
+/// Where the versions of one resource are.
+#[derive(Debug)]
+struct Noted {
+    uri: String,
+    versions: Vec<Version>,
+    timemap: Option<String>,
+}
+
+/// One version.
+#[derive(Clone, Debug, Default)]
+struct Version {
+    url: String,
+    time: Option<Timestamp>,
+    length: Option<u64>,
+    digests: Digests,
+}
+
+impl History {
+    /// Notes the versions that an entry links to.
+    pub(crate) fn note(&mut self, document: &str, uri: &str, entry: &Entry) {
+        let links = |rel: &'static str| entry.links.iter().filter(move |link| link.has_rel(rel));
+        let versions: Vec<_> = links("memento")
+            .filter_map(|link| {
+                let (length, digests) = (link.length, link.digests.clone());
+                let time = link.modified.map(|modified| modified.instant);
+                Some(Version { url: resolve(document, &link.href).ok()?, time, length, digests })
+            })
+            .collect();
+        let timemap = links("timemap").find_map(|link| resolve(document, &link.href).ok());
+        if (!versions.is_empty() || timemap.is_some()) && self.noted.len() < RESOURCES_MAX {
+            self.noted.push(Noted { uri: uri.to_owned(), versions, timemap });
+        }
+    }
+}
+
+impl Version {
+    /// The name of its file.
+    fn name(&self) -> Vec<u8> {
+        let mut name = MARK.to_vec();
+        if let Some(time) = self.time {
+            name.extend(time.to_string().bytes().filter(|byte| !matches!(byte, b'-' | b':')));
+        } else {
+            let mut hasher = DefaultHasher::new();
+            self.url.hash(&mut hasher);
+            name.extend_from_slice(format!("-{:016x}", hasher.finish()).as_bytes());
+        }
+        name
+    }
+}
+
+impl Session<'_> {
+    /// Notes the versions of an entry, where the user wants any.
+    pub(crate) fn note_versions(&mut self, document: &str, uri: &str, entry: &Entry) {
+        if self.options.history.is_some() && !entry.links.is_empty() {
+            self.history.note(document, uri, entry);
+        }
+    }
+
+    /// Fetches the versions that were noted and are not here.
+    pub(crate) fn keep_history(&mut self) -> Result<(), Error> {
+        let Some(most) = self.options.history.filter(|_| !self.options.dry_run) else { return Ok(()) };
+        let noted = std::mem::take(&mut self.history.noted);
+        if !noted.is_empty() && !self.options.sink.is_folder() && self.options.sink.key_rules().is_none() {
+            let message = "earlier versions are kept beside a folder or objects only; none was asked for";
+            self.notice("history.sink", &self.options.url, message);
+            return Ok(());
+        }
+        let Some(base) = self.mirror.meta(key::BASE)?.filter(|_| !noted.is_empty()) else { return Ok(()) };
+        let map = PathMap::new(&base, NameRules { folds_case: false, ascii_only: true })
+            .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+        let state = self.options.state.clone().unwrap_or_else(|| self.options.folder.join(STATE_FOLDER));
+        let root = state.join("history");
+        std::fs::create_dir_all(&root).map_err(|cause| {
+            Error::new("io", ExitCode::Io, format!("cannot make {}: {cause}", root.display())).with_cause(cause)
+        })?;
+        let folder = Folder::open(&root)?;
+        self.begin_phase("fetching");
+        let (mut fetched, mut failures) = (0, 0);
+        for noted in noted {
+            self.check_cancelled()?;
+            let mut versions = noted.versions;
+            if let Some(timemap) = &noted.timemap {
+                match self.read_timemap(timemap) {
+                    Ok(listed) => versions.extend(listed),
+                    Err(error) => self.version_failed(&error, timemap, &mut failures)?,
+                }
+            }
+            // What the list says of a version comes first, since it may have a digest.
+            let mut urls = HashSet::new();
+            versions.retain(|version| urls.insert(version.url.clone()));
+            versions.sort_by(|one, two| (two.time, &two.url).cmp(&(one.time, &one.url)));
+            versions.dedup_by_key(|version| version.name());
+            versions.truncate(most as usize);
+            let mut path = Vec::new();
+            if map.path_into(&noted.uri, Form::Plain, &mut path).is_err() {
+                continue;
+            }
+            let dir = make_all(&folder, path.split(|byte| *byte == b'/'), &mut false)?;
+            for version in &versions {
+                let name = version.name();
+                if dir.stat(&name).is_ok() {
+                    continue;
+                }
+                if fetched >= FETCHES_MAX {
+                    break;
+                }
+                fetched += 1;
+                if let Err(error) = self.fetch_version(version, &dir, &name) {
+                    self.version_failed(&error, &version.url, &mut failures)?;
+                }
+            }
+            forget_oldest(&dir, most as usize)?;
+        }
+        if failures > TOLD_MAX {
+            let message = format!("{} more versions could not be had", failures - TOLD_MAX);
+            self.notice("history", &self.options.url, &message);
+        }
+        Ok(())
+    }
+
+    fn version_failed(&mut self, error: &Error, url: &str, failures: &mut usize) -> Result<(), Error> {
+        if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Limit) {
+            return Err(Error::new(error.code(), error.exit_code(), error.to_string()));
+        }
+        *failures += 1;
+        if *failures <= TOLD_MAX {
+            self.notice(error.code(), url, &format!("an earlier version could not be had: {error}"));
+        }
+        Ok(())
+    }
+
+    /// The versions in a list of them [rfc7089 §5].
+    fn read_timemap(&mut self, url: &str) -> Result<Vec<Version>, Error> {
+        let mut text = Vec::new();
+        self.get(url, None, TIMEMAP_BYTES_MAX, &mut |chunk| {
+            text.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        let text = String::from_utf8_lossy(&text).replace(['\n', '\r'], " ");
+        let links = parse_link_header(text.trim().trim_end_matches(',')).map_err(|cause| {
+            Error::new("history.timemap", ExitCode::SourceInvalid, format!("cannot read {url}")).with_cause(cause)
+        })?;
+        Ok(links
+            .into_iter()
+            .filter(|link| link.rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("memento")))
+            .filter_map(|link| {
+                let datetime = link.params.iter().find(|(name, _)| name.eq_ignore_ascii_case("datetime"));
+                let time = datetime.and_then(|(_, value)| httpdate::parse_http_date(value).ok());
+                let seconds = time.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+                let time = seconds.and_then(|seconds| i64::try_from(seconds.as_secs()).ok());
+                let time = time.map(Timestamp::from_seconds);
+                Some(Version { url: resolve(url, &link.target).ok()?, time, ..Version::default() })
+            })
+            .collect())
+    }
+
+    fn fetch_version(&mut self, version: &Version, dir: &Dir, name: &[u8]) -> Result<(), Error> {
+        let temporary = temporary_name(&version.url);
+        let mut file = create_temporary(dir, &temporary)?;
+        let (mut hasher, mut length) = (Hasher::for_listed(&version.digests), 0);
+        let written = self.get(&version.url, version.length, VERSION_BYTES_MAX, &mut |chunk| {
+            hasher.update(chunk);
+            length += chunk.len() as u64;
+            file.write_all(chunk).map_err(|cause| {
+                Error::new("io", ExitCode::Io, format!("cannot keep a version: {cause}")).with_cause(cause)
+            })
+        });
+        let kept = written.and_then(|()| {
+            if judge(&version.digests, version.length, &hasher.finish(), length) == Verdict::Mismatch {
+                return Err(Error::new("fixity.mismatch", ExitCode::SourceInvalid, "it is not as listed"));
+            }
+            if let Some(time) = version.time {
+                set_modified(&file, time.as_micros().saturating_mul(1_000))?;
+            }
+            Ok(dir.rename(&temporary, dir, name)?)
+        });
+        if kept.is_err() {
+            let _ = dir.unlink(&temporary);
+        }
+        kept
+    }
+
+    /// One GET, of the Source or of a host as public as redirects may lead to.
+    fn get(
+        &mut self,
+        url: &str,
+        length: Option<u64>,
+        most: u64,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let refused = || {
+            Error::new("uri.authority", ExitCode::SourceInvalid, format!("{url} is on a host that may not be asked"))
+        };
+        let mut rule = self.rules.admission.clone().ok_or_else(refused)?;
+        let public_only = is_public_only(&mut rule, url).ok_or_else(refused)?;
+        let documents = self.documents.clone();
+        if let Some(robots) = self.rules.robots.clone() {
+            let asked = documents.run(robots.check(&documents.client, url, public_only))?;
+            asked.map_err(|failure| Error::new(failure.code, ExitCode::SourceInvalid, failure.message))?;
+        }
+        let authorized = crate::admit::same_origin(url, &documents.authorized_url);
+        let request = Request {
+            authorization: documents.authorization.as_ref().filter(|_| authorized),
+            unasked_encoding: UnaskedEncoding::Decode,
+            public_only,
+            ..Request::new(url)
+        };
+        let work = async {
+            let mut response = documents.client.send(&request).await?.require_success()?;
+            response.set_limit(length.unwrap_or(most).min(most));
+            while let Some(chunk) = response.chunk().await? {
+                if let Err(error) = documents.allowance.check().and_then(|()| each(&chunk)) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(Go::On))
+        };
+        match documents.run(work)? {
+            Ok(done) => done.map(|_| ()),
+            Err(error) => Err(crate::document::net_error(error)),
+        }
+    }
+}
+
+/// Keeps the newest versions of one resource.
+fn forget_oldest(dir: &Dir, most: usize) -> Result<(), Error> {
+    let mut names: Vec<_> =
+        dir.list()?.into_iter().map(|entry| entry.name).filter(|name| name.starts_with(MARK)).collect();
+    names.sort();
+    let surplus = names.len().saturating_sub(most);
+    for name in &names[..surplus] {
+        dir.unlink(name)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_named_by_their_time() {
+        let version = Version { time: Some(Timestamp::from_seconds(1_735_689_600)), ..Version::default() };
+        assert_eq!(version.name(), b"%@20250101T000000Z");
+        let timeless = Version { url: "http://h/v".to_owned(), ..Version::default() };
+        assert!(timeless.name().starts_with(b"%@-"));
+    }
+
+    #[test]
+    fn only_the_newest_are_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = Folder::open(place.path()).unwrap().root();
+        for name in [&b"%@20250101T000000Z"[..], b"%@20240101T000000Z", b"%@20230101T000000Z", b"other"] {
+            drop(dir.create_new(name).unwrap());
+        }
+        forget_oldest(&dir, 2).unwrap();
+        let mut left: Vec<_> = dir.list().unwrap().into_iter().map(|entry| entry.name).collect();
+        left.sort();
+        assert_eq!(left, [&b"%@20240101T000000Z"[..], b"%@20250101T000000Z", b"other"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! How much time and how many bytes may this run take?
+
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use abreast_net::Shared;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What is left of a run's time and bytes. The next run goes on where this one stops.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    shared: Arc<Shared>,
+    max_bytes: Option<u64>,
+    max_time: Option<Duration>,
+    bytes_before: u64,
+    began: Instant,
+}
+
+impl Allowance {
+    pub(crate) fn new(options: &SyncOptions, shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            max_bytes: options.max_bytes,
+            max_time: options.max_time,
+            bytes_before: shared.counters().bytes_received,
+            began: Instant::now(),
+        }
+    }
+
+    /// Which limit was reached: its code, and words for it.
+    pub(crate) fn reached(&self) -> Option<(&'static str, String)> {
+        if let Some(most) = self.max_bytes
+            && self.shared.counters().bytes_received - self.bytes_before >= most
+        {
+            return Some(("limit.bytes", format!("{most} bytes were received, which is all that one run may")));
+        }
+        if let Some(most) = self.max_time
+            && self.began.elapsed() >= most
+        {
+            return Some(("limit.time", format!("the run has taken {most:?}, which is all that one may")));
+        }
+        None
+    }
+
+    /// # Errors
+    /// The limit that was reached.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let Some((code, message)) = self.reached() else { return Ok(()) };
+        Err(Error::new(code, ExitCode::Limit, message).with_help("the next run continues"))
+    }
+
+    /// Ends when the time is over; without a limit, never.
+    pub(crate) async fn expire(&self) {
+        match self.max_time.map(|most| most.saturating_sub(self.began.elapsed())) {
+            Some(left) => tokio::time::sleep(left).await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! In which order are a resource's own URL and its mirrors asked? [rs-core §14.1, §14.2]
+//!
+//! The resource's own URL first, then the mirrors by their priority. A mirror that the Source gives the priority 1 comes
+//! before it, and so do all while the resource's own host asks to be left alone. What a mirror sends counts only with
+//! the digest that the Source's own list states, so without one none is asked.
+
+use crate::alternates::{Mirror, is_public_only};
+use crate::fetch::Fetcher;
+use crate::sink::outcome::Failure;
+use abreast_webtypes::Digests;
+use std::collections::HashMap;
+
+/// A mirror of this priority comes before the resource's own URL.
+const BEFORE_ALL: u32 = 1;
+
+/// One place to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) url: String,
+    /// Only if its address is public.
+    pub(crate) public_only: bool,
+    pub(crate) is_mirror: bool,
+}
+
+/// A mirror's host that failed this often, one time after the other, is left alone for the rest of the run.
+const FAILURES_MAX: u32 = 3;
+/// Hosts whose failures are remembered.
+const MUTE_MAX: usize = 64;
+
+/// Mirrors' hosts that do not answer, as one connection's worth of work finds them.
+#[derive(Debug, Default)]
+pub(crate) struct Mute(HashMap<String, u32>);
+
+impl Mute {
+    pub(crate) fn is_mute(&self, url: &str) -> bool {
+        !self.0.is_empty() && self.0.get(origin(url)).is_some_and(|failures| *failures >= FAILURES_MAX)
+    }
+
+    /// Counts a failure; what was fetched, or refused by its digest, shows that the host answers.
+    pub(crate) fn note(&mut self, url: &str, failure: Option<&Failure>) {
+        let answers =
+            failure.is_none_or(|failure| failure.code.starts_with("fixity.") || failure.code == "http.status");
+        if answers {
+            self.0.remove(origin(url));
+        } else if let Some(failures) = self.0.get_mut(origin(url)) {
+            *failures += 1;
+        } else if self.0.len() < MUTE_MAX {
+            self.0.insert(origin(url).to_owned(), 1);
+        }
+    }
+}
+
+/// Scheme, host and port as written.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url[host..].find(['/', '?', '#']).map_or(url.len(), |end| host + end);
+    &url[..end]
+}
+
+impl Fetcher {
+    /// The places to ask, in order.
+    pub(crate) fn places(&self, uri: &str, listed: &Digests, mirrors: Vec<Mirror>) -> Vec<Place> {
+        let own = Place { url: uri.to_owned(), public_only: false, is_mirror: false };
+        if mirrors.is_empty() || listed.strongest().is_none() {
+            return vec![own];
+        }
+        let Some(mut rule) = self.storer.rules.admission.clone() else { return vec![own] };
+        let busy = self.client.is_paused(uri);
+        let mut places = Vec::with_capacity(mirrors.len() + 1);
+        let mut own = Some(own);
+        for mirror in mirrors {
+            if !busy && mirror.priority > BEFORE_ALL {
+                places.extend(own.take());
+            }
+            let Some(public_only) = is_public_only(&mut rule, &mirror.url) else { continue };
+            places.push(Place { url: mirror.url, public_only, is_mirror: true });
+        }
+        places.extend(own);
+        places
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mirror_that_fails_again_and_again_is_left_alone() {
+        let mut mute = Mute::default();
+        let failure = Failure::new("net.connect", "nobody there");
+        let missing = Failure::new("http.status", "404");
+        for _ in 0..2 {
+            mute.note("http://m.example/a", Some(&failure));
+        }
+        mute.note("http://m.example/b", Some(&missing));
+        for number in 0..3 {
+            assert!(!mute.is_mute("http://m.example/a"), "after {number}");
+            mute.note(&format!("http://m.example/{number}"), Some(&failure));
+        }
+        assert!(mute.is_mute("http://m.example/c?d"));
+        assert!(!mute.is_mute("http://other.example/a"));
+    }
+}

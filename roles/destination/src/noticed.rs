@@ -1,0 +1,122 @@
+//! What was noticed while documents were read: what is not as the specification says, and how fast the Source is.
+
+use crate::session::Session;
+use abreast_resourcesync::v1_1::{Finding, Tolerance};
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Findings told in one run; beyond, they are only counted with those of their document.
+const FINDINGS_MAX: usize = 1_000;
+/// Bytes from which a document says something about speed.
+const PACE_BYTES: u64 = 64 << 10;
+
+/// How documents are judged, and what was noticed. Clones share what they notice.
+#[derive(Clone, Default)]
+pub(crate) struct Care {
+    pub(crate) tolerance: Tolerance,
+    noticed: Rc<RefCell<Noticed>>,
+    pace: Rc<Cell<Pace>>,
+}
+
+#[derive(Default)]
+struct Noticed {
+    /// Told or to be told: document and code.
+    seen: HashSet<(String, &'static str)>,
+    waiting: Vec<(String, Finding)>,
+}
+
+impl Care {
+    pub(crate) fn new(tolerance: Tolerance) -> Self {
+        Self { tolerance, ..Self::default() }
+    }
+
+    pub(crate) fn note(&self, url: &str, code: &'static str, line: u64, message: String) {
+        self.found(url, &Finding { code, line, message, count: 1 });
+    }
+
+    /// Notes a finding, once for each document and code.
+    pub(crate) fn found(&self, url: &str, finding: &Finding) {
+        let mut noticed = self.noticed.borrow_mut();
+        if noticed.seen.len() < FINDINGS_MAX && noticed.seen.insert((url.to_owned(), finding.code)) {
+            noticed.waiting.push((url.to_owned(), finding.clone()));
+        }
+    }
+
+    pub(crate) fn keep_pace(&self, pace: Pace) {
+        self.pace.set(self.pace.get().with(pace));
+    }
+
+    /// How fast the Source answers, as far as it is known.
+    pub(crate) fn pace(&self) -> Pace {
+        self.pace.get()
+    }
+}
+
+impl Session<'_> {
+    /// Tells what was noticed since the last call.
+    pub(crate) fn tell_noticed(&mut self) {
+        let waiting = std::mem::take(&mut self.documents.care.noticed.borrow_mut().waiting);
+        for (url, finding) in waiting {
+            let more = match finding.count {
+                0 | 1 => String::new(),
+                count => format!(" (and {} more)", count - 1),
+            };
+            self.notice(finding.code, &url, &format!("line {}: {}{more}", finding.line, finding.message));
+        }
+    }
+}
+
+/// How fast a server answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Pace {
+    /// From asking to the head of the answer; the shortest seen.
+    pub(crate) round_trip: Option<Duration>,
+    /// Of the body of the longest document seen.
+    bytes: u64,
+    /// Waited for them; what is done with them in between does not count.
+    waited: Duration,
+}
+
+impl Pace {
+    /// The head of an answer is there.
+    pub(crate) fn of_head(asked: Instant) -> Self {
+        Self { round_trip: Some(asked.elapsed()), ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, bytes: usize, waited: Duration) {
+        self.bytes += bytes as u64;
+        self.waited += waited;
+    }
+
+    fn with(self, other: Self) -> Self {
+        let longest = if other.bytes > self.bytes { other } else { self };
+        let round_trip = match (self.round_trip, other.round_trip) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        Self { round_trip, ..longest }
+    }
+
+    /// Bytes a second; `None` when nothing long enough was read.
+    pub(crate) fn bytes_per_second(self) -> Option<f64> {
+        (self.bytes >= PACE_BYTES && !self.waited.is_zero()).then(|| self.bytes as f64 / self.waited.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_round_trip_and_the_longest_document_count() {
+        let short = Pace { round_trip: Some(Duration::from_millis(2)), bytes: 1_000, waited: Duration::from_secs(1) };
+        let long =
+            Pace { round_trip: Some(Duration::from_millis(9)), bytes: 1_000_000, waited: Duration::from_millis(500) };
+        let pace = Pace::default().with(long).with(short);
+        assert_eq!(pace.round_trip, Some(Duration::from_millis(2)));
+        assert_eq!(pace.bytes_per_second(), Some(2_000_000.0));
+        assert_eq!(short.bytes_per_second(), None);
+    }
+}

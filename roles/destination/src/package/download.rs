@@ -1,0 +1,234 @@
+//! How does a package get here? Into the state folder, continued where it broke off, whole and verified.
+
+use super::listing::Listed;
+use crate::document::net_error;
+use crate::error::{Error, ExitCode};
+use crate::session::Session;
+use crate::verify::{Hasher, Verdict, hash_into, judge};
+use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The folder of packages in the state.
+const FOLDER: &str = "packages";
+/// Space that stays free beside a package.
+const SPARE_BYTES: u64 = 64 << 20;
+/// Largest package.
+const PACKAGE_BYTES_MAX: u64 = 1 << 40;
+/// Longest note read.
+const NOTE_BYTES_MAX: u64 = 32 << 10;
+
+/// A package on its way.
+struct Arriving {
+    file: File,
+    hasher: Hasher,
+    length: u64,
+    etag: Option<String>,
+}
+
+impl Session<'_> {
+    fn packages_folder(&self) -> PathBuf {
+        let state = self.options.state.clone();
+        state.unwrap_or_else(|| self.options.folder.join(crate::path_map::STATE_FOLDER)).join(FOLDER)
+    }
+
+    fn package_path(&self, package: &Listed) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        package.url.hash(&mut hasher);
+        self.packages_folder().join(format!("{:016x}.zip", hasher.finish()))
+    }
+
+    /// How many bytes of a package are still to come, when its length is listed.
+    pub(crate) fn to_come(&self, package: &Listed) -> Option<u64> {
+        let here = std::fs::metadata(self.package_path(package)).map_or(0, |found| found.len());
+        package.length.map(|length| length.saturating_sub(here))
+    }
+
+    /// Fetches a package, or the rest of it, and verifies it.
+    ///
+    /// # Errors
+    /// `dump.space`, `fixity.mismatch`, `dump.size`, and those of any transfer.
+    pub(crate) fn download(&mut self, package: &Listed) -> Result<File, Error> {
+        package.check_format()?;
+        let folder = self.packages_folder();
+        let io = |cause: std::io::Error| {
+            let full = matches!(cause.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
+            let code = if full { "dump.space" } else { "io" };
+            Error::new(code, ExitCode::Io, format!("cannot keep a package in {}: {cause}", folder.display()))
+                .with_cause(cause)
+        };
+        std::fs::create_dir_all(&folder).map_err(io)?;
+        let path = self.package_path(package);
+        if let Some(file) = begun_whole(&path, package).map_err(io)? {
+            return Ok(file);
+        }
+        let to_come = self.to_come(package).unwrap_or(0);
+        if let Some(free) = free_bytes(&folder)
+            && free < to_come.saturating_add(SPARE_BYTES)
+        {
+            let message = format!("{to_come} bytes of {} are to come, and {free} are free", package.url);
+            return Err(
+                Error::new("dump.space", ExitCode::Io, message).with_help("free space, or run with `--dumps never`")
+            );
+        }
+        let documents = self.documents.clone();
+        let mut arriving = begun(&path, package).map_err(io)?;
+        let authorization = documents
+            .authorization
+            .as_ref()
+            .filter(|_| crate::admit::same_origin(&package.url, &documents.authorized_url));
+        let work = abreast_net::with_retries(&documents.client, &package.url, async |_| {
+            let resume = arriving.as_ref().and_then(|arriving| Some((arriving.length, arriving.etag.clone()?)));
+            let request = Request {
+                range_from: resume.as_ref().map(|(from, etag)| (*from, etag.as_str())),
+                unasked_encoding: UnaskedEncoding::Refuse,
+                authorization,
+                ..Request::new(&package.url)
+            };
+            let mut answered = documents.client.send(&request).await?;
+            if answered.status() == StatusCode::RANGE_NOT_SATISFIABLE && resume.is_some() {
+                drop(answered);
+                answered = documents.client.send(&Request { range_from: None, ..request }).await?;
+            }
+            let mut response = answered.require_success()?;
+            if !resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag)) {
+                arriving = None;
+                if response.status() != StatusCode::OK {
+                    let message = format!("cannot read {}: the server answered {}", package.url, response.status());
+                    return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
+                }
+            }
+            if arriving.is_none() {
+                arriving = match begin(&path, package, &response) {
+                    Ok(begun) => Some(begun),
+                    Err(cause) => return Ok(Err(io(cause))),
+                };
+            }
+            let Some(arriving) = &mut arriving else { return Ok(Ok(())) };
+            response.set_limit(PACKAGE_BYTES_MAX);
+            while let Some(chunk) = response.chunk().await? {
+                arriving.length += chunk.len() as u64;
+                if package.length.is_some_and(|length| arriving.length > length) {
+                    return Ok(Err(different(package, "it is longer than listed")));
+                }
+                if let Err(error) = documents.allowance.check() {
+                    return Ok(Err(error));
+                }
+                arriving.hasher.update(&chunk);
+                if let Err(cause) = arriving.file.write_all(&chunk) {
+                    return Ok(Err(io(cause)));
+                }
+            }
+            Ok(Ok(()))
+        });
+        match documents.run(work)? {
+            Ok(done) => done.inspect_err(|error| {
+                if error.code() == "fixity.mismatch" {
+                    forget(&path);
+                }
+            })?,
+            Err(error) => return Err(net_error(error)),
+        }
+        let Some(Arriving { file, hasher, length, .. }) = arriving else {
+            return Err(different(package, "nothing was sent"));
+        };
+        if judge(&package.digests, package.length, &hasher.finish(), length) == Verdict::Mismatch {
+            forget(&path);
+            return Err(different(package, "its length or digest is not the one listed"));
+        }
+        Ok(file)
+    }
+
+    /// Removes a package that is of no more use.
+    pub(crate) fn discard_package(&self, package: &Listed) {
+        forget(&self.package_path(package));
+        // Only when it is empty.
+        let _ = std::fs::remove_dir(self.packages_folder());
+    }
+
+    /// Removes what earlier runs left of packages.
+    pub(crate) fn sweep_packages(&self) {
+        let folder = self.packages_folder();
+        if folder.exists() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn different(package: &Listed, what: &str) -> Error {
+    Error::new("fixity.mismatch", ExitCode::SourceInvalid, format!("cannot use the package {}: {what}", package.url))
+}
+
+fn note_path(path: &Path) -> PathBuf {
+    path.with_extension("note")
+}
+
+fn forget(path: &Path) {
+    let _ = std::fs::remove_file(path);
+    let _ = std::fs::remove_file(note_path(path));
+}
+
+fn open(path: &Path) -> std::io::Result<Option<File>> {
+    match File::options().read(true).append(true).open(path) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// A package that is here whole, and is the one listed.
+fn begun_whole(path: &Path, package: &Listed) -> std::io::Result<Option<File>> {
+    let (Some(length), Some(_)) = (package.length, package.digests.strongest()) else { return Ok(None) };
+    let Some(mut file) = open(path)? else { return Ok(None) };
+    if file.metadata()?.len() != length {
+        return Ok(None);
+    }
+    let mut hasher = Hasher::for_listed(&package.digests);
+    hash_into(&mut file, &mut hasher)?;
+    let whole = judge(&package.digests, Some(length), &hasher.finish(), length) == Verdict::Verified;
+    Ok(whole.then_some(file))
+}
+
+/// What an earlier run has of a package, when the version it began is known.
+fn begun(path: &Path, package: &Listed) -> std::io::Result<Option<Arriving>> {
+    let mut note = String::new();
+    match File::open(note_path(path)) {
+        Ok(file) => file.take(NOTE_BYTES_MAX).read_to_string(&mut note).map(|_| ())?,
+        Err(_) => return Ok(None),
+    }
+    let Some((etag, url)) = note.trim_end().split_once('\n').filter(|(_, url)| *url == package.url) else {
+        return Ok(None);
+    };
+    let _ = url;
+    let Some(mut file) = open(path)? else { return Ok(None) };
+    let size = file.metadata()?.len();
+    if size == 0 || package.length.is_some_and(|length| size > length) {
+        return Ok(None);
+    }
+    if package.length.is_none_or(|length| length == size) {
+        // All of it, perhaps: the last byte is asked for again, since nothing cannot be.
+        file.set_len(size - 1)?;
+        file.seek(SeekFrom::Start(0))?;
+    }
+    let mut hasher = Hasher::for_listed(&package.digests);
+    let length = hash_into(&mut file, &mut hasher)?;
+    Ok((length > 0).then(|| Arriving { file, hasher, length, etag: Some(etag.to_owned()) }))
+}
+
+/// Begins a package anew.
+fn begin(path: &Path, package: &Listed, response: &Response) -> std::io::Result<Arriving> {
+    forget(path);
+    let file = File::options().read(true).append(true).create_new(true).open(path)?;
+    let etag = response.header("etag").filter(|etag| etag.starts_with('"')).map(str::to_owned);
+    if let Some(etag) = &etag {
+        std::fs::write(note_path(path), format!("{etag}\n{}\n", package.url))?;
+    }
+    Ok(Arriving { file, hasher: Hasher::for_listed(&package.digests), length: 0, etag })
+}
+
+/// Bytes that are free where a folder is; `None` where the system does not say.
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(folder).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}

@@ -1,0 +1,49 @@
+//! Packages: many resources in one ZIP file, instead of a request for each [rs-core §11, §13].
+//!
+//! | file | answers |
+//! |---|---|
+//! | `listing.rs` | which packages does a dump name? |
+//! | `choose.rs` | is it cheaper to take packages than to ask for each resource? |
+//! | `download.rs` | how does a package get here, whole and verified? |
+//! | `archive.rs` | which members does a ZIP file hold, and where? |
+//! | `manifest.rs` | which resource is which member? |
+//! | `plan.rs` | what is to be done, where a Source has dumps only? |
+//! | `supply.rs` | how do members get into the sink? |
+//!
+//! The plan comes from lists wherever there are any, so fixity, deletions and the cursor do not depend on packages at
+//! all: a package only supplies bytes that are planned and listed, and what it cannot supply is asked for by itself.
+
+mod archive;
+mod check;
+mod choose;
+mod download;
+mod listing;
+mod manifest;
+mod plan;
+mod supply;
+
+use abreast_resourcesync::v1_1::Capability;
+use abreast_webtypes::Timestamp;
+
+pub use check::check_any_input;
+
+/// What a run knows of packages.
+#[derive(Debug, Default)]
+pub(crate) struct Packages {
+    /// The plan is what changed since then; else it is a comparison with all.
+    pub(crate) since: Option<Timestamp>,
+    /// The plan was made from the manifests of these packages, which are here.
+    planned: Option<Chosen>,
+}
+
+/// Packages to take resources out of.
+#[derive(Debug)]
+struct Chosen {
+    packages: Vec<listing::Listed>,
+    /// What their manifests are.
+    capability: Capability,
+    /// The instant of the snapshot that they are, if it is one.
+    at: Option<Timestamp>,
+    /// The plan was made from them: their entries are what is listed.
+    is_plan: bool,
+}

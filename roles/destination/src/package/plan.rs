@@ -1,0 +1,237 @@
+//! What is to be done, where a Source has dumps and no lists? Their manifests are read as the lists [rs-core §11, §13].
+
+use super::Chosen;
+use super::archive::Package;
+use super::listing::{Dump, Listed};
+use super::manifest::Manifest;
+use crate::baseline::{Baseline, Diff};
+use crate::changes::{Followed, Seen};
+use crate::document::at_earliest;
+use crate::error::{Error, ExitCode};
+use crate::events::Mode;
+use crate::session::Session;
+use crate::state::key;
+use abreast_resourcesync::v1_1::Capability;
+use abreast_webtypes::Timestamp;
+use std::fs::File;
+
+/// A package with its file, when it could be had.
+type Had = (Listed, Option<File>);
+
+impl Session<'_> {
+    /// Plans what makes the copy equal to a Resource Dump.
+    pub(crate) fn plan_resource_dump(&mut self, url: &str, has_changes: bool) -> Result<Baseline, Error> {
+        self.begin_phase("reading");
+        self.refuse_dry_run(url)?;
+        let known = if has_changes || self.options.baseline || self.filter_changed() {
+            None
+        } else {
+            self.mirror.document(url)?
+        };
+        let Some(mut dump) = self.read_dump(url, Capability::ResourceDump, known.as_ref())? else {
+            return Ok(Baseline { unchanged: true, whole: true, at: None });
+        };
+        self.summary.mode = Mode::Baseline;
+        let mut first_error = None;
+        let had = self.have_packages(std::mem::take(&mut dump.packages), &mut first_error)?;
+        self.begin()?;
+        let planned = self.read_resource_manifests(url, &dump, &had, first_error);
+        self.tell_noticed();
+        match planned {
+            Ok(baseline) => {
+                self.commit()?;
+                self.mirror.clear_scratch()?;
+                let packages = had.into_iter().filter(|(_, file)| file.is_some()).map(|(package, _)| package).collect();
+                let capability = Capability::ResourceDumpManifest;
+                self.packages.planned = Some(Chosen { packages, capability, at: baseline.at, is_plan: true });
+                Ok(baseline)
+            }
+            Err(error) => {
+                self.abandon()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn refuse_dry_run(&self, url: &str) -> Result<(), Error> {
+        if !self.options.dry_run {
+            return Ok(());
+        }
+        let message = format!("{url} is all there is, and its packages must be fetched to see what is in them");
+        Err(Error::new("dump.dry-run", ExitCode::Usage, message).with_help("run without `--dry-run`"))
+    }
+
+    /// Fetches packages. What cannot be had is told and counted; the first such error is kept.
+    fn have_packages(&mut self, packages: Vec<Listed>, first_error: &mut Option<Error>) -> Result<Vec<Had>, Error> {
+        let mut had = Vec::with_capacity(packages.len());
+        for package in packages {
+            self.check_cancelled()?;
+            let file = match self.download(&package) {
+                Ok(file) => Some(file),
+                Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => return Err(error),
+                Err(error) => {
+                    self.package_failed(&package, error, first_error);
+                    None
+                }
+            };
+            had.push((package, file));
+        }
+        Ok(had)
+    }
+
+    fn package_failed(&mut self, package: &Listed, error: Error, first_error: &mut Option<Error>) {
+        if first_error.is_some() {
+            self.list_failed(error.code(), &package.url, &error.to_string());
+        } else {
+            // Told when it is known whether there is anything else.
+            self.summary.failed += 1;
+            self.new_failures += 1;
+            *first_error = Some(error);
+        }
+    }
+
+    fn read_resource_manifests(
+        &mut self,
+        url: &str,
+        dump: &Dump,
+        had: &[Had],
+        mut first_error: Option<Error>,
+    ) -> Result<Baseline, Error> {
+        self.mirror.clear_scratch()?;
+        let stale = self.mirror.mark_stale()? > 0;
+        let mut diff = Diff::new(url, self, stale);
+        let care = self.documents.care.clone();
+        let (mut read, mut at, mut partial) = (0, None, false);
+        for (package, file) in had {
+            let Some(file) = file else { continue };
+            diff.begin_document();
+            let manifest =
+                try_clone(file).and_then(Package::open).map_err(|error| of(package, &error)).and_then(|archive| {
+                    Manifest::read(&archive, &package.url, Capability::ResourceDumpManifest, &care, &mut |_, entry| {
+                        self.check_cancelled()?;
+                        diff.entry(self, entry)
+                    })
+                });
+            match manifest.and_then(|manifest| self.refuse_elsewhere(&package.url, &diff).map(|()| manifest)) {
+                Ok(manifest) => {
+                    read += 1;
+                    partial |= self.left_out(&package.url, manifest.skipped);
+                    at = at.into_iter().chain(manifest.at).min();
+                }
+                Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => return Err(error),
+                Err(error) => {
+                    self.discard_package(package);
+                    self.package_failed(package, error, &mut first_error);
+                }
+            }
+        }
+        let whole = first_error.is_none() && !partial;
+        if let Some(error) = first_error {
+            if read == 0 {
+                self.summary.failed = 0;
+                return Err(error);
+            }
+            self.problem(error.code(), url, &error.to_string());
+        }
+        let at = match at.or(dump.begins) {
+            Some(at) => Some(self.not_after(url, "at", at, dump.date)),
+            None => dump.date,
+        };
+        self.conclude(url, &mut diff, whole, at)?;
+        if let (Some(at), Some(_)) = (at, self.mirror.meta(key::CHANGE_DUMP)?) {
+            // What changed since is read again by the next run, from the Change Dump.
+            self.mirror.spare_newer(at.as_micros())?;
+        }
+        if whole {
+            self.mirror.set_document(url, &dump.validators)?;
+        }
+        Ok(Baseline { unchanged: false, whole, at })
+    }
+
+    /// Plans what changed since the cursor, out of a Change Dump.
+    pub(crate) fn plan_change_dump(&mut self, url: &str, cursor: Timestamp) -> Result<Followed, Error> {
+        self.begin_phase("reading");
+        self.refuse_dry_run(url)?;
+        self.packages.since = Some(cursor);
+        let known = self.mirror.document(url)?;
+        let Some(mut dump) = self.read_dump(url, Capability::ChangeDump, known.as_ref())? else {
+            return Ok(Followed::Unchanged);
+        };
+        let earliest = dump.begins.into_iter().chain(dump.packages.iter().filter_map(|package| package.from)).min();
+        if let Some(earliest) = earliest.filter(|earliest| *earliest > cursor) {
+            return Ok(Followed::Gap(format!(
+                "the Change Dump begins at {earliest}, after {cursor}, up to which the copy is known"
+            )));
+        }
+        let mut packages = std::mem::take(&mut dump.packages);
+        packages.retain(|package| package.until.is_none_or(|until| until >= cursor));
+        let mut first_error = None;
+        let had = self.have_packages(packages, &mut first_error)?;
+        if let Some(error) = first_error {
+            // Without one of them changes would be missed.
+            return Err(error);
+        }
+        self.begin()?;
+        let planned = self.read_change_manifests(url, &dump, &had, cursor);
+        self.tell_noticed();
+        if let Err(error) = planned {
+            self.abandon()?;
+            return Err(error);
+        }
+        self.commit()?;
+        self.mirror.clear_scratch()?;
+        let mut packages: Vec<Listed> = had.into_iter().map(|(package, _)| package).collect();
+        if packages.iter().all(|package| package.from.is_some()) {
+            packages.sort_by_key(|package| package.from);
+        }
+        // The newest first: without a digest an older one could be taken for what changed last.
+        packages.reverse();
+        let capability = Capability::ChangeDumpManifest;
+        self.packages.planned = Some(Chosen { packages, capability, at: None, is_plan: true });
+        Ok(Followed::Planned)
+    }
+
+    fn read_change_manifests(&mut self, url: &str, dump: &Dump, had: &[Had], cursor: Timestamp) -> Result<(), Error> {
+        self.mirror.clear_scratch()?;
+        let care = self.documents.care.clone();
+        let mut seen = Seen::default();
+        for (package, file) in had {
+            let Some(file) = file else { continue };
+            let archive = try_clone(file).and_then(Package::open).map_err(|error| of(package, &error))?;
+            let mut reading = self.reading_changes(&package.url);
+            let manifest =
+                Manifest::read(&archive, &package.url, Capability::ChangeDumpManifest, &care, &mut |_, entry| {
+                    self.note_change(entry, cursor, &mut seen, &mut reading)
+                })
+                .inspect_err(|_| self.discard_package(package))?;
+            seen.newest = seen.newest.max(reading.newest.map(|newest| at_earliest(manifest.zoneless, newest)));
+            seen.left_out |= self.left_out(&package.url, manifest.skipped);
+        }
+        self.plan_coming()?;
+        if let Some(base) = seen.base.take()
+            && self.mirror.meta(key::BASE)?.is_none()
+            && self.mirror.meta("common")?.is_none()
+        {
+            self.mirror.set_meta("common", Some(&base))?;
+        }
+        if seen.left_out {
+            // What was left out may be any change: the next run looks at all of them again.
+            return Ok(());
+        }
+        if let Some(newest) = seen.newest.max(dump.until).filter(|newest| *newest >= cursor) {
+            let newest = self.not_after(url, "datetime", newest, dump.date);
+            self.mirror.set_meta(key::CURSOR, Some(&newest.max(cursor).as_micros().to_string()))?;
+        }
+        Ok(self.mirror.set_document(url, &dump.validators)?)
+    }
+}
+
+fn try_clone(file: &File) -> Result<File, Error> {
+    file.try_clone().map_err(|cause| Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause))
+}
+
+/// Says which package it is that cannot be used.
+pub(super) fn of(package: &Listed, error: &Error) -> Error {
+    let message = format!("cannot use the package {}: {error}", package.url);
+    Error::new(error.code(), error.exit_code(), message)
+}

@@ -1,0 +1,318 @@
+//! How is a new version made out of the one kept? Patches, applied to exactly that version [rs-core §14.4].
+//!
+//! Whatever comes out counts only if it has the digest that the Source lists for the new version; else the resource
+//! is fetched whole, as if there were no patch.
+
+mod check;
+
+pub use check::check_any_input;
+
+use crate::alternates::{Patch, is_public_only};
+use crate::fetch::Fetcher;
+use crate::sink::outcome::Outcome;
+use crate::store::Facts;
+use crate::verify::{Hasher, Verdict, judge};
+use abreast_net::{Request, UnaskedEncoding};
+use abreast_store::mirror::{PendingAction, Row, Task};
+use abreast_webtypes::Digests;
+use json_patch::PatchOperation;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Read as _, Write};
+
+/// Largest version that is patched, and largest patch.
+const BYTES_MAX: u64 = 64 << 20;
+/// How a difference of bytes begins.
+const DIFFERENCE_MARK: &[u8; 16] = b"ENDSLEY/BSDIFF43";
+/// Operations of one JSON patch.
+const OPERATIONS_MAX: usize = 100_000;
+/// How deep JSON may be: as deep as it is read.
+const DEPTH_MAX: usize = 127;
+/// Values that the operations of one JSON patch may put somewhere, with the bytes of their texts.
+const MOVED_MAX: usize = 16 << 20;
+
+/// What a patch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// JSON Patch [rfc6902].
+    Json,
+    /// Bytes that come behind those kept.
+    Append,
+    /// A difference of bytes as `bsdiff` makes it.
+    Difference,
+}
+
+impl Kind {
+    /// By its media type; parameters do not matter.
+    pub(crate) fn of(media_type: &str) -> Option<Self> {
+        let name = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match name.as_str() {
+            // The second is how the specification's own example writes it.
+            "application/json-patch+json" | "application/json-patch" => Some(Self::Json),
+            "application/x-append" => Some(Self::Append),
+            "application/x-bsdiff43" => Some(Self::Difference),
+            _ => None,
+        }
+    }
+
+    /// The new version; `None` when the patch does not fit.
+    fn apply(self, kept: Vec<u8>, patch: &[u8], length: u64) -> Option<Vec<u8>> {
+        let new = match self {
+            Self::Json => apply_json(&kept, patch, length)?,
+            Self::Append => {
+                let mut new = kept;
+                new.extend_from_slice(patch);
+                new
+            }
+            Self::Difference => {
+                let (mark, rest) = patch.split_first_chunk::<16>()?;
+                let (stated, mut rest) = rest.split_first_chunk::<8>()?;
+                if mark != DIFFERENCE_MARK || u64::from_le_bytes(*stated) != length {
+                    return None;
+                }
+                let mut new = Vec::with_capacity(length as usize);
+                bsdiff::patch(&kept, &mut rest, &mut new).ok()?;
+                new
+            }
+        };
+        (new.len() as u64 == length).then_some(new)
+    }
+}
+
+impl Fetcher {
+    /// Makes the new version out of a patch; `None` when it has to be fetched whole. After [`crate::store::Storer::prepare`].
+    pub(crate) async fn patched(&mut self, task: &Task, listed: &Digests, patch: &Patch) -> Option<Outcome> {
+        let (kind, row) = (Kind::of(&patch.media_type)?, task.row.as_ref()?);
+        let length = task.pending.length.filter(|length| *length <= BYTES_MAX)?;
+        let worth = patch.length.is_none_or(|patch| patch < length && patch <= BYTES_MAX);
+        if task.pending.action != PendingAction::Fetch || listed.strongest().is_none() || !row.verified || !worth {
+            return None;
+        }
+        let kept = as_kept(self.storer.hand.kept(task)?, row)?;
+        let mut rule = self.storer.rules.admission.clone()?;
+        let public_only = is_public_only(&mut rule, &patch.url)?;
+        if let Some(robots) = &self.storer.rules.robots {
+            robots.check(&self.client, &patch.url, public_only).await.ok()?;
+        }
+        let authorized = crate::admit::same_origin(&patch.url, &self.storer.rules.authorized_url);
+        let request = Request {
+            authorization: self.storer.rules.authorization.as_ref().filter(|_| authorized),
+            accept_gzip: true,
+            unasked_encoding: UnaskedEncoding::Decode,
+            public_only,
+            ..Request::new(&patch.url)
+        };
+        let mut bytes = Vec::new();
+        let most = patch.length.unwrap_or(length).min(BYTES_MAX);
+        self.client.fetch_to(&request, &mut bytes, most).await.ok()?;
+        let mut hasher = Hasher::for_listed(&patch.digests);
+        hasher.update(&bytes);
+        if judge(&patch.digests, patch.length, &hasher.finish(), bytes.len() as u64) == Verdict::Mismatch {
+            return None;
+        }
+        let new = kind.apply(kept, &bytes, length)?;
+        let mut hasher = Hasher::for_listed(listed);
+        hasher.update(&new);
+        if judge(listed, Some(length), &hasher.finish(), new.len() as u64) != Verdict::Verified {
+            tracing::debug!(uri = task.pending.uri, "a patch leads to another version than the one listed");
+            return None;
+        }
+        Some(self.storer.store_slice(task, Facts::default(), &new).await)
+    }
+}
+
+/// The bytes kept, if they are exactly those that were stored.
+fn as_kept(file: File, row: &Row) -> Option<Vec<u8>> {
+    if row.length > BYTES_MAX {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(row.length as usize);
+    file.take(row.length + 1).read_to_end(&mut bytes).ok()?;
+    let mut digests = Digests::default();
+    digests.set_from_bytes(&row.digests);
+    let mut hasher = Hasher::for_listed(&digests);
+    hasher.update(&bytes);
+    let same = judge(&digests, Some(row.length), &hasher.finish(), bytes.len() as u64) == Verdict::Verified;
+    same.then_some(bytes)
+}
+
+/// Applies a JSON patch, and writes the result the way the kept version is written: only then the bytes can be the
+/// Source's. `None` when that is no way known here, or the result is longer than it should be.
+fn apply_json(kept: &[u8], patch: &[u8], length: u64) -> Option<Vec<u8>> {
+    let mut value: Value = serde_json::from_slice(kept).ok()?;
+    let way = Way::of(kept, &value)?;
+    let operations: Vec<PatchOperation> = serde_json::from_slice(patch).ok()?;
+    if operations.len() > OPERATIONS_MAX {
+        return None;
+    }
+    let mut left = MOVED_MAX;
+    for operation in &operations {
+        // A copy may be of all there is: few operations would make it as large, and as deep, as they like.
+        let put = match operation {
+            PatchOperation::Add(add) => Some(&add.value),
+            PatchOperation::Replace(replace) => Some(&replace.value),
+            PatchOperation::Move(moved) => value.pointer(moved.from.as_str()),
+            PatchOperation::Copy(copy) => value.pointer(copy.from.as_str()),
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+        };
+        if let Some(put) = put {
+            let depth = DEPTH_MAX.checked_sub(operation.path().count())?;
+            spend(put, depth, &mut left)?;
+        }
+        // What is left of a patch that fails is thrown away.
+        json_patch::patch_unsafe(&mut value, std::slice::from_ref(operation)).ok()?;
+    }
+    let mut new = Bounded { most: usize::try_from(length).ok()?, bytes: Vec::new() };
+    way.write(&value, &mut new)?;
+    Some(new.bytes)
+}
+
+/// Takes a value off what is left; `None` when it is more, or deeper than it may be.
+fn spend(value: &Value, depth: usize, left: &mut usize) -> Option<()> {
+    let cost = match value {
+        Value::String(text) => text.len() + 1,
+        _ => 1,
+    };
+    *left = left.checked_sub(cost)?;
+    match value {
+        Value::Array(values) => {
+            let depth = depth.checked_sub(1)?;
+            values.iter().try_for_each(|value| spend(value, depth, left))
+        }
+        Value::Object(members) => {
+            let depth = depth.checked_sub(1)?;
+            members.iter().try_for_each(|(name, value)| {
+                *left = left.checked_sub(name.len())?;
+                spend(value, depth, left)
+            })
+        }
+        _ => Some(()),
+    }
+}
+
+/// How JSON is written: indented or not, and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    /// Blanks of one step; nothing is indented without.
+    indent: Option<&'static [u8]>,
+    newline: bool,
+}
+
+impl Way {
+    fn of(text: &[u8], value: &Value) -> Option<Self> {
+        let newline = text.ends_with(b"\n");
+        [None, Some(&b"  "[..]), Some(b"    "), Some(b"\t")].into_iter().map(|indent| Self { indent, newline }).find(
+            |way| {
+                let mut left = text;
+                way.write(value, &mut Same(&mut left)).is_some() && left.is_empty()
+            },
+        )
+    }
+
+    fn write(self, value: &Value, mut out: impl Write) -> Option<()> {
+        use serde::Serialize as _;
+        match self.indent {
+            None => serde_json::to_writer(&mut out, value).ok()?,
+            Some(indent) => {
+                let formatter = serde_json::ser::PrettyFormatter::with_indent(indent);
+                value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, formatter)).ok()?;
+            }
+        }
+        if self.newline { out.write_all(b"\n").ok() } else { Some(()) }
+    }
+}
+
+/// Takes only so many bytes.
+struct Bounded {
+    most: usize,
+    bytes: Vec<u8>,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.most - self.bytes.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes only what is there already.
+struct Same<'a, 't>(&'a mut &'t [u8]);
+
+impl Write for Same<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        *self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_known_by_their_type() {
+        assert_eq!(Kind::of("Application/JSON-Patch+json; charset=utf-8"), Some(Kind::Json));
+        assert_eq!(Kind::of("application/json-patch"), Some(Kind::Json));
+        assert_eq!(Kind::of("application/x-append"), Some(Kind::Append));
+        assert_eq!(Kind::of("application/x-bsdiff43"), Some(Kind::Difference));
+        assert_eq!(Kind::of("application/x-tiff-diff"), None);
+    }
+
+    #[test]
+    fn json_keeps_the_way_it_was_written() {
+        let patch = br#"[{"op":"replace","path":"/z","value":3},{"op":"add","path":"/b","value":[1]}]"#;
+        for (kept, new) in [
+            (r#"{"z":1,"a":"x"}"#, r#"{"z":3,"a":"x","b":[1]}"#),
+            ("{\n  \"z\": 1\n}\n", "{\n  \"z\": 3,\n  \"b\": [\n    1\n  ]\n}\n"),
+            ("{\n\t\"z\": 1\n}", "{\n\t\"z\": 3,\n\t\"b\": [\n\t\t1\n\t]\n}"),
+        ] {
+            assert_eq!(apply_json(kept.as_bytes(), patch, 100).as_deref(), Some(new.as_bytes()), "{kept}");
+        }
+        // Written in a way that cannot be repeated, or not what the patch expects.
+        assert_eq!(apply_json(br#"{ "z":1}"#, patch, 100), None);
+        assert_eq!(apply_json(br#"{"a":1}"#, patch, 100), None);
+        assert_eq!(apply_json(b"no json", patch, 100), None);
+    }
+
+    #[test]
+    fn differences_of_bytes_are_applied_only_when_they_fit() {
+        let kept = b"the quick brown fox jumps over the lazy dog".repeat(20);
+        let mut new = kept.clone();
+        new[100] = b'!';
+        new.extend_from_slice(b" and away");
+        let mut patch = DIFFERENCE_MARK.to_vec();
+        patch.extend_from_slice(&(new.len() as u64).to_le_bytes());
+        bsdiff::diff(&kept, &new, &mut patch).unwrap();
+        let length = new.len() as u64;
+        assert_eq!(Kind::Difference.apply(kept.clone(), &patch, length), Some(new));
+        assert_eq!(Kind::Difference.apply(kept.clone(), &patch, length + 1), None);
+        assert_eq!(Kind::Difference.apply(kept.clone(), &patch[..patch.len() / 2], length), None);
+        assert_eq!(Kind::Difference.apply(kept, b"short", 5), None);
+        assert_eq!(Kind::Append.apply(b"one ".to_vec(), b"two", 7), Some(b"one two".to_vec()));
+    }
+
+    #[test]
+    fn json_never_grows_beyond_its_length_nor_deeper_than_it_is_read() {
+        let times = |operation: &str, count| format!("[{}]", vec![operation; count].join(","));
+        let doubling = times(r#"{"op":"copy","from":"","path":"/-"}"#, 1_000);
+        assert_eq!(apply_json(b"[1,2]", doubling.as_bytes(), BYTES_MAX), None);
+        let nesting = times(r#"{"op":"copy","from":"","path":"/a"}"#, 50_000);
+        assert_eq!(apply_json(br#"{"a":1}"#, nesting.as_bytes(), BYTES_MAX), None);
+        let wrapping = format!(r#"[{{"op":"add","path":"{}","value":[]}}]"#, "/0".repeat(200));
+        assert_eq!(apply_json(b"[]", wrapping.as_bytes(), BYTES_MAX), None);
+        let long = br#"[{"op":"add","path":"/-","value":3}]"#;
+        assert_eq!(apply_json(b"[1,2]", long, 6), None);
+        assert_eq!(apply_json(b"[1,2]", long, 7).as_deref(), Some(&b"[1,2,3]"[..]));
+    }
+}

@@ -1,0 +1,325 @@
+//! What does a host's robots.txt ask of us? Honoured for resources, not for the documents that name them [rfc9309].
+//!
+//! A Source's own documents are published to be read by programs, and the user named the Source; whether its resources
+//! may be fetched by programs is for the host to say.
+
+mod check;
+
+pub use check::check_any_input;
+
+use crate::sink::outcome::Failure;
+use abreast_net::{Client, ErrorKind, Request};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
+use url::Url;
+
+/// Bytes read of one robots.txt; the rest is as if absent [rfc9309 §2.5].
+const BYTES_MAX: u64 = 512 << 10;
+/// Most rules of one host that are looked at.
+const RULES_MAX: usize = 5_000;
+/// Most hosts remembered in a run.
+const HOSTS_MAX: usize = 1_000;
+/// Longest pause between requests that a host may ask for.
+pub(crate) const DELAY_MAX: Duration = Duration::from_secs(30);
+/// How long what a host asks for is taken for granted while following; a day is allowed [rfc9309 §2.4].
+const ASK_AGAIN: Duration = Duration::from_secs(3_600);
+/// Our name there.
+const PRODUCT: &str = "abreast";
+
+/// What the hosts of a run, or of several while following, ask for, each asked once.
+#[derive(Debug)]
+pub(crate) struct Robots {
+    since: Instant,
+    /// Some host could not say.
+    missed: AtomicBool,
+    hosts: Mutex<HashMap<String, Arc<OnceCell<Asked>>>>,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Rules(Rules),
+    /// The host could not say: nothing is fetched from it in this run [rfc9309 §2.3.1.4].
+    Unreachable(String),
+}
+
+/// The rules for us.
+#[derive(Debug, Default, PartialEq)]
+struct Rules {
+    /// Pattern, and whether it allows.
+    paths: Vec<(String, bool)>,
+    delay: Option<Duration>,
+}
+
+impl Default for Robots {
+    fn default() -> Self {
+        Self { since: Instant::now(), missed: AtomicBool::new(false), hosts: Mutex::default() }
+    }
+}
+
+impl Robots {
+    /// Is it time to ask again?
+    pub(crate) fn is_stale(&self) -> bool {
+        self.since.elapsed() > ASK_AGAIN || self.missed.load(Ordering::Relaxed)
+    }
+
+    /// May this resource be fetched? Asks its host the first time; with `public_only` at a public address only.
+    pub(crate) async fn check(&self, client: &Client, uri: &str, public_only: bool) -> Result<(), Failure> {
+        // Written as it is kept, it need not be read.
+        let written = &uri[..host_end(uri)];
+        let known = {
+            let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+            hosts.get(written).map(Arc::clone)
+        };
+        let (origin, cell) = if let Some(cell) = known {
+            (Cow::Borrowed(written), cell)
+        } else {
+            let Ok(url) = Url::parse(uri) else { return Ok(()) };
+            let origin = url.origin().ascii_serialization();
+            let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+            if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&origin) {
+                hosts.clear();
+            }
+            let cell = Arc::clone(hosts.entry(origin.clone()).or_default());
+            (Cow::Owned(origin), cell)
+        };
+        match cell.get_or_init(|| ask(client, &origin, public_only)).await {
+            Asked::Rules(rules) if rules.allow(path_of(uri)) => Ok(()),
+            Asked::Rules(_) => Err(Failure::refused(
+                "robots.disallow",
+                "the host's robots.txt asks programs not to fetch it\n  help: with the host's consent, use `--ignore-robots`",
+            )),
+            Asked::Unreachable(why) => {
+                self.missed.store(true, Ordering::Relaxed);
+                Err(Failure::new(
+                    "robots.unreachable",
+                    format!(
+                        "what {origin}/robots.txt asks for is not known: {why}\n  help: try again later, or use `--ignore-robots`"
+                    ),
+                ))
+            }
+        }
+    }
+}
+
+async fn ask(client: &Client, origin: &str, public_only: bool) -> Asked {
+    let url = format!("{origin}/robots.txt");
+    let mut body = Vec::new();
+    let answer = abreast_net::with_retries(client, &url, async |_| {
+        body.clear();
+        let mut response =
+            client.send(&Request { accept_gzip: true, public_only, ..Request::new(&url) }).await?.require_success()?;
+        match response.read_to(&mut body, BYTES_MAX).await {
+            Err(error) if error.kind() != ErrorKind::Size => Err(error),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    match answer {
+        Ok(()) => {
+            let rules = parse(&String::from_utf8_lossy(&body));
+            if let Some(delay) = rules.delay {
+                client.set_min_interval(origin, delay);
+            }
+            Asked::Rules(rules)
+        }
+        // There is none, or none for us, or none that could be read: no rules [rfc9309 §2.3.1.3].
+        Err(error) if error.status().is_some_and(|status| (400..500).contains(&status) && status != 429) => {
+            Asked::Rules(Rules::default())
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::Redirect | ErrorKind::Downgrade | ErrorKind::Encoding) => {
+            Asked::Rules(Rules::default())
+        }
+        Err(error) => Asked::Unreachable(error.to_string().lines().next().unwrap_or_default().to_owned()),
+    }
+}
+
+/// The rules for us: those of the groups that name us, else those for all.
+fn parse(text: &str) -> Rules {
+    let (mut ours, mut all) = (None::<Rules>, Rules::default());
+    // Which of the two the current group is for, and whether its names are still being listed.
+    let (mut for_us, mut for_all, mut naming) = (false, false, false);
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+        if key == "user-agent" {
+            if !naming {
+                (for_us, for_all, naming) = (false, false, true);
+            }
+            let name = value.split(['/', ' ', '\t']).next().unwrap_or_default();
+            for_us |= name.eq_ignore_ascii_case(PRODUCT);
+            for_all |= name == "*";
+            if for_us {
+                ours.get_or_insert_default();
+            }
+            continue;
+        }
+        let add = |rules: &mut Rules| match key.as_str() {
+            "allow" | "disallow" if !value.is_empty() && rules.paths.len() < RULES_MAX => {
+                rules.paths.push((normal(value), key == "allow"));
+            }
+            "crawl-delay" => {
+                let seconds = value.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+                let delay = seconds.map(|seconds| Duration::from_secs_f64(seconds.min(DELAY_MAX.as_secs_f64())));
+                rules.delay = rules.delay.max(delay);
+            }
+            _ => {}
+        };
+        if matches!(key.as_str(), "allow" | "disallow" | "crawl-delay") {
+            naming = false;
+        }
+        if for_us {
+            add(ours.get_or_insert_default());
+        }
+        if for_all {
+            add(&mut all);
+        }
+    }
+    ours.unwrap_or(all)
+}
+
+impl Rules {
+    /// The longest pattern that matches decides; of equally long ones, the one that allows [rfc9309 §2.2.2].
+    fn allow(&self, path: &str) -> bool {
+        let path = normal(path);
+        let matching = self.paths.iter().filter(|(pattern, _)| fits(pattern, &path));
+        matching.max_by_key(|(pattern, allows)| (pattern.len(), *allows)).is_none_or(|(_, allows)| *allows)
+    }
+}
+
+/// Does a pattern with `*` and `$` fit the beginning of a path? One pass, whatever the pattern.
+fn fits(pattern: &str, path: &str) -> bool {
+    let (pattern, to_the_end) = match pattern.strip_suffix('$') {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = path.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return !to_the_end || rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if to_the_end && parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Where scheme, host and port of a URI end.
+fn host_end(uri: &str) -> usize {
+    let after = uri.find("://").map_or(0, |at| at + 3);
+    uri[after..].find(['/', '?', '#']).map_or(uri.len(), |at| after + at)
+}
+
+/// Path and query of a URI, as written.
+fn path_of(uri: &str) -> &str {
+    let path = &uri[host_end(uri)..];
+    let path = path.split('#').next().unwrap_or_default();
+    if path.starts_with('/') { path } else { "/" }
+}
+
+/// One spelling for all: what need not be percent-encoded is not, everything else is in capital letters.
+fn normal(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        let hex = |at: usize| bytes.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        if byte == b'%'
+            && let (Some(high), Some(low)) = (hex(at + 1), hex(at + 2))
+        {
+            let decoded = (high * 16 + low) as u8;
+            if decoded.is_ascii_alphanumeric() || matches!(decoded, b'-' | b'.' | b'_' | b'~') {
+                out.push(char::from(decoded));
+            } else {
+                let _ = write!(out, "%{decoded:02X}");
+            }
+            at += 3;
+            continue;
+        }
+        if byte.is_ascii_graphic() {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+        at += 1;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_that_names_us_replaces_the_one_for_all() {
+        let text = "\u{feff}# hello\nUser-agent: *\nDisallow: /\nCrawl-delay: 9\n\nUSER-AGENT: other\nuser-agent: Abreast/2.0\n\
+                    Disallow: /private/ # here\nAllow: /private/not\nSitemap: /s\nCrawl-Delay: 1.5\nDisallow:\n";
+        let rules = parse(text);
+        assert_eq!(rules.delay, Some(Duration::from_millis(1_500)));
+        for (path, allowed) in [("/", true), ("/private/a", false), ("/private/not/a", true), ("/Private/a", true)] {
+            assert_eq!(rules.allow(path), allowed, "{path}");
+        }
+        assert!(!parse("User-agent: *\nDisallow: /\n").allow("/a"));
+        assert!(
+            !parse("User-agent: abreast\nDisallow: /a\nUser-agent: x\nDisallow: /b\nUser-agent: abreast\nDisallow: /c")
+                .allow("/c")
+        );
+        assert!(!parse("User-agent: abreast\n\nUser-agent: *\nDisallow: /").allow("/a"), "one group of two names");
+        assert!(parse("Disallow: /a").allow("/a"), "rules before any name are nobody's");
+        assert_eq!(parse("User-agent: *\nCrawl-delay: 1000000000").delay, Some(DELAY_MAX));
+        for text in ["User-agent: *\nCrawl-delay: soon", "User-agent: *\nCrawl-delay: -1", "", "\0\u{fffd}::"] {
+            assert_eq!(parse(text), Rules::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_longest_pattern_decides_with_wildcards_and_end() {
+        let rules = |text: &str| parse(&format!("User-agent: *\n{text}"));
+        for (text, path, allowed) in [
+            ("Disallow: /*.pdf$", "/d/a.pdf", false),
+            ("Disallow: /*.pdf$", "/d/a.pdf?x", true),
+            ("Disallow: /*.pdf", "/d/a.pdf?x", false),
+            ("Disallow: /a*b*c", "/axxbyyc/z", false),
+            ("Disallow: /a*b*c", "/axxcyyb", true),
+            ("Disallow: /a$", "/a/b", true),
+            ("Disallow: /a*$", "/ab", false),
+            ("Disallow: /a\nAllow: /a", "/a", true),
+            ("Disallow: /a/b\nAllow: /a", "/a/b/c", false),
+            ("Disallow: /%7Ejoe/", "/~joe/x", false),
+            ("Disallow: /~joe/", "/%7ejoe/x", false),
+            ("Disallow: /a%2fb", "/a%2Fb", false),
+            ("Disallow: /a%2fb", "/a/b", true),
+            ("Disallow: /é", "/%C3%A9", false),
+            ("Disallow: /*?x=", "/a?x=1", false),
+        ] {
+            assert_eq!(rules(text).allow(path), allowed, "{text} {path}");
+        }
+        assert_eq!(path_of("http://h/a/b?c#d"), "/a/b?c");
+        assert_eq!((path_of("http://h"), path_of("http://h?x")), ("/", "/"));
+        let hostile = format!("/{}", "a*".repeat(2_000));
+        assert!(!fits(&format!("{hostile}b"), &format!("/{}", "a".repeat(8_000))));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text: String, path: String, pattern in "[/a*$%2f]{0,40}") {
+            for rules in [parse(&text), parse(&format!("User-agent: *\nDisallow: {pattern}\nAllow: {text}"))] {
+                rules.allow(path_of(&path));
+                rules.allow(&path);
+            }
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! The folder: one file a resource, under the path its URI maps to, whole or not at all.
+
+use super::outcome::{Failure, Notice, Outcome};
+use super::{Body, Deleted, Hand, Prepared, Sink, Storing, TemporaryFile, via};
+use crate::error::Error;
+use crate::partial::Partials;
+use crate::path_map::Form;
+use crate::place::{Ground, LastDir, NoPlace, Place, Purpose, create_temporary, temporary_name};
+use crate::verify::{Verdict, hash_file, judge};
+use abreast_folder::{ErrorKind, Kind, set_modified};
+use abreast_store::mirror::{Mirror, Row, Task};
+use abreast_webtypes::Digests;
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How often the place is looked at again when another thread changed it meanwhile.
+const PLACE_ATTEMPTS: usize = 4;
+/// Waiting items read at a time.
+const READ_ITEMS: usize = 512;
+
+/// A folder as a sink.
+#[derive(Debug)]
+pub(crate) struct FolderSink {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) immutable: bool,
+    pub(crate) epoch: i64,
+    /// Whether files say where they come from originally.
+    pub(crate) republish: bool,
+}
+
+impl Sink for FolderSink {
+    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
+        Box::new(FolderHand { sink: self, last: LastDir::default(), prepared: None, emptied: Vec::new() })
+    }
+
+    fn partials(&self) -> &Partials {
+        &self.ground.partials
+    }
+
+    fn shown(&self, uri: &str, leaf: bool) -> String {
+        let form = if leaf { Form::Leaf } else { Form::Plain };
+        let mut path = Vec::new();
+        match self.ground.map.path_into(uri, form, &mut path) {
+            Ok(()) => String::from_utf8_lossy(&path).into_owned(),
+            Err(_) => String::new(),
+        }
+    }
+
+    fn wants_head(&self) -> bool {
+        self.republish
+    }
+
+    /// A resource's own file in the way moves to its reserved leaf name, a stranger's file to the backup.
+    fn make_room(&self, mirror: &Mirror, notices: &mut Vec<(String, Notice)>) -> Result<(), Error> {
+        let ground = &self.ground;
+        let mut key = String::new();
+        let mut waiting = Vec::new();
+        loop {
+            waiting.clear();
+            mirror.conflicts_after(&key, READ_ITEMS, &mut waiting)?;
+            let Some(last) = waiting.last() else { break };
+            key.clone_from(&last.pending.uri);
+            for task in &waiting {
+                let form = if task.row.as_ref().is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
+                let mut path = Vec::new();
+                if ground.map.path_into(&task.pending.uri, form, &mut path).is_ok()
+                    && let Some((dir, at)) = file_on_the_way(&ground.folder, &path)
+                {
+                    self.move_aside(mirror, &dir, &path[..at], notices)?;
+                }
+            }
+        }
+        mirror.renew_conflicts()?;
+        Ok(())
+    }
+
+    fn sweep(&self, uri: &str) {
+        if let Ok(place) = self.ground.place(uri, Form::Plain, Purpose::Look, &mut LastDir::default()) {
+            let _ = place.dir.unlink(&temporary_name(uri));
+        }
+    }
+}
+
+impl FolderSink {
+    fn move_aside(
+        &self,
+        mirror: &Mirror,
+        dir: &abreast_folder::Dir,
+        path: &[u8],
+        notices: &mut Vec<(String, Notice)>,
+    ) -> Result<(), Error> {
+        let ground = &self.ground;
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if let Some((uri, Form::Plain)) = ground.map.uri(path)
+            && let Some(mut row) = mirror.row(&uri)?
+        {
+            // First the state: a run that is killed in between finds a leaf that is missing, and moves it again.
+            row.leaf = true;
+            mirror.put_row(&row)?;
+            let Ok(leaf) = ground.place(&uri, Form::Leaf, Purpose::Put, &mut LastDir::default()) else { return Ok(()) };
+            match dir.rename_noreplace(name, &leaf.dir, leaf.name()) {
+                Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
+                _ => {}
+            }
+            if self.republish {
+                let from = Place::of_file(dir.clone(), path.to_vec());
+                via::rename(&from, &leaf)?;
+            }
+            let message = format!(
+                "`{}` is needed as a folder; the resource is now `{}`",
+                String::from_utf8_lossy(path),
+                leaf.shown()
+            );
+            notices.push((uri, Notice::new("path.conflict", message)));
+            return Ok(());
+        }
+        if self.immutable {
+            return Ok(());
+        }
+        let place = Place::of_file(dir.clone(), path.to_vec());
+        let to = ground.backup.take(&place)?;
+        let message = format!("`{}` is needed as a folder; the file here is now {}", place.shown(), to.display());
+        notices.push((String::new(), Notice::new("local.backup", message)));
+        Ok(())
+    }
+}
+
+/// One connection's access to the folder.
+struct FolderHand {
+    sink: Arc<FolderSink>,
+    last: LastDir,
+    /// The place of the item prepared last, and whether the file there is the one that was written.
+    prepared: Option<(Place, bool)>,
+    /// The folder that deletions may have emptied.
+    emptied: Vec<u8>,
+}
+
+impl Hand for FolderHand {
+    fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
+        let ground = &self.sink.ground;
+        let form = if task.row.as_ref().is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
+        let purpose = if task.row.is_none() { Purpose::PutNew } else { Purpose::Put };
+        let mut place = match ground.place(&task.pending.uri, form, purpose, &mut self.last) {
+            Err(NoPlace::Parent) => return Ok(Prepared::Done(Outcome::Conflict)),
+            place => place?,
+        };
+        if self.sink.republish && via::is_sidecar(place.name()) {
+            let message = "files of links are written here, none is taken from a Source that is published again";
+            return Err(Failure::refused("via.name", message));
+        }
+        if let Some(row) = self.already_right(task, listed, &mut place)? {
+            if self.sink.republish && task.row.is_none() {
+                let mut digests = Digests::default();
+                digests.set_from_bytes(&row.digests);
+                let known = via::Known { digests: &digests, length: row.length, media_type: None };
+                via::write(task, &place, &known)?;
+            }
+            return Ok(Prepared::Done(Outcome::Right { row }));
+        }
+        let ours = match (&task.row, &place.found) {
+            (Some(row), Some(found)) => ground.is_as_written(row, found),
+            _ => false,
+        };
+        if self.sink.immutable && place.found.is_some() && !ours {
+            return Err(Failure::refused("local.changed", changed_here(&place)));
+        }
+        let dir = place.dir.clone();
+        self.prepared = Some((place, ours));
+        Ok(Prepared::Wanted { dir, conditional: ours })
+    }
+
+    fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
+        let (place, _) = self.prepared.take().expect("the item was prepared");
+        self.with_time(task, task.row.clone().unwrap_or_default(), &place)
+    }
+
+    fn kept(&mut self, _: &Task) -> Option<File> {
+        let (place, ours) = self.prepared.as_ref()?;
+        if !*ours {
+            return None;
+        }
+        place.dir.open_read(place.name()).ok().map(|(file, _)| file)
+    }
+
+    fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
+        Box::pin(std::future::ready(self.store_now(task, body)))
+    }
+
+    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+        super::until_fatal(tasks, |task| {
+            let (deleted, parent) = self.delete_one(task)?;
+            if parent != self.emptied {
+                self.remove_emptied();
+                self.emptied = parent;
+            }
+            Ok(deleted)
+        })
+    }
+}
+
+impl Drop for FolderHand {
+    fn drop(&mut self) {
+        self.remove_emptied();
+    }
+}
+
+/// What became of a file written without a name.
+enum Unnamed {
+    /// It has its name; and this time, nanoseconds since 1970.
+    Stored(i64),
+    /// Something has the name by now.
+    Taken,
+    /// The file system cannot, or something is wrong: writing it under a temporary name will tell.
+    Refused,
+}
+
+impl FolderHand {
+    /// Is the right file there already, ours or somebody's?
+    fn already_right(&self, task: &Task, listed: &Digests, place: &mut Place) -> Result<Option<Row>, Failure> {
+        let (item, Some(found)) = (&task.pending, place.found) else { return Ok(None) };
+        if let Some(row) = &task.row
+            && self.sink.ground.is_as_written(row, &found)
+        {
+            return if super::is_right(task, row, listed) {
+                self.with_time(task, row.clone(), place).map(Some)
+            } else {
+                Ok(None)
+            };
+        }
+        if listed.strongest().is_none() || item.length.is_some_and(|length| length != found.size) {
+            return Ok(None);
+        }
+        let (mut file, _) = place.dir.open_read(place.name())?;
+        let (digests, length) = hash_file(&mut file, listed)?;
+        if judge(listed, item.length, &digests, length) != Verdict::Verified {
+            return Ok(None);
+        }
+        let row = Row {
+            uri: item.uri.clone(),
+            leaf: place.form == Form::Leaf,
+            length,
+            digests: digests.to_bytes(),
+            file_mtime: found.mtime_ns,
+            verified: true,
+            epoch: self.sink.epoch,
+            ..Row::default()
+        };
+        self.with_time(task, row, place).map(Some)
+    }
+
+    /// Sets the listed time on a file that has the right bytes.
+    fn with_time(&self, task: &Task, mut row: Row, place: &Place) -> Result<Row, Failure> {
+        let item = &task.pending;
+        row.changed = item.changed.or(row.changed);
+        row.leaf = place.form == Form::Leaf;
+        if let Some(modified) = item.modified {
+            let mtime = modified.saturating_mul(1_000);
+            if place.found.is_some_and(|found| !self.sink.ground.system.same_time(mtime, found.mtime_ns)) {
+                place.dir.set_modified(place.name(), mtime)?;
+                row.file_mtime = mtime;
+            }
+        }
+        row.modified = item.modified;
+        Ok(row)
+    }
+
+    fn store_now(&mut self, task: &Task, body: Body<'_>) -> Result<Outcome, Failure> {
+        let (mut place, ours) = self.prepared.take().expect("the item was prepared");
+        let item = &task.pending;
+        let same_bytes = |place: &Place| -> Result<bool, Failure> {
+            if place.found.is_none_or(|found| found.size != body.length) {
+                return Ok(false);
+            }
+            let (mut file, _) = place.dir.open_read(place.name())?;
+            Ok(hash_file(&mut file, &body.digests)?.0.agree(&body.digests) == Some(true))
+        };
+        let mut row = Row { leaf: place.form == Form::Leaf, ..body.row(task, self.sink.epoch) };
+        // Without a listed digest only the bytes themselves tell that nothing has changed: never rewrite those.
+        if place.found.is_some() && body.verdict != Verdict::Verified && same_bytes(&place)? {
+            row.file_mtime = place.found.map_or(0, |found| found.mtime_ns);
+            return Ok(Outcome::Right { row: self.with_time(task, row, &place)? });
+        }
+        let mtime = item.modified.map(|micros| micros.saturating_mul(1_000)).or(body.last_modified);
+        let created = task.row.is_none() && place.found.is_none();
+        // Before the file: whoever publishes the folder sees both at once.
+        let told = if self.sink.republish { via::write(task, &place, &via::Known::of(&body))? } else { None };
+        let Body { bytes, file, mut notices, .. } = body;
+        notices.extend(told);
+        // What an earlier attempt may have left has the temporary name, and goes with it.
+        if file.is_none() && place.found.is_none() && item.attempts == 0 {
+            match self.store_unnamed(&place, bytes, mtime) {
+                Unnamed::Stored(file_mtime) => {
+                    row.file_mtime = file_mtime;
+                    return Ok(Outcome::Stored { row, created, notices });
+                }
+                Unnamed::Taken => {
+                    place = self.sink.ground.place(&item.uri, place.form, Purpose::Put, &mut self.last)?;
+                    row.leaf = place.form == Form::Leaf;
+                }
+                Unnamed::Refused => self.sink.ground.unnamed.store(false, Ordering::Relaxed),
+            }
+        }
+        let name = temporary_name(&item.uri);
+        let mut temporary = if let Some(file) = file {
+            file
+        } else {
+            let file = create_temporary(&place.dir, &name)?;
+            let mut temporary = TemporaryFile { dir: place.dir.clone(), name, file, kept: false, resumable: false };
+            temporary.file.write_all(bytes)?;
+            temporary
+        };
+        row.file_mtime = file_time(&temporary.file, mtime)?;
+        for _ in 0..PLACE_ATTEMPTS {
+            match place.found.map(|found| found.kind) {
+                None => match temporary.dir.rename_noreplace(&temporary.name, &place.dir, place.name()) {
+                    Err(error) if error.kind() == ErrorKind::Exists => {
+                        place = self.sink.ground.place(&item.uri, place.form, Purpose::Put, &mut self.last)?;
+                        row.leaf = place.form == Form::Leaf;
+                        continue;
+                    }
+                    renamed => renamed?,
+                },
+                Some(Kind::File) => {
+                    if !ours {
+                        if self.sink.immutable {
+                            return Err(Failure::refused("local.changed", changed_here(&place)));
+                        }
+                        let to = self.sink.ground.backup.take(&place)?;
+                        let message =
+                            format!("the file here was not the one written before; it is now {}", to.display());
+                        notices.push(Notice::new("local.backup", message));
+                        place.look()?;
+                        continue;
+                    }
+                    temporary.dir.rename(&temporary.name, &place.dir, place.name())?;
+                }
+                Some(_) => return Err(Failure::new("path.conflict", "a folder or special file took its place")),
+            }
+            temporary.kept = true;
+            return Ok(Outcome::Stored { row, created, notices });
+        }
+        Err(Failure::new("path.conflict", "its place changed while it was being stored"))
+    }
+
+    /// Writes a body in memory to a place where nothing is: the file has no name until it is whole, so a killed run
+    /// leaves nothing, and no temporary name is made and removed again.
+    fn store_unnamed(&self, place: &Place, bytes: &[u8], mtime: Option<i64>) -> Unnamed {
+        if !self.sink.ground.unnamed.load(Ordering::Relaxed) {
+            return Unnamed::Refused;
+        }
+        let Ok(mut file) = place.dir.create_unnamed() else { return Unnamed::Refused };
+        if file.write_all(bytes).is_err() {
+            return Unnamed::Refused;
+        }
+        let Ok(file_mtime) = file_time(&file, mtime) else { return Unnamed::Refused };
+        match place.dir.link(&file, place.name()) {
+            Ok(()) => Unnamed::Stored(file_mtime),
+            Err(error) if error.kind() == ErrorKind::Exists => Unnamed::Taken,
+            Err(_) => Unnamed::Refused,
+        }
+    }
+
+    /// Deletes one file, or leaves it to its owner; gives back its folder's path. Only files that the state knows, and
+    /// only as they were written.
+    fn delete_one(&mut self, task: &Task) -> Result<(Deleted, Vec<u8>), Failure> {
+        let ground = &self.sink.ground;
+        let Some(row) = &task.row else { return Ok((Deleted::default(), Vec::new())) };
+        let gone = || Deleted { gone: true, notices: Vec::new() };
+        let told = |gone, code, message: String| Deleted { gone, notices: vec![Notice::new(code, message)] };
+        let form = if row.leaf { Form::Leaf } else { Form::Plain };
+        let place = match ground.place(&task.pending.uri, form, Purpose::Look, &mut self.last) {
+            Ok(place) => place,
+            Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => return Ok((gone(), Vec::new())),
+            Err(no_place) => {
+                let failure = Failure::from(no_place);
+                if failure.fatal {
+                    return Err(failure);
+                }
+                let message =
+                    format!("deleted at the Source; what stands in its place is not ours: {}", failure.message);
+                return Ok((told(false, "local.kept", message), Vec::new()));
+            }
+        };
+        // A folder in the way of a plain name leads to the leaf name, which is another file than the recorded one.
+        let moved = (place.form == Form::Leaf) != row.leaf;
+        let deleted = match place.found {
+            None => gone(),
+            Some(_) if moved => {
+                told(false, "local.kept", "deleted at the Source; what stands in its place is not ours".to_owned())
+            }
+            Some(found) if found.kind == Kind::File && ground.is_as_written(row, &found) => {
+                place.dir.unlink(place.name())?;
+                if self.sink.republish {
+                    via::remove(&place)?;
+                }
+                gone()
+            }
+            Some(_) if self.sink.immutable => {
+                let message =
+                    format!("`{}` was deleted at the Source and changed here; `--immutable` keeps it", place.shown());
+                return Err(Failure::refused("local.changed", message));
+            }
+            Some(_) => {
+                let to = ground.backup.take(&place)?;
+                let message = format!("deleted at the Source; the file changed here is now {}", to.display());
+                told(true, "local.backup", message)
+            }
+        };
+        let parent = place.path.len() - place.name().len();
+        Ok((deleted, place.path[..parent.saturating_sub(1)].to_vec()))
+    }
+
+    fn remove_emptied(&mut self) {
+        if !self.emptied.is_empty() {
+            remove_empty(&self.sink.ground.folder, &self.emptied);
+            self.last = LastDir::default();
+            self.emptied.clear();
+        }
+    }
+}
+
+fn changed_here(place: &Place) -> String {
+    format!(
+        "`{}` is not the file written before, and `--immutable` keeps it\n  help: move it away, or run without `--immutable`",
+        place.shown()
+    )
+}
+
+/// Sets a file's time, or finds out which it has; nanoseconds since 1970.
+fn file_time(file: &File, mtime: Option<i64>) -> Result<i64, abreast_folder::Error> {
+    match mtime {
+        Some(mtime) => set_modified(file, mtime).map(|()| mtime),
+        None => abreast_folder::Stat::of(file).map(|stat| stat.mtime_ns),
+    }
+}
+
+/// The first file where the path needs a folder: the folder it is in, and where its name ends in the path.
+fn file_on_the_way(folder: &abreast_folder::Folder, path: &[u8]) -> Option<(abreast_folder::Dir, usize)> {
+    let mut dir = folder.root();
+    let mut at = 0;
+    while let Some(slash) = path[at..].iter().position(|byte| *byte == b'/') {
+        let name = &path[at..at + slash];
+        match dir.dir(name) {
+            Ok(next) => dir = next,
+            Err(error) if error.kind() == ErrorKind::NotFolder => return Some((dir, at + slash)),
+            Err(_) => return None,
+        }
+        at += slash + 1;
+    }
+    None
+}
+
+/// Removes a folder and those above it while they are empty; never the root.
+fn remove_empty(folder: &abreast_folder::Folder, path: &[u8]) {
+    let mut path = path;
+    while !path.is_empty() {
+        let at = path.iter().rposition(|byte| *byte == b'/');
+        let (parent, name) = at.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
+        let components = parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        // Not empty, or already gone: either way nothing to do above.
+        if folder.dir(components).and_then(|dir| dir.rmdir(name)).is_err() {
+            return;
+        }
+        path = parent;
+    }
+}

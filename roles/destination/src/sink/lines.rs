@@ -1,0 +1,253 @@
+//! A stream: one JSON object a line for each change, for programs that do something else with it than keep files.
+//!
+//! Nothing is kept but the state. Each change is told at least once: the state moves on only when its line was taken
+//! by the output.
+
+use super::outcome::{Failure, Outcome};
+use super::{Body, Deleted, Hand, Prepared, Sink, Storing};
+use crate::error::{Error, ExitCode};
+use crate::partial::Partials;
+use abreast_folder::Dir;
+use abreast_store::mirror::{Mirror, Pending, Row, Task};
+use abreast_webtypes::{Digests, Timestamp};
+use base64::Engine as _;
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes collected before they are written.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Where lines go.
+#[derive(Clone)]
+pub struct Output(Arc<Mutex<Box<dyn Write + Send>>>);
+
+impl Output {
+    /// Lines are written to this.
+    pub fn new(output: impl Write + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Box::new(output))))
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Output")
+    }
+}
+
+impl PartialEq for Output {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Output {}
+
+/// What the lines say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinesOptions {
+    /// Where they go.
+    pub output: Output,
+    /// Up to which length contents are fetched, verified and written into the line as base 64; at most 1 MiB. Without
+    /// it nothing is fetched, and lines say what the Source lists.
+    pub content_bytes_max: Option<u64>,
+}
+
+/// A stream as a sink.
+#[derive(Debug)]
+pub(crate) struct LinesSink {
+    options: LinesOptions,
+    buffer: Mutex<Vec<u8>>,
+    partials: Partials,
+    spill: Dir,
+    epoch: i64,
+}
+
+/// One change.
+#[derive(Serialize)]
+struct Line<'a> {
+    uri: &'a str,
+    action: &'a str,
+    /// When it changed, by the Source's account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    datetime: Option<String>,
+    /// When the resource was last modified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lastmod: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<u64>,
+    /// As in a `hash` attribute: `md5:… sha-256:…`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_type: Option<&'a str>,
+    /// Whether `content` has a listed digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<bool>,
+    /// Where it comes from originally, as listed: a link [rs-core §14.8].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+}
+
+impl<'a> Line<'a> {
+    fn new(item: &'a Pending, action: &'a str) -> Self {
+        let time = |micros: i64| Timestamp::from_micros(micros).to_string();
+        let mut digests = Digests::default();
+        digests.set_from_bytes(&item.digests);
+        Self {
+            uri: &item.uri,
+            action,
+            datetime: item.changed.map(time),
+            lastmod: item.modified.map(time),
+            length: item.length,
+            hash: digests.to_string(),
+            media_type: None,
+            verified: None,
+            via: item.via.as_deref().and_then(|json| serde_json::from_str(json).ok()),
+            content: None,
+        }
+    }
+}
+
+impl LinesSink {
+    pub(crate) fn open(state: &Path, options: &LinesOptions, epoch: i64) -> Result<Self, Error> {
+        let (partials, spill) = super::spill_folder(state)?;
+        Ok(Self { options: options.clone(), buffer: Mutex::default(), partials, spill, epoch })
+    }
+
+    fn write(&self, line: &Line<'_>) -> io::Result<()> {
+        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        serde_json::to_writer(&mut *buffer, line)?;
+        buffer.push(b'\n');
+        if buffer.len() >= BUFFER_BYTES { self.write_out(&mut buffer) } else { Ok(()) }
+    }
+
+    fn write_out(&self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let mut output = self.options.output.0.lock().unwrap_or_else(PoisonError::into_inner);
+        output.write_all(buffer)?;
+        buffer.clear();
+        output.flush()
+    }
+}
+
+fn output_failed(error: &io::Error) -> Failure {
+    Failure::fatal("output", format!("cannot write to the output: {error}"))
+}
+
+impl Sink for LinesSink {
+    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
+        Box::new(LinesHand { sink: self })
+    }
+
+    fn partials(&self) -> &Partials {
+        &self.partials
+    }
+
+    fn shown(&self, uri: &str, _leaf: bool) -> String {
+        uri.to_owned()
+    }
+
+    fn wants_head(&self) -> bool {
+        true
+    }
+
+    fn settle(&self, _mirror: &Mirror) -> Result<(), Error> {
+        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write_out(&mut buffer).map_err(|cause| {
+            Error::new("output", ExitCode::Io, output_failed(&cause).message)
+                .with_help("run the same command again: what was not taken is written again")
+        })
+    }
+
+    fn sweep(&self, uri: &str) {
+        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+    }
+}
+
+struct LinesHand {
+    sink: Arc<LinesSink>,
+}
+
+impl LinesHand {
+    fn tell(&self, task: &Task) -> Result<Outcome, Failure> {
+        let (item, created) = (&task.pending, task.row.is_none());
+        let line = Line::new(item, if created { "created" } else { "updated" });
+        self.sink.write(&line).map_err(|error| output_failed(&error))?;
+        let row = Row {
+            uri: item.uri.clone(),
+            modified: item.modified,
+            length: item.length.unwrap_or(0),
+            digests: item.digests.clone(),
+            changed: item.changed,
+            // Nothing was fetched that would need to be verified.
+            verified: true,
+            epoch: self.sink.epoch,
+            ..Row::default()
+        };
+        Ok(Outcome::Stored { row, created, notices: Vec::new() })
+    }
+}
+
+impl Hand for LinesHand {
+    fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
+        if let Some(row) = &task.row
+            && super::is_right(task, row, listed)
+        {
+            return Ok(Prepared::Done(Outcome::Right { row: super::with_time(task, row.clone()) }));
+        }
+        let most = self.sink.options.content_bytes_max;
+        if most.is_none_or(|most| task.pending.length.is_some_and(|length| length > most)) {
+            return self.tell(task).map(Prepared::Done);
+        }
+        Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
+    }
+
+    fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
+        Ok(super::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
+        Box::pin(std::future::ready(self.store_now(task, &body)))
+    }
+
+    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+        super::until_fatal(tasks, |task| {
+            if task.row.is_none() {
+                return Ok(Deleted::default());
+            }
+            let line = Line { length: None, hash: String::new(), ..Line::new(&task.pending, "deleted") };
+            self.sink.write(&line).map_err(|error| output_failed(&error))?;
+            Ok(Deleted { gone: true, notices: Vec::new() })
+        })
+    }
+}
+
+impl LinesHand {
+    fn store_now(&self, task: &Task, body: &Body<'_>) -> Result<Outcome, Failure> {
+        let row = body.row(task, self.sink.epoch);
+        let same = |kept: &&Row| kept.length == row.length && kept.digests == row.digests;
+        if let Some(kept) = task.row.as_ref().filter(same) {
+            return Ok(Outcome::Right { row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) } });
+        }
+        let created = task.row.is_none();
+        let most = self.sink.options.content_bytes_max.unwrap_or(0);
+        // What turned out longer than is put into a line goes without.
+        let content = (body.file.is_none() && body.length <= most)
+            .then(|| base64::engine::general_purpose::STANDARD.encode(body.bytes));
+        let line = Line {
+            lastmod: row.modified.map(|micros| Timestamp::from_micros(micros).to_string()),
+            length: Some(body.length),
+            hash: body.digests.to_string(),
+            media_type: body.media_type.as_deref(),
+            verified: Some(row.verified),
+            content,
+            ..Line::new(&task.pending, if created { "created" } else { "updated" })
+        };
+        self.sink.write(&line).map_err(|error| output_failed(&error))?;
+        Ok(Outcome::Stored { row, created, notices: Vec::new() })
+    }
+}

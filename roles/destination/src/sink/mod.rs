@@ -1,0 +1,247 @@
+//! Where do verified resources go? The seam between what is to be had and how it is kept.
+//!
+//! A [`Sink`] is one for a run and shared by its threads; each connection works through a [`Hand`] of its own. A hand
+//! is asked twice about each resource: [`Hand::prepare`] before its bytes are asked for, [`Hand::store`] when they are
+//! whole and verified. Bodies in memory are handed over as a slice, so there is one dynamic call a resource and none a
+//! chunk. `tests/sinks.rs` says in code what every sink owes.
+
+pub(crate) mod folder;
+pub(crate) mod kept;
+pub(crate) mod lines;
+#[cfg(feature = "s3")]
+pub(crate) mod objects;
+mod open;
+pub(crate) mod options;
+pub(crate) mod outcome;
+pub(crate) mod via;
+pub(crate) mod warc;
+
+use crate::error::Error;
+use crate::partial::Partials;
+use crate::place::temporary_name;
+use crate::verify::{Verdict, judge};
+use abreast_folder::{Dir, Folder};
+use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
+use abreast_webtypes::{Digests, Timestamp};
+use outcome::{Failure, Notice, Outcome};
+use std::fmt::Debug;
+use std::fs::File;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where the resources of a run go.
+pub(crate) trait Sink: Debug + Send + Sync {
+    /// One connection's access.
+    fn hand(self: Arc<Self>) -> Box<dyn Hand>;
+
+    /// Which large bodies were begun in earlier runs.
+    fn partials(&self) -> &Partials;
+
+    /// What people are told as the place of a resource.
+    fn shown(&self, uri: &str, leaf: bool) -> String;
+
+    /// Whether [`Body::head`] and [`Body::media_type`] are of use to it.
+    fn wants_head(&self) -> bool {
+        false
+    }
+
+    /// Items whose new state is kept in one transaction.
+    fn batch_items(&self) -> u64 {
+        1_000
+    }
+
+    /// Whether a hand keeps nothing of an item between preparing and storing it, so that others may be prepared in
+    /// between: bodies are digested faster together.
+    fn stores_later(&self) -> bool {
+        false
+    }
+
+    /// Makes durable whatever was stored so far. Called within the transaction that keeps the rows, before its end:
+    /// content before its row.
+    fn settle(&self, _mirror: &Mirror) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Gives the folders that waiting items need their names, and makes those items due again. Only a sink that answers
+    /// [`Outcome::Conflict`] has something to do.
+    fn make_room(&self, mirror: &Mirror, _notices: &mut Vec<(String, Notice)>) -> Result<(), Error> {
+        mirror.renew_conflicts()?;
+        Ok(())
+    }
+
+    /// Removes what is left of a body that was begun and is wanted no longer.
+    fn sweep(&self, uri: &str);
+
+    /// The plan was carried out, and everything is settled.
+    fn finish(&self, _mirror: &Mirror) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// One connection's access to a sink.
+pub(crate) trait Hand {
+    /// What is to be done about a resource? Asked before its bytes are.
+    fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure>;
+
+    /// The server says that the bytes kept are still the right ones.
+    fn still_right(&mut self, task: &Task) -> Result<Row, Failure>;
+
+    /// The bytes kept of the item prepared last, where they are exactly the ones that were stored and can be read.
+    fn kept(&mut self, _task: &Task) -> Option<File> {
+        None
+    }
+
+    /// Stores a whole and verified body. Always after [`Hand::prepare`] of the same item; directly, unless
+    /// [`Sink::stores_later`].
+    fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a>;
+
+    /// Deletes resources; one answer for each, in order, or fewer when a fatal one is the last.
+    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>>;
+}
+
+/// The outcome of storing, now or later.
+pub(crate) type Storing<'a> = Pin<Box<dyn Future<Output = Result<Outcome, Failure>> + 'a>>;
+
+/// What is to be done about a resource.
+#[derive(Debug)]
+pub(crate) enum Prepared {
+    /// Nothing more: this became of it.
+    Done(Outcome),
+    /// Its bytes are wanted.
+    Wanted {
+        /// Where a body too large for memory is collected.
+        dir: Dir,
+        /// Whether the server may answer that the bytes kept are still right.
+        conditional: bool,
+    },
+}
+
+/// A whole body, verified as far as it can be.
+#[derive(Debug)]
+pub(crate) struct Body<'a> {
+    /// Its bytes, unless they are in `file`.
+    pub(crate) bytes: &'a [u8],
+    /// Its bytes when they are too many for memory.
+    pub(crate) file: Option<TemporaryFile>,
+    /// How many they are.
+    pub(crate) length: u64,
+    /// Their digests, of every algorithm that is listed.
+    pub(crate) digests: Digests,
+    /// What comparing with the list said; never a mismatch.
+    pub(crate) verdict: Verdict,
+    /// `ETag`
+    pub(crate) etag: Option<String>,
+    /// `Last-Modified`, nanoseconds since 1970.
+    pub(crate) last_modified: Option<i64>,
+    /// The media type, where it is known and the sink wants the head.
+    pub(crate) media_type: Option<String>,
+    /// When the answer came, where that is known and the sink wants the head.
+    pub(crate) received: Option<Timestamp>,
+    /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for bytes that came another
+    /// way, and for sinks that do not want it.
+    pub(crate) head: &'a [u8],
+    /// What is to be told when it is stored.
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl Body<'_> {
+    /// The row that says what is kept, with what the sink adds to it.
+    pub(crate) fn row(&self, task: &Task, epoch: i64) -> Row {
+        let item = &task.pending;
+        Row {
+            uri: item.uri.clone(),
+            leaf: false,
+            modified: item.modified.or(self.last_modified.map(|nanoseconds| nanoseconds / 1_000)),
+            length: self.length,
+            digests: self.digests.to_bytes(),
+            changed: item.changed,
+            etag: self.etag.clone(),
+            file_mtime: 0,
+            verified: self.verdict == Verdict::Verified,
+            epoch,
+        }
+    }
+}
+
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(since.as_micros() as i64)
+}
+
+/// What became of a deletion.
+#[derive(Debug, Default)]
+pub(crate) struct Deleted {
+    /// It is gone, and was there.
+    pub(crate) gone: bool,
+    /// What is to be told.
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// A file that is removed again unless it got its final name.
+#[derive(Debug)]
+pub(crate) struct TemporaryFile {
+    pub(crate) dir: Dir,
+    pub(crate) name: Vec<u8>,
+    pub(crate) file: File,
+    pub(crate) kept: bool,
+    /// Another run can go on with it.
+    pub(crate) resumable: bool,
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if !self.kept && !self.resumable {
+            let _ = self.dir.unlink(&self.name);
+        }
+    }
+}
+
+/// Are the bytes kept the ones that are listed?
+pub(crate) fn is_right(task: &Task, row: &Row, listed: &Digests) -> bool {
+    let mut kept = Digests::default();
+    kept.set_from_bytes(&row.digests);
+    task.pending.action == PendingAction::Touch
+        || judge(listed, task.pending.length, &kept, row.length) == Verdict::Verified
+}
+
+/// The row of bytes that are right, as they are listed now.
+pub(crate) fn with_time(task: &Task, mut row: Row) -> Row {
+    row.changed = task.pending.changed.or(row.changed);
+    row.modified = task.pending.modified;
+    row
+}
+
+/// Does each task in turn; the first fatal failure is the last answer.
+pub(crate) fn until_fatal(
+    tasks: &[Task],
+    mut delete: impl FnMut(&Task) -> Result<Deleted, Failure>,
+) -> Vec<Result<Deleted, Failure>> {
+    let mut results = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        results.push(delete(task));
+        if results.last().is_some_and(|result| result.as_ref().is_err_and(|failure| failure.fatal)) {
+            break;
+        }
+    }
+    results
+}
+
+/// The folder in the state where large bodies are collected, for sinks that have no folders themselves. What a killed
+/// run left there and no note names is removed.
+pub(crate) fn spill_folder(state: &Path) -> Result<(Partials, Dir), Error> {
+    let path = state.join("partial");
+    std::fs::create_dir_all(&path).map_err(|cause| {
+        Error::new("io", crate::ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
+    })?;
+    let dir = Folder::open(&path)?.root();
+    let partials = Partials::new(path);
+    let noted: Vec<Vec<u8>> = partials.all().iter().map(|note| temporary_name(&note.uri)).collect();
+    for entry in dir.list()? {
+        if entry.name.starts_with(crate::path_map::TEMPORARY_PREFIX) && !noted.contains(&entry.name) {
+            let _ = dir.unlink(&entry.name);
+        }
+    }
+    Ok((partials, dir))
+}

@@ -1,0 +1,456 @@
+//! An object store: S3 and what speaks like it, or a folder through the same interface. One object a resource, under
+//! the key its URI maps to.
+//!
+//! An object becomes visible whole, when its store says that it is kept. A new one is made only where none is; one
+//! that is there already is taken over when its metadata says that it is of the same URI, or it has the same bytes, and
+//! left alone otherwise.
+
+use super::kept::ReadBack;
+use super::outcome::{Failure, Outcome};
+use super::{Body, Deleted, Hand, Prepared, Sink, Storing};
+use crate::error::{Error, ExitCode};
+use crate::partial::Partials;
+use crate::path_map::{Form, NameRules, PathMap};
+use crate::verify::Hasher;
+use abreast_folder::Dir;
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row, Task};
+use abreast_webtypes::Digests;
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Key;
+use object_store::{
+    Attribute, Attributes, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutMode, PutMultipartOptions, PutOptions,
+};
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::runtime::{Handle, Runtime};
+
+/// Longest key that S3 takes.
+const KEY_BYTES_MAX: usize = 1_024;
+/// Bytes of one part of a large object.
+const PART_BYTES: usize = 16 << 20;
+/// Objects deleted at a time.
+const DELETES: usize = 16;
+/// Names of metadata.
+const URI: &str = "abreast-uri";
+const DIGESTS: &str = "abreast-hash";
+/// Longest metadata; S3 takes 2 KiB of all of it.
+const METADATA_MAX: usize = 1_500;
+
+/// Which store, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectsOptions {
+    /// `s3://BUCKET/PREFIX`, or `file:///FOLDER`. Credentials, region and endpoint of S3 come from the environment, by
+    /// the names that Amazon's own programs use.
+    pub url: String,
+    /// Settings that come before the environment's, by the names of the crate `object_store`, such as `aws_endpoint`.
+    pub settings: Vec<(String, String)>,
+}
+
+/// What the rules of names are for keys: they tell case apart, and are plain text.
+pub(crate) const KEY_RULES: NameRules = NameRules { folds_case: false, ascii_only: true };
+
+/// A store, opened.
+#[derive(Debug)]
+struct Store {
+    backend: Arc<dyn ObjectStore>,
+    prefix: String,
+    /// Whether objects have metadata.
+    has_metadata: bool,
+    map: PathMap,
+    /// Requests are made here, whichever thread asks for them: a connection lives as long as its runtime.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Store {
+    fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
+        let url = &options.url;
+        let refuse = |cause: object_store::Error| {
+            Error::new("objects.url", ExitCode::Usage, format!("cannot use {url}: {cause}")).with_help(
+                "expected s3://BUCKET/PREFIX with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment, or file:///FOLDER",
+            )
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("objects")
+            .enable_all()
+            .build()
+            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
+        let (backend, prefix, has_metadata): (Arc<dyn ObjectStore>, _, _) =
+            if let Some(folder) = url.strip_prefix("file://") {
+                std::fs::create_dir_all(folder).map_err(|cause| {
+                    Error::new("io", ExitCode::Io, format!("cannot use {folder}: {cause}")).with_cause(cause)
+                })?;
+                (Arc::new(LocalFileSystem::new_with_prefix(folder).map_err(refuse)?), String::new(), false)
+            } else {
+                // One provider of cryptography for the whole program; an earlier call has installed the same.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let mut builder = AmazonS3Builder::from_env().with_url(url);
+                for (name, value) in &options.settings {
+                    builder = builder.with_config(name.parse().map_err(refuse)?, value);
+                }
+                let store = builder.build().map_err(refuse)?;
+                let prefix = url.splitn(4, '/').nth(3).unwrap_or_default().trim_matches('/').to_owned();
+                (Arc::new(store), prefix, true)
+            };
+        Ok(Self { backend, prefix, has_metadata, map, runtime: Some(runtime) })
+    }
+
+    fn handle(&self) -> &Handle {
+        self.runtime.as_ref().expect("there until it is dropped").handle()
+    }
+
+    fn key(&self, uri: &str) -> Result<Key, Failure> {
+        let mut path = Vec::new();
+        self.map
+            .path_into(uri, Form::Plain, &mut path)
+            .map_err(|error| Failure::refused(error.code(), error.to_string()))?;
+        let path = String::from_utf8_lossy(&path);
+        let key = if self.prefix.is_empty() { path.into_owned() } else { format!("{}/{path}", self.prefix) };
+        if key.len() > KEY_BYTES_MAX {
+            return Err(Failure::refused("path.length", format!("the key would be longer than {KEY_BYTES_MAX} bytes")));
+        }
+        Key::parse(key).map_err(|error| Failure::refused("path.escape", error.to_string()))
+    }
+
+    fn uri(&self, key: &Key) -> Option<String> {
+        let path = key.as_ref().strip_prefix(&self.prefix)?.trim_start_matches('/');
+        self.map.uri(path.as_bytes()).filter(|(_, form)| *form == Form::Plain).map(|(uri, _)| uri)
+    }
+
+    /// Digests of an object's bytes, of the algorithms that are listed, and their length.
+    async fn digests(&self, key: &Key, listed: &Digests) -> object_store::Result<(Digests, u64)> {
+        let mut hasher = Hasher::for_listed(listed);
+        let mut length = 0;
+        let mut bytes = self.backend.get(key).await?.into_stream();
+        while let Some(chunk) = bytes.try_next().await? {
+            hasher.update(&chunk);
+            length += chunk.len() as u64;
+        }
+        Ok((hasher.finish(), length))
+    }
+
+    fn attributes(&self, row: &Row, body: &Body<'_>) -> Attributes {
+        let mut attributes = Attributes::new();
+        if !self.has_metadata {
+            return attributes;
+        }
+        if let Some(media_type) = &body.media_type {
+            attributes.insert(Attribute::ContentType, media_type.clone().into());
+        }
+        // Metadata travels in headers: what they cannot hold is left out.
+        let fits =
+            |text: &str| text.len() <= METADATA_MAX && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        let digests = body.digests.to_string();
+        for (name, value) in [(URI, row.uri.clone()), (DIGESTS, digests)] {
+            if fits(&value) {
+                attributes.insert(Attribute::Metadata(name.into()), value.into());
+            }
+        }
+        attributes
+    }
+}
+
+fn failed(error: &object_store::Error) -> Failure {
+    use object_store::Error as E;
+    let message = format!("the object store: {error}");
+    match error {
+        E::Unauthenticated { .. } | E::PermissionDenied { .. } | E::UnknownConfigurationKey { .. } => {
+            Failure::fatal("objects.denied", message)
+        }
+        _ => Failure::new("objects.failed", message),
+    }
+}
+
+/// A prefix of an object store as a sink.
+#[derive(Debug)]
+pub(crate) struct ObjectsSink {
+    store: Arc<Store>,
+    partials: Partials,
+    spill: Dir,
+    epoch: i64,
+}
+
+impl ObjectsSink {
+    pub(crate) fn open(options: &ObjectsOptions, state: &Path, map: PathMap, epoch: i64) -> Result<Self, Error> {
+        let (partials, spill) = super::spill_folder(state)?;
+        Ok(Self { store: Arc::new(Store::open(options, map)?), partials, spill, epoch })
+    }
+}
+
+impl Sink for ObjectsSink {
+    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
+        Box::new(ObjectsHand { sink: self })
+    }
+
+    fn partials(&self) -> &Partials {
+        &self.partials
+    }
+
+    fn shown(&self, uri: &str, _leaf: bool) -> String {
+        self.store.key(uri).map_or_else(|_| String::new(), |key| key.to_string())
+    }
+
+    fn wants_head(&self) -> bool {
+        true
+    }
+
+    fn sweep(&self, uri: &str) {
+        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+    }
+}
+
+struct ObjectsHand {
+    sink: Arc<ObjectsSink>,
+}
+
+impl Hand for ObjectsHand {
+    fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
+        self.sink.store.key(&task.pending.uri)?;
+        if let Some(row) = &task.row
+            && super::is_right(task, row, listed)
+        {
+            return Ok(Prepared::Done(Outcome::Right { row: super::with_time(task, row.clone()) }));
+        }
+        Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
+    }
+
+    fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
+        Ok(super::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
+        Box::pin(self.put(task, body))
+    }
+
+    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+        let store = Arc::clone(&self.sink.store);
+        let handle = store.handle().clone();
+        let uris: Vec<Option<String>> = tasks.iter().map(|task| task.row.as_ref().map(|row| row.uri.clone())).collect();
+        let deletes = async move {
+            futures_util::stream::iter(uris)
+                .map(|uri| {
+                    let store = Arc::clone(&store);
+                    async move {
+                        let Some(uri) = uri else { return Ok(Deleted::default()) };
+                        let key = store.key(&uri)?;
+                        match store.backend.delete(&key).await {
+                            Ok(()) | Err(object_store::Error::NotFound { .. }) => {
+                                Ok(Deleted { gone: true, notices: Vec::new() })
+                            }
+                            Err(error) => Err(failed(&error)),
+                        }
+                    }
+                })
+                .buffered(DELETES)
+                .collect::<Vec<_>>()
+                .await
+        };
+        let mut results = handle.block_on(deletes);
+        if let Some(fatal) = results.iter().position(|result| result.as_ref().is_err_and(|failure| failure.fatal)) {
+            results.truncate(fatal + 1);
+        }
+        results
+    }
+}
+
+impl ObjectsHand {
+    async fn put(&mut self, task: &Task, body: Body<'_>) -> Result<Outcome, Failure> {
+        let row = body.row(task, self.sink.epoch);
+        let same = |kept: &&Row| kept.length == row.length && kept.digests == row.digests;
+        if let Some(kept) = task.row.as_ref().filter(same) {
+            return Ok(Outcome::Right { row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) } });
+        }
+        let store = Arc::clone(&self.sink.store);
+        let key = store.key(&row.uri)?;
+        let attributes = store.attributes(&row, &body);
+        let created = task.row.is_none();
+        let Body { bytes, file, notices, length, digests, .. } = body;
+        let coming = Coming { uri: row.uri.clone(), length, digests };
+        let handle = store.handle().clone();
+        let work = if let Some(mut temporary) = file {
+            temporary.file.rewind()?;
+            // The file is gone when this is dropped; another handle to it reads on.
+            let file = temporary.file.try_clone()?;
+            handle.spawn(async move {
+                let _temporary = temporary;
+                if created {
+                    is_free(&store, &key, &coming).await?;
+                }
+                put_large(&store, &key, attributes, file).await
+            })
+        } else {
+            let bytes = Bytes::copy_from_slice(bytes);
+            handle.spawn(async move { put_small(&store, &key, &coming, attributes, bytes, created).await })
+        };
+        work.await.map_err(|error| Failure::new("objects.failed", format!("the upload broke off: {error}")))??;
+        Ok(Outcome::Stored { row, created, notices })
+    }
+}
+
+/// What is about to be put under a key.
+struct Coming {
+    uri: String,
+    length: u64,
+    digests: Digests,
+}
+
+async fn put_small(
+    store: &Store,
+    key: &Key,
+    coming: &Coming,
+    attributes: Attributes,
+    bytes: Bytes,
+    created: bool,
+) -> Result<(), Failure> {
+    let put = |mode| {
+        let options = PutOptions { mode, attributes: attributes.clone(), ..PutOptions::default() };
+        store.backend.put_opts(key, bytes.clone().into(), options)
+    };
+    if created {
+        match put(PutMode::Create).await {
+            Ok(_) => return Ok(()),
+            Err(object_store::Error::AlreadyExists { .. }) => is_free(store, key, coming).await?,
+            // A store without conditional writes.
+            Err(object_store::Error::NotImplemented { .. } | object_store::Error::NotSupported { .. }) => {
+                is_free(store, key, coming).await?;
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+    put(PutMode::Overwrite).await.map(|_| ()).map_err(|error| failed(&error))
+}
+
+/// Is there no object under this key, or one that an earlier run of ours left? Where metadata cannot tell, only the
+/// same bytes do.
+async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failure> {
+    let options = object_store::GetOptions::new().with_head(true);
+    let found = match store.backend.get_opts(key, options).await {
+        Err(object_store::Error::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(failed(&error)),
+        Ok(found) => found,
+    };
+    let known = found.attributes.get(&Attribute::Metadata(URI.into()));
+    let is_ours = match known {
+        Some(known) => known.as_ref() == coming.uri,
+        None if found.meta.size == coming.length => {
+            let (digests, length) = store.digests(key, &coming.digests).await.map_err(|error| failed(&error))?;
+            length == coming.length && digests.agree(&coming.digests) == Some(true)
+        }
+        None => false,
+    };
+    if is_ours {
+        return Ok(());
+    }
+    Err(Failure::refused(
+        "local.changed",
+        format!("an object `{key}` is there that is not ours\n  help: move it away, or use another prefix"),
+    ))
+}
+
+async fn put_large(store: &Store, key: &Key, attributes: Attributes, mut file: File) -> Result<(), Failure> {
+    let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+    let mut upload = store.backend.put_multipart_opts(key, options).await.map_err(|error| failed(&error))?;
+    let result = put_parts(upload.as_mut(), &mut file).await;
+    if result.is_err() {
+        // What was uploaded is of no use; a store that keeps it has a rule to remove it.
+        let _ = upload.abort().await;
+    }
+    result
+}
+
+async fn put_parts(upload: &mut dyn MultipartUpload, file: &mut File) -> Result<(), Failure> {
+    loop {
+        let mut part = Vec::with_capacity(PART_BYTES);
+        file.take(PART_BYTES as u64).read_to_end(&mut part)?;
+        if part.is_empty() {
+            break;
+        }
+        upload.put_part(part.into()).await.map_err(|error| failed(&error))?;
+    }
+    upload.complete().await.map(|_| ()).map_err(|error| failed(&error))
+}
+
+/// Reads a store back, for audits.
+pub(crate) struct ObjectsKept {
+    store: Store,
+    /// Every object under the prefix, as listed at the begin.
+    listed: Expected,
+    strangers: Vec<String>,
+}
+
+/// Most objects told that are nobody's.
+const STRANGERS_MAX: usize = 10_000;
+
+impl ObjectsKept {
+    pub(crate) fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
+        let store = Store::open(options, map)?;
+        let (listed, mut strangers) = (Expected::new()?, Vec::new());
+        let prefix = (!store.prefix.is_empty()).then(|| Key::from(store.prefix.as_str()));
+        let mut objects = store.backend.list(prefix.as_ref());
+        loop {
+            let next = store.handle().block_on(objects.try_next());
+            let Some(object) = next.map_err(|error| audit_failed(&error))? else { break };
+            match store.uri(&object.location) {
+                Some(uri) => {
+                    let row = ExpectedRow { uri, length: Some(object.size), ..ExpectedRow::default() };
+                    listed.put(&row, 0, false)?;
+                }
+                None if strangers.len() < STRANGERS_MAX => strangers.push(object.location.to_string()),
+                None => {}
+            }
+        }
+        drop(objects);
+        Ok(Self { store, listed, strangers })
+    }
+}
+
+fn audit_failed(error: &object_store::Error) -> Error {
+    let failure = failed(error);
+    Error::new(failure.code, ExitCode::Retryable, failure.message)
+}
+
+impl ReadBack for ObjectsKept {
+    fn is_there(&mut self, _mirror: &Mirror, row: &Row) -> Result<bool, Error> {
+        Ok(self.listed.length(&row.uri)? == Some(row.length))
+    }
+
+    fn digests(&mut self, _mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error> {
+        let Ok(key) = self.store.key(&row.uri) else { return Ok(None) };
+        match self.store.handle().block_on(self.store.digests(&key, listed)) {
+            Ok(found) => Ok(Some(found)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(audit_failed(&error)),
+        }
+    }
+
+    fn strangers(&mut self, mirror: &Mirror, tell: &mut dyn FnMut(&str)) -> Result<(), Error> {
+        for path in &self.strangers {
+            tell(path);
+        }
+        let (mut key, mut rows) = (String::new(), Vec::new());
+        loop {
+            rows.clear();
+            self.listed.after(&key, 512, &mut rows)?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            key.clone_from(&last.uri);
+            for found in &rows {
+                if mirror.row(&found.uri)?.is_none() {
+                    tell(&found.uri);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Where may a copy be kept?
+
+use super::lines::LinesOptions;
+use super::warc::WarcOptions;
+use crate::path_map::NameRules;
+
+/// Where the resources of a copy go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SinkOptions {
+    /// One file a resource, in the copy's folder.
+    #[default]
+    Folder,
+    /// WARC files in the copy's folder.
+    Warc(WarcOptions),
+    /// Objects in a store; the folder holds the state only.
+    #[cfg(feature = "s3")]
+    Objects(super::objects::ObjectsOptions),
+    /// A stream of lines; the folder holds the state only.
+    Lines(LinesOptions),
+}
+
+impl SinkOptions {
+    /// The word by which the state remembers what kind of copy it is of.
+    pub(crate) const fn word(&self) -> &'static str {
+        match self {
+            Self::Folder => "folder",
+            Self::Warc(_) => "warc",
+            #[cfg(feature = "s3")]
+            Self::Objects(_) => "objects",
+            Self::Lines(_) => "lines",
+        }
+    }
+
+    /// The rules of names where URIs are mapped to paths that are no files.
+    #[cfg_attr(not(feature = "s3"), expect(clippy::unused_self, reason = "no such kind without its feature"))]
+    pub(crate) const fn key_rules(&self) -> Option<NameRules> {
+        #[cfg(feature = "s3")]
+        if let Self::Objects(_) = self {
+            return Some(super::objects::KEY_RULES);
+        }
+        None
+    }
+
+    /// Whether files of resources are in the copy's folder, where other programs may touch them.
+    pub(crate) const fn is_folder(&self) -> bool {
+        matches!(self, Self::Folder)
+    }
+}

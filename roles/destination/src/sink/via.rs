@@ -1,0 +1,192 @@
+//! Where does a file that is published again come from originally? A link beside it, in `.NAME.links.json`, which a
+//! Source states in its own documents [rs-core §14.8].
+//!
+//! Of a chain of aggregators only the first origin is told: a `via` that is listed is kept as it is.
+
+use super::outcome::{Failure, Notice};
+use super::{Body, TemporaryFile};
+use crate::place::{Place, create_temporary};
+use abreast_folder::{Dir, ErrorKind};
+use abreast_resourcesync::v1_1::Entry;
+use abreast_store::mirror::Task;
+use abreast_webtypes::{Digests, Timestamp};
+use serde_json::{Map, Value};
+use std::io::{Read as _, Write as _};
+
+const RELATION: &str = "via";
+/// Longest link taken over from a list.
+const VIA_BYTES_MAX: usize = 8 << 10;
+/// Longest file of links that is read.
+const FILE_BYTES_MAX: u64 = 256 << 10;
+
+/// Is this the name of a file of links? No resource may have one: it could say of others what is not so.
+pub(crate) fn is_sidecar(name: &[u8]) -> bool {
+    name.starts_with(b".") && name.ends_with(b".links.json")
+}
+
+/// The name of the file whose links are in a file of this name.
+pub(crate) fn owner(name: &[u8]) -> Option<&[u8]> {
+    name.strip_prefix(b".")?.strip_suffix(b".links.json").filter(|owner| !owner.is_empty())
+}
+
+fn sidecar(name: &[u8]) -> Vec<u8> {
+    [b".".as_slice(), name, b".links.json"].concat()
+}
+
+/// The origin that a list states for a resource, as a link in JSON.
+pub(crate) fn listed_via(entry: &Entry) -> Option<String> {
+    let is_via = |rel: &str| rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(RELATION));
+    let link = entry.links.iter().find(|link| is_via(&link.rel) && url::Url::parse(&link.href).is_ok())?;
+    let mut digests = String::new();
+    if !link.digests.is_empty() {
+        digests = link.digests.to_string();
+    }
+    let json = to_json(
+        &link.href,
+        link.modified.map(|modified| modified.instant),
+        &digests,
+        link.length,
+        link.media_type.as_deref(),
+    )
+    .to_string();
+    (json.len() <= VIA_BYTES_MAX).then_some(json)
+}
+
+fn to_json(
+    href: &str,
+    modified: Option<Timestamp>,
+    hash: &str,
+    length: Option<u64>,
+    media_type: Option<&str>,
+) -> Value {
+    let mut link = Map::new();
+    let mut put = |name: &str, value: Value| link.insert(name.to_owned(), value);
+    put("rel", RELATION.into());
+    put("href", href.into());
+    if let Some(modified) = modified {
+        put("modified", modified.to_string().into());
+    }
+    if !hash.is_empty() {
+        put("hash", hash.into());
+    }
+    if let Some(length) = length {
+        put("length", length.into());
+    }
+    if let Some(media_type) = media_type {
+        put("type", media_type.into());
+    }
+    Value::Object(link)
+}
+
+/// What is known of the bytes that a link is written for.
+pub(super) struct Known<'a> {
+    pub(super) digests: &'a Digests,
+    pub(super) length: u64,
+    pub(super) media_type: Option<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn of(body: &'a Body<'_>) -> Self {
+        Self { digests: &body.digests, length: body.length, media_type: body.media_type.as_deref() }
+    }
+}
+
+/// Writes the origin of a resource beside its place, among the other links that are there.
+pub(super) fn write(task: &Task, place: &Place, known: &Known<'_>) -> Result<Option<Notice>, Failure> {
+    let item = &task.pending;
+    let listed = item.via.as_deref().and_then(|json| serde_json::from_str(json).ok());
+    let via = listed.unwrap_or_else(|| {
+        let modified = item.modified.map(Timestamp::from_micros);
+        to_json(&item.uri, modified, &known.digests.to_string(), Some(known.length), known.media_type)
+    });
+    let name = sidecar(place.name());
+    if name.len() > 255 {
+        return Ok(Some(Notice::new("via.name", "its name is too long for a file of links beside it")));
+    }
+    let Some(others) = others(&place.dir, &name)? else {
+        let message = format!("`{}` is no array of links; it was left as it is", String::from_utf8_lossy(&name));
+        return Ok(Some(Notice::new("via.file", message)));
+    };
+    replace(&place.dir, &name, &[vec![via], others].concat())?;
+    Ok(None)
+}
+
+/// Removes the origin of a resource that is gone; other links stay.
+pub(super) fn remove(place: &Place) -> Result<(), Failure> {
+    let name = sidecar(place.name());
+    match others(&place.dir, &name)? {
+        Some(others) if !others.is_empty() => replace(&place.dir, &name, &others),
+        Some(_) => match place.dir.unlink(&name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => Ok(removed?),
+        },
+        None => Ok(()),
+    }
+}
+
+/// A file got another name: so do its links.
+pub(super) fn rename(from: &Place, to: &Place) -> Result<(), crate::Error> {
+    match from.dir.rename(&sidecar(from.name()), &to.dir, &sidecar(to.name())) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name) => {
+            Err(error.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The links of a file but its origin; `None` when it is no file of links.
+fn others(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
+    let (file, stat) = match dir.open_read(name) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name) => {
+            return Ok(Some(Vec::new()));
+        }
+        opened => opened?,
+    };
+    let mut bytes = Vec::new();
+    if stat.size > FILE_BYTES_MAX || file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).is_err() {
+        return Ok(None);
+    }
+    let Ok(mut links) = serde_json::from_slice::<Vec<Value>>(&bytes) else { return Ok(None) };
+    links.retain(|link| link["rel"] != RELATION);
+    Ok(Some(links))
+}
+
+fn replace(dir: &Dir, name: &[u8], links: &[Value]) -> Result<(), Failure> {
+    let mut temporary_name = crate::path_map::TEMPORARY_PREFIX.to_vec();
+    temporary_name.extend_from_slice(&crate::place::temporary_name(&String::from_utf8_lossy(name))[3..]);
+    let file = create_temporary(dir, &temporary_name)?;
+    let mut temporary = TemporaryFile { dir: dir.clone(), name: temporary_name, file, kept: false, resumable: false };
+    let mut text = serde_json::to_vec(links).map_err(std::io::Error::from)?;
+    text.push(b'\n');
+    temporary.file.write_all(&text)?;
+    temporary.dir.rename(&temporary.name, dir, name)?;
+    temporary.kept = true;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_resourcesync::v1_1::Ln;
+
+    #[test]
+    fn only_a_usable_origin_is_taken_over() {
+        let entry = |rel: &str, href: &str| Entry {
+            links: vec![Ln { rel: rel.to_owned(), href: href.to_owned(), length: Some(5), ..Ln::default() }],
+            ..Entry::default()
+        };
+        let told = listed_via(&entry("up VIA", "http://original.example/a")).unwrap();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told, serde_json::json!({"rel": "via", "href": "http://original.example/a", "length": 5}));
+        assert_eq!(listed_via(&entry("duplicate", "http://original.example/a")), None);
+        assert_eq!(listed_via(&entry("via", "../a")), None);
+        assert_eq!(listed_via(&entry("via", &format!("http://h/{}", "a".repeat(9_000)))), None);
+    }
+
+    #[test]
+    fn names_of_files_of_links_are_known() {
+        assert!(is_sidecar(b".a.links.json") && !is_sidecar(b"a.links.json") && !is_sidecar(b".a.json"));
+        assert_eq!(owner(b".a.links.json"), Some(&b"a"[..]));
+        assert_eq!(owner(b"..links.json"), None);
+    }
+}

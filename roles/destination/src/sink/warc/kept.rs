@@ -1,0 +1,83 @@
+//! What does a packed copy have of a resource? Reads it back, for audits.
+
+use super::archive_of;
+use crate::error::Error;
+use crate::sink::kept::ReadBack;
+use crate::verify::Hasher;
+use abreast_store::mirror::{Location, Mirror, Row};
+use abreast_warc::{Kind, ReadError, read_record, skip_http_head};
+use abreast_webtypes::Digests;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Reads records back.
+#[derive(Debug)]
+pub(crate) struct WarcKept {
+    folder: PathBuf,
+    names: HashMap<i64, (String, u64)>,
+    open: Option<(i64, File)>,
+}
+
+impl WarcKept {
+    pub(crate) fn open(folder: &Path, mirror: &Mirror) -> Result<Self, Error> {
+        let folder = archive_of(folder);
+        let names = mirror
+            .segments()?
+            .into_iter()
+            .map(|segment| {
+                let length = std::fs::metadata(folder.join(&segment.name)).map_or(0, |metadata| metadata.len());
+                (segment.number, (segment.name, length))
+            })
+            .collect();
+        Ok(Self { folder, names, open: None })
+    }
+
+    fn place(mirror: &Mirror, uri: &str) -> Result<Option<Location>, Error> {
+        Ok(mirror.packed(uri)?.map(|packed| packed.bytes_at()))
+    }
+
+    fn file(&mut self, segment: i64) -> std::io::Result<&mut File> {
+        if self.open.as_ref().is_none_or(|(number, _)| *number != segment) {
+            let (name, _) = self.names.get(&segment).ok_or(std::io::ErrorKind::NotFound)?;
+            self.open = Some((segment, File::open(self.folder.join(name))?));
+        }
+        let (_, file) = self.open.as_mut().ok_or(std::io::ErrorKind::NotFound)?;
+        Ok(file)
+    }
+
+    fn read(&mut self, at: Location, hasher: &mut Hasher) -> Result<u64, ReadError> {
+        let file = self.file(at.segment).map_err(ReadError::Io)?;
+        file.seek(SeekFrom::Start(at.offset)).map_err(ReadError::Io)?;
+        let mut input = BufReader::new(file.take(at.length));
+        let mut read = read_record(&mut input)?.ok_or(ReadError::Syntax("there is no record"))?;
+        if read.head.kind() == Some(Kind::Response) {
+            skip_http_head(&mut read.block)?;
+        }
+        let mut block = vec![0; 64 << 10];
+        let mut length = 0;
+        loop {
+            let count = read.block.read(&mut block)?;
+            if count == 0 {
+                return Ok(length);
+            }
+            hasher.update(&block[..count]);
+            length += count as u64;
+        }
+    }
+}
+
+impl ReadBack for WarcKept {
+    fn is_there(&mut self, mirror: &Mirror, row: &Row) -> Result<bool, Error> {
+        let Some(at) = Self::place(mirror, &row.uri)? else { return Ok(false) };
+        Ok(self.names.get(&at.segment).is_some_and(|(_, length)| at.offset + at.length <= *length))
+    }
+
+    fn digests(&mut self, mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error> {
+        let Some(at) = Self::place(mirror, &row.uri)? else { return Ok(None) };
+        let mut hasher = Hasher::for_listed(listed);
+        // A record that cannot be read is one that is not there.
+        Ok(self.read(at, &mut hasher).ok().map(|length| (hasher.finish(), length)))
+    }
+}

@@ -1,0 +1,426 @@
+//! The packed copy: WARC files that archives keep and replay programs read, appended to only.
+//!
+//! `archive/` holds the segments, `indexes/` their CDXJ index: what pywb calls a collection. A record is in the archive
+//! for ever; the state says which one is a resource's newest, and how far each segment counts. What a killed run wrote
+//! beyond that is cut off by the next one. A resource that is gone at the Source gets a metadata record that says so.
+
+mod adopt;
+mod index;
+mod kept;
+mod segments;
+
+pub(crate) use kept::WarcKept;
+
+use super::outcome::{Failure, Outcome};
+use super::{Body, Deleted, Hand, Prepared, Sink, Storing, now};
+use crate::error::{Error, ExitCode};
+use crate::partial::Partials;
+use crate::verify::Hasher;
+use abreast_folder::Dir;
+use abreast_store::mirror::{Mirror, Row, Task};
+use abreast_warc::{Capture, END, Kind, Member, Original, Packing, Record};
+use abreast_webtypes::{Algorithm, Digests, Timestamp};
+use segments::{Located, Segments};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Folder of the segments in the copy's folder.
+pub(crate) const ARCHIVE: &str = "archive";
+/// Folder of the index.
+const INDEXES: &str = "indexes";
+/// How many resources the archive had when this state began.
+const ADOPTED: &str = "warc-adopted";
+/// Bodies from this length on are looked for among those kept before; a reference to a smaller one saves nothing.
+const REVISIT_BYTES_MIN: u64 = 256;
+/// Larger bodies get a segment of their own, so that no other connection waits for their bytes.
+const OWN_SEGMENT_BYTES: u64 = 64 << 20;
+/// Bytes read from a large body at a time.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Items whose records are made durable together.
+const BATCH_ITEMS: u64 = 5_000;
+
+/// How a packed copy is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WarcOptions {
+    /// Length from which no record is added to a segment. Default 1 GiB.
+    pub segment_bytes: u64,
+    /// 0 stores records as they are within their gzip members; 1 to 9 packs those that are not packed already.
+    /// Default 0: packing small records costs more time than fetching them from a server nearby.
+    pub compression: u8,
+    /// Whether answers get a `WARC-Block-Digest` beside the digest of their payload: the bytes are digested twice.
+    pub block_digest: bool,
+}
+
+impl Default for WarcOptions {
+    fn default() -> Self {
+        Self { segment_bytes: 1 << 30, compression: 0, block_digest: false }
+    }
+}
+
+/// A packed copy as a sink.
+#[derive(Debug)]
+pub(crate) struct WarcSink {
+    segments: Segments,
+    index: index::Index,
+    partials: Partials,
+    spill: Dir,
+    options: WarcOptions,
+    epoch: i64,
+}
+
+impl WarcSink {
+    /// Opens the copy in `folder`, and cuts off what was never acknowledged.
+    pub(crate) fn open(
+        folder: &Path,
+        state: &Path,
+        mirror: &Mirror,
+        options: &WarcOptions,
+        epoch: i64,
+        source: &str,
+    ) -> Result<Self, Error> {
+        let unusable = |path: &Path, cause: std::io::Error| {
+            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
+        };
+        let (archive, indexes) = (folder.join(ARCHIVE), folder.join(INDEXES));
+        for path in [&archive, &indexes] {
+            std::fs::create_dir_all(path).map_err(|cause| unusable(path, cause))?;
+        }
+        let index = index::Index::open(indexes.clone(), state.join("index.journal"), mirror)
+            .map_err(|cause| unusable(&indexes, cause))?;
+        if mirror.meta(ADOPTED)?.is_none() {
+            mirror.begin()?;
+            let adopted =
+                index.clear().and_then(|()| adopt::adopt(&archive, mirror, &mut |lines| index.journal(lines, mirror)));
+            let count = adopted.map_err(|cause| unusable(&archive, cause))?;
+            mirror.set_meta(ADOPTED, Some(&count.to_string()))?;
+            mirror.commit()?;
+        }
+        let segments = Segments::open(&archive, mirror, options, source)?;
+        let (partials, spill) = super::spill_folder(state)?;
+        Ok(Self { segments, index, partials, spill, options: options.clone(), epoch })
+    }
+}
+
+impl Sink for WarcSink {
+    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
+        Box::new(WarcHand { sink: self, head: Vec::new(), answer: Vec::new(), member: Vec::new() })
+    }
+
+    fn partials(&self) -> &Partials {
+        &self.partials
+    }
+
+    fn shown(&self, uri: &str, _leaf: bool) -> String {
+        uri.to_owned()
+    }
+
+    fn wants_head(&self) -> bool {
+        true
+    }
+
+    fn batch_items(&self) -> u64 {
+        BATCH_ITEMS
+    }
+
+    fn stores_later(&self) -> bool {
+        true
+    }
+
+    fn settle(&self, mirror: &Mirror) -> Result<(), Error> {
+        let lines = self.segments.settle(mirror)?;
+        self.index.journal(&lines, mirror).map_err(write_error)
+    }
+
+    fn sweep(&self, uri: &str) {
+        let _ = self.spill.unlink(&crate::place::temporary_name(uri));
+    }
+
+    fn finish(&self, mirror: &Mirror) -> Result<(), Error> {
+        self.index.merge(mirror).map_err(write_error)
+    }
+}
+
+pub(super) fn write_error(cause: std::io::Error) -> Error {
+    let failure = Failure::from(cause);
+    Error::new(failure.code, ExitCode::Io, failure.message)
+        .with_help("free space or check the disk, then run the same command again")
+}
+
+/// One connection's access.
+struct WarcHand {
+    sink: Arc<WarcSink>,
+    /// Head of the record being made.
+    head: Vec<u8>,
+    /// Head of the answer within it.
+    answer: Vec<u8>,
+    /// The record being made, as packed.
+    member: Vec<u8>,
+}
+
+impl Hand for WarcHand {
+    fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
+        if let Some(row) = &task.row
+            && super::is_right(task, row, listed)
+        {
+            return Ok(Prepared::Done(Outcome::Right { row: super::with_time(task, row.clone()) }));
+        }
+        Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
+    }
+
+    fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
+        Ok(super::with_time(task, task.row.clone().unwrap_or_default()))
+    }
+
+    fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
+        Box::pin(std::future::ready(self.store_now(task, body)))
+    }
+
+    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+        let delete = |task: &Task| {
+            if task.row.is_none() {
+                return Ok(Deleted::default());
+            }
+            self.append_deletion(task)?;
+            Ok(Deleted { gone: true, notices: Vec::new() })
+        };
+        super::until_fatal(tasks, delete)
+    }
+}
+
+impl WarcHand {
+    fn store_now(&mut self, task: &Task, body: Body<'_>) -> Result<Outcome, Failure> {
+        let uri = task.pending.uri.as_str();
+        let row = body.row(task, self.sink.epoch);
+        // Without a listed digest only the bytes themselves tell that nothing has changed: no second record of those.
+        if let Some(kept) = task.row.as_ref().filter(|kept| kept.length == row.length && kept.digests == row.digests) {
+            return Ok(Outcome::Right { row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) } });
+        }
+        let date = body.received.unwrap_or_else(now);
+        let digest = spelled(&body.digests);
+        let of_http = !body.head.is_empty();
+        let head = &mut self.answer;
+        head.clear();
+        if of_http {
+            head.extend_from_slice(body.head);
+            let _ = write!(head, "Content-Length: {}\r\n\r\n", body.length);
+        }
+        let original = if of_http && body.file.is_none() && body.length >= REVISIT_BYTES_MIN {
+            self.sink.segments.original(&row.digests, body.length)
+        } else {
+            None
+        };
+        let block_length = if original.is_some() { head.len() as u64 } else { head.len() as u64 + body.length };
+        let block_digest = match (of_http, original.is_some()) {
+            // The block of such a record is its payload.
+            (false, _) => digest.clone(),
+            (true, false) if self.sink.options.block_digest && body.file.is_none() => {
+                let mut hasher = Hasher::for_listed(&body.digests);
+                hasher.update(head);
+                hasher.update(body.bytes);
+                spelled(&hasher.finish())
+            }
+            _ => None,
+        };
+        let media_type = body.media_type.as_deref().unwrap_or("application/octet-stream");
+        let mime = media_type.split(';').next().unwrap_or_default().trim();
+        let record = Record {
+            target: Some(uri),
+            content_type: if of_http { "application/http; msgtype=response" } else { media_type },
+            payload_digest: digest.as_deref(),
+            block_digest: block_digest.as_deref(),
+            original: original.as_ref().map(|original| Original { target: &original.uri, date: original.date }),
+            ..Record::new(kind_of(of_http, original.is_some()), self.sink.segments.next_id(), date)
+        };
+        self.head.clear();
+        record.write_head(&mut self.head, block_length);
+        let capture = Capture {
+            uri,
+            date,
+            mime: if original.is_some() { "warc/revisit" } else { mime },
+            status: (of_http && original.is_none()).then_some(200),
+            digest: digest.as_deref().unwrap_or("-"),
+            length: 0,
+            offset: 0,
+            filename: "",
+        };
+        let packing = packing(&self.sink.options, mime, body.head);
+        if let Some(mut file) = body.file {
+            let parts = [self.head.as_slice(), head.as_slice()];
+            let own = body.length >= OWN_SEGMENT_BYTES;
+            file.file.rewind()?;
+            let mut write = |out: &mut dyn std::io::Write| -> std::io::Result<()> {
+                let mut member = Member::begin(out, packing)?;
+                for part in parts {
+                    member.add(part)?;
+                }
+                let mut block = vec![0; BLOCK_BYTES];
+                let mut left = body.length;
+                while left > 0 {
+                    let most = usize::try_from(left).unwrap_or(usize::MAX).min(BLOCK_BYTES);
+                    let count = file.file.read(&mut block[..most])?;
+                    if count == 0 {
+                        return Err(std::io::ErrorKind::UnexpectedEof.into());
+                    }
+                    member.add(&block[..count])?;
+                    left -= count as u64;
+                }
+                member.add(END)?;
+                member.finish().map(|_| ())
+            };
+            self.sink.segments.append_large(&capture, &mut write, own)?;
+        } else {
+            self.member.clear();
+            let mut member = Member::begin(&mut self.member, packing)?;
+            for part in [self.head.as_slice(), head.as_slice()] {
+                member.add(part)?;
+            }
+            if original.is_none() {
+                member.add(body.bytes)?;
+            }
+            member.add(END)?;
+            member.finish()?;
+            let reusable = of_http && original.is_none() && body.length >= REVISIT_BYTES_MIN;
+            let located = Located { original: original.map(|original| original.at), digests: &row.digests, reusable };
+            self.sink.segments.append(&capture, &self.member, &located, body.length)?;
+        }
+        Ok(Outcome::Stored { created: task.row.is_none(), row, notices: body.notices })
+    }
+
+    fn append_deletion(&mut self, task: &Task) -> Result<(), Failure> {
+        let uri = task.pending.uri.as_str();
+        let mut block = b"change: deleted\r\n".to_vec();
+        if let Some(changed) = task.pending.changed {
+            let _ = write!(block, "datetime: {}\r\n", Timestamp::from_micros(changed));
+        }
+        let record = Record {
+            target: Some(uri),
+            content_type: "application/warc-fields",
+            ..Record::new(Kind::Metadata, self.sink.segments.next_id(), now())
+        };
+        self.head.clear();
+        record.write_head(&mut self.head, block.len() as u64);
+        self.member.clear();
+        let mut member = Member::begin(&mut self.member, Packing::Stored)?;
+        for part in [self.head.as_slice(), &block, END] {
+            member.add(part)?;
+        }
+        member.finish()?;
+        self.sink.segments.append_deletion(uri, &self.member)?;
+        Ok(())
+    }
+}
+
+fn packing(options: &WarcOptions, mime: &str, head: &[u8]) -> Packing {
+    let encoded = || head.windows(17).any(|window| window.eq_ignore_ascii_case(b"content-encoding:"));
+    match options.compression {
+        0 => Packing::Stored,
+        _ if is_packed_type(mime) || encoded() => Packing::Stored,
+        level => Packing::Deflate(level),
+    }
+}
+
+const fn kind_of(of_http: bool, revisit: bool) -> Kind {
+    match (of_http, revisit) {
+        (true, true) => Kind::Revisit,
+        (true, false) => Kind::Response,
+        (false, _) => Kind::Resource,
+    }
+}
+
+/// The strongest digest as archives write it: base 32 for the short ones, hexadecimal for the long.
+fn spelled(digests: &Digests) -> Option<String> {
+    let algorithm = digests.strongest()?;
+    let bytes = digests.bytes_of(algorithm)?;
+    Some(match algorithm {
+        Algorithm::Md5 => format!("md5:{}", base32(bytes)),
+        Algorithm::Sha1 => format!("sha1:{}", base32(bytes)),
+        Algorithm::Sha256 => format!("sha256:{}", hex(bytes)),
+        Algorithm::Sha512 => format!("sha512:{}", hex(bytes)),
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// RFC 4648, section 6.
+fn base32(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let mut out = String::with_capacity(bytes.len().div_ceil(5) * 8);
+    for group in bytes.chunks(5) {
+        let mut five = [0; 8];
+        five[3..3 + group.len()].copy_from_slice(group);
+        let bits = u64::from_be_bytes(five);
+        let digits = (group.len() * 8).div_ceil(5);
+        for digit in 0..8 {
+            let value = (bits >> (35 - 5 * digit)) & 31;
+            out.push(if digit < digits { char::from(ALPHABET[value as usize]) } else { '=' });
+        }
+    }
+    out
+}
+
+/// Types whose bytes are packed already.
+fn is_packed_type(mime: &str) -> bool {
+    let mime = mime.to_ascii_lowercase();
+    let (family, kind) = mime.split_once('/').unwrap_or((&mime, ""));
+    match family {
+        "image" => !matches!(kind, "svg+xml" | "bmp" | "tiff" | "x-icon"),
+        "audio" | "video" => true,
+        "font" => kind.starts_with("woff"),
+        "application" => {
+            kind.ends_with("zip")
+                || kind.ends_with("+gzip")
+                || matches!(kind, "pdf" | "zstd" | "x-7z-compressed" | "x-xz" | "x-bzip2" | "vnd.rar" | "java-archive")
+                || kind.starts_with("vnd.openxmlformats")
+                || kind.starts_with("vnd.oasis.opendocument")
+        }
+        _ => false,
+    }
+}
+
+/// The place of the archive for a copy's folder.
+pub(crate) fn archive_of(folder: &Path) -> PathBuf {
+    folder.join(ARCHIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_spelled_as_archives_do() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"f", "MY======"),
+            (b"fo", "MZXQ===="),
+            (b"foo", "MZXW6==="),
+            (b"foob", "MZXW6YQ="),
+            (b"fooba", "MZXW6YTB"),
+            (b"foobar", "MZXW6YTBOI======"),
+        ] {
+            assert_eq!(base32(bytes), text);
+        }
+        let mut digests = Digests::default();
+        digests.set(Algorithm::Md5, &[0; 16]);
+        assert_eq!(spelled(&digests).as_deref(), Some("md5:AAAAAAAAAAAAAAAAAAAAAAAAAA======"));
+        digests.set(Algorithm::Sha256, &[0xab; 32]);
+        assert_eq!(spelled(&digests), Some(format!("sha256:{}", "ab".repeat(32))));
+    }
+
+    #[test]
+    fn packed_types_are_not_packed_again() {
+        for mime in ["image/png", "application/zip", "application/x-gzip", "video/mp4", "application/pdf", "font/woff2"]
+        {
+            assert!(is_packed_type(mime), "{mime}");
+        }
+        for mime in ["text/html", "image/svg+xml", "application/json", "application/rdf+xml", ""] {
+            assert!(!is_packed_type(mime), "{mime}");
+        }
+    }
+}

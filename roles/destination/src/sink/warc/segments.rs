@@ -1,0 +1,394 @@
+//! Which file does a record go to, and how much of each file counts?
+//!
+//! Records are appended to one open segment through a buffer, in large writes, by whichever connection has a record:
+//! the lock is held for a copy into memory, or for one write. Large bodies get a segment of their own.
+
+use super::WarcOptions;
+use crate::error::{Error, ExitCode};
+use crate::sink::now;
+use abreast_store::mirror::{Location, Mirror, Packed, Segment};
+use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};
+use abreast_webtypes::Timestamp;
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::hash::BuildHasher as _;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes collected before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
+/// Bodies remembered to find the same ones again; the oldest are forgotten.
+const REMEMBERED_MAX: usize = 32_768;
+/// The fact that names this copy's segments.
+const PREFIX: &str = "warc-prefix";
+
+/// A body that is kept already.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) uri: String,
+    pub(super) date: Timestamp,
+    pub(super) at: Location,
+    length: u64,
+}
+
+/// What else is to be known of a record that is appended.
+#[derive(Debug)]
+pub(super) struct Located<'a> {
+    /// The record that has its bytes.
+    pub(super) original: Option<Location>,
+    /// Digests of its body, in the compact form.
+    pub(super) digests: &'a [u8],
+    /// Whether later ones may refer to it.
+    pub(super) reusable: bool,
+}
+
+/// What the state does not know yet.
+#[derive(Debug)]
+enum Unsettled {
+    At(String, Packed),
+    Gone(String),
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// The segment that is appended to.
+    current: Option<Current>,
+    /// Segments that are full since the last settling.
+    full: Vec<(Segment, File)>,
+    /// Number of the newest segment.
+    newest: i64,
+    unsettled: Vec<Unsettled>,
+    lines: Vec<u8>,
+    known: HashMap<Vec<u8>, Known>,
+    known_order: VecDeque<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Current {
+    segment: Segment,
+    file: File,
+    /// What belongs behind the file's end. [`Segment::length`] counts it.
+    buffer: Vec<u8>,
+}
+
+impl Current {
+    fn write_out(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        // What a failed write left behind the end does not count.
+        let end = self.segment.length - self.buffer.len() as u64;
+        if self.file.metadata()?.len() != end {
+            self.file.set_len(end)?;
+        }
+        self.file.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Appends what `write` writes, or nothing.
+    fn write_through(&mut self, write: Writing<'_>) -> io::Result<Location> {
+        self.write_out()?;
+        let offset = self.segment.length;
+        let mut out = Counting { out: io::BufWriter::with_capacity(BUFFER_BYTES, &self.file), count: 0 };
+        let written = write(&mut out).and_then(|()| out.flush());
+        let Counting { out, count: length } = out;
+        // After a failure the buffer must not write what it still has.
+        drop(out.into_parts());
+        if let Err(error) = written {
+            self.file.set_len(offset)?;
+            return Err(error);
+        }
+        self.segment.length += length;
+        Ok(Location { segment: self.segment.number, offset, length })
+    }
+}
+
+/// The segments of one copy.
+#[derive(Debug)]
+pub(super) struct Segments {
+    folder: PathBuf,
+    prefix: String,
+    options: WarcOptions,
+    source: String,
+    open: Mutex<Open>,
+    ids: AtomicU64,
+    keys: [std::hash::RandomState; 2],
+}
+
+impl Segments {
+    pub(super) fn open(folder: &Path, mirror: &Mirror, options: &WarcOptions, source: &str) -> Result<Self, Error> {
+        let prefix = if let Some(prefix) = mirror.meta(PREFIX)? {
+            prefix
+        } else {
+            let prefix = format!("abreast-{}", timestamp14(now()));
+            mirror.set_meta(PREFIX, Some(&prefix))?;
+            prefix
+        };
+        let segments = Self {
+            folder: folder.to_owned(),
+            prefix,
+            options: options.clone(),
+            source: source.to_owned(),
+            open: Mutex::default(),
+            ids: AtomicU64::new(0),
+            keys: Default::default(),
+        };
+        segments.recover(mirror)?;
+        Ok(segments)
+    }
+
+    /// Cuts off what was never acknowledged, and goes on with the newest segment when there is room in it.
+    fn recover(&self, mirror: &Mirror) -> Result<(), Error> {
+        let unusable = |path: &Path, cause: io::Error| {
+            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
+        };
+        let known = mirror.segments()?;
+        let mut open = self.lock();
+        let mut last = None;
+        for segment in &known {
+            let path = self.folder.join(&segment.name);
+            let damaged = |why: &str| {
+                Error::new("warc.damaged", ExitCode::Io, format!("{} {why}", path.display()))
+                    .with_help("restore the file; or remove the state folder `.abreast` and run again: what the archive still has is taken from there")
+            };
+            let length = match std::fs::metadata(&path) {
+                Ok(metadata) => metadata.len(),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Err(damaged("is missing")),
+                Err(cause) => return Err(unusable(&path, cause)),
+            };
+            if length < segment.length {
+                return Err(damaged(&format!("has {length} bytes, {} were written", segment.length)));
+            }
+            if length > segment.length {
+                let file = File::options().write(true).open(&path).map_err(|cause| unusable(&path, cause))?;
+                file.set_len(segment.length).map_err(|cause| unusable(&path, cause))?;
+            }
+            open.newest = open.newest.max(segment.number);
+            last = Some(segment);
+        }
+        // Segments begun and never acknowledged; their names are this copy's own.
+        let entries = std::fs::read_dir(&self.folder).map_err(|cause| unusable(&self.folder, cause))?;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if self.number_in(name).is_some() && !known.iter().any(|segment| segment.name == name) {
+                let path = self.folder.join(name);
+                std::fs::remove_file(&path).map_err(|cause| unusable(&path, cause))?;
+            }
+        }
+        if let Some(segment) = last
+            && segment.length < self.options.segment_bytes
+            && self.number_in(&segment.name).is_some()
+        {
+            let path = self.folder.join(&segment.name);
+            let file = File::options().append(true).open(&path).map_err(|cause| unusable(&path, cause))?;
+            open.current = Some(Current { segment: segment.clone(), file, buffer: Vec::new() });
+        }
+        Ok(())
+    }
+
+    fn number_in(&self, name: &str) -> Option<i64> {
+        name.strip_prefix(&self.prefix)?.strip_prefix('-')?.strip_suffix(".warc.gz")?.parse().ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that no other record has: hashes of a counter under keys that the system chose at random.
+    pub(super) fn next_id(&self) -> [u8; 16] {
+        let number = self.ids.fetch_add(1, Ordering::Relaxed);
+        let mut id = [0; 16];
+        let (first, second) = id.split_at_mut(8);
+        first.copy_from_slice(&self.keys[0].hash_one(number).to_be_bytes());
+        second.copy_from_slice(&self.keys[1].hash_one(number).to_be_bytes());
+        id
+    }
+
+    /// The record of a body with these digests, if one is remembered.
+    pub(super) fn original(&self, digests: &[u8], length: u64) -> Option<Known> {
+        self.lock().known.get(digests).filter(|known| known.length == length).cloned()
+    }
+
+    /// Appends a record.
+    pub(super) fn append(
+        &self,
+        capture: &Capture<'_>,
+        member: &[u8],
+        located: &Located<'_>,
+        length: u64,
+    ) -> io::Result<()> {
+        let mut open = self.lock();
+        let at = self.append_bytes(&mut open, member)?;
+        self.note(&mut open, capture, at, located.original);
+        if located.reusable {
+            let known = Known { uri: capture.uri.to_owned(), date: capture.date, at, length };
+            if open.known.insert(located.digests.to_vec(), known).is_none() {
+                open.known_order.push_back(located.digests.to_vec());
+                if open.known_order.len() > REMEMBERED_MAX
+                    && let Some(oldest) = open.known_order.pop_front()
+                {
+                    open.known.remove(&oldest);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the record that says that a resource is gone.
+    pub(super) fn append_deletion(&self, uri: &str, member: &[u8]) -> io::Result<()> {
+        let mut open = self.lock();
+        self.append_bytes(&mut open, member)?;
+        open.unsettled.push(Unsettled::Gone(uri.to_owned()));
+        Ok(())
+    }
+
+    /// Appends a record that `write` writes, in a segment of its own if `own`.
+    pub(super) fn append_large(&self, capture: &Capture<'_>, write: Writing<'_>, own: bool) -> io::Result<()> {
+        if own {
+            let number = {
+                let mut open = self.lock();
+                open.newest += 1;
+                open.newest
+            };
+            let mut current = self.begin(number)?;
+            match current.write_through(write) {
+                Ok(at) => {
+                    let mut open = self.lock();
+                    self.note(&mut open, capture, at, None);
+                    open.full.push((current.segment, current.file));
+                    return Ok(());
+                }
+                Err(error) => {
+                    let _ = std::fs::remove_file(self.folder.join(&current.segment.name));
+                    return Err(error);
+                }
+            }
+        }
+        let mut open = self.lock();
+        let at = self.room(&mut open)?.write_through(write)?;
+        self.note(&mut open, capture, at, None);
+        Ok(())
+    }
+
+    fn append_bytes(&self, open: &mut Open, member: &[u8]) -> io::Result<Location> {
+        let current = self.room(open)?;
+        let at =
+            Location { segment: current.segment.number, offset: current.segment.length, length: member.len() as u64 };
+        current.buffer.extend_from_slice(member);
+        current.segment.length += member.len() as u64;
+        if current.buffer.len() >= BUFFER_BYTES {
+            current.write_out()?;
+        }
+        Ok(at)
+    }
+
+    /// The segment to append to.
+    fn room<'o>(&self, open: &'o mut Open) -> io::Result<&'o mut Current> {
+        if let Some(mut full) =
+            open.current.take_if(|current| current.segment.length >= self.options.segment_bytes.max(1))
+        {
+            full.write_out()?;
+            open.full.push((full.segment, full.file));
+        }
+        if open.current.is_none() {
+            open.newest += 1;
+            open.current = Some(self.begin(open.newest)?);
+        }
+        open.current.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Begins a segment with the record that says what it is.
+    fn begin(&self, number: i64) -> io::Result<Current> {
+        let name = format!("{}-{number:08}.warc.gz", self.prefix);
+        let file = File::options().append(true).create_new(true).open(self.folder.join(&name))?;
+        let block = format!(
+            "software: abreast/{}\r\nformat: WARC File Format 1.1\r\n\
+             conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n\
+             isPartOf: {}\r\n",
+            env!("CARGO_PKG_VERSION"),
+            self.source.replace(['\r', '\n'], " ")
+        );
+        let record = Record {
+            content_type: "application/warc-fields",
+            filename: Some(&name),
+            ..Record::new(Kind::Warcinfo, self.next_id(), now())
+        };
+        let mut head = Vec::new();
+        record.write_head(&mut head, block.len() as u64);
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
+        let mut member = Member::begin(&mut buffer, Packing::Stored)?;
+        for part in [&head, block.as_bytes(), END] {
+            member.add(part)?;
+        }
+        member.finish()?;
+        let length = buffer.len() as u64;
+        Ok(Current { segment: Segment { number, name, length }, file, buffer })
+    }
+
+    fn note(&self, open: &mut Open, capture: &Capture<'_>, at: Location, original: Option<Location>) {
+        let filename = format!("{}-{:08}.warc.gz", self.prefix, at.segment);
+        Capture { length: at.length, offset: at.offset, filename: &filename, ..*capture }.write_line(&mut open.lines);
+        open.unsettled.push(Unsettled::At(capture.uri.to_owned(), Packed { record: at, original }));
+    }
+
+    /// Makes every record appended so far durable and tells the state where they are; gives back their index lines.
+    pub(super) fn settle(&self, mirror: &Mirror) -> Result<Vec<u8>, Error> {
+        let write = || -> io::Result<(Vec<Segment>, Vec<Unsettled>, Vec<u8>)> {
+            let mut open = self.lock();
+            let mut segments = Vec::new();
+            let mut files = std::mem::take(&mut open.full);
+            if let Some(current) = &mut open.current {
+                current.write_out()?;
+                files.push((current.segment.clone(), current.file.try_clone()?));
+            }
+            let (unsettled, lines) = (std::mem::take(&mut open.unsettled), std::mem::take(&mut open.lines));
+            drop(open);
+            if unsettled.is_empty() {
+                return Ok((segments, unsettled, lines));
+            }
+            for (segment, file) in files {
+                file.sync_data()?;
+                segments.push(segment);
+            }
+            // The names of new segments.
+            File::open(&self.folder)?.sync_all()?;
+            Ok((segments, unsettled, lines))
+        };
+        let (segments, unsettled, lines) = write().map_err(super::write_error)?;
+        for segment in &segments {
+            mirror.put_segment(segment)?;
+        }
+        for change in unsettled {
+            match change {
+                Unsettled::At(uri, packed) => mirror.put_packed(&uri, &packed)?,
+                Unsettled::Gone(uri) => mirror.delete_packed(&uri)?,
+            }
+        }
+        Ok(lines)
+    }
+}
+
+/// Writes one record.
+pub(super) type Writing<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
+
+/// Counts what is written.
+struct Counting<W> {
+    out: W,
+    count: u64,
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.count += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

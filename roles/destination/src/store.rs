@@ -1,0 +1,269 @@
+//! How does a body, wherever it comes from, get verified and into the sink? One way for GETs, packages and patches.
+
+use crate::admit::{Admission, Refusal};
+use crate::fetch::Rules;
+use crate::partial::RESUME_BYTES;
+use crate::place::{create_temporary, temporary_name};
+use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::sink::{Body, Hand, Prepared, Sink, TemporaryFile};
+use crate::verify::{Hasher, Verdict, judge};
+use abreast_folder::Dir;
+use abreast_store::mirror::{Pending, Task};
+use abreast_webtypes::{Digests, Timestamp};
+use std::io::{Read, Write as _};
+use std::sync::Arc;
+
+/// Bodies up to this length are verified in memory before a file is made.
+pub(crate) const MEMORY_BYTES: usize = 1 << 20;
+/// Bytes read from a body at a time.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// What is known of a body beside its bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// `ETag`
+    pub(crate) etag: Option<String>,
+    /// `Last-Modified`, nanoseconds since 1970.
+    pub(crate) last_modified: Option<i64>,
+    /// The media type.
+    pub(crate) media_type: Option<String>,
+    /// When the answer came, for sinks that want the head.
+    pub(crate) received: Option<Timestamp>,
+}
+
+/// Stores bodies, one after the other, for one thread.
+///
+/// A Source's bytes come by GET ([`crate::fetch::Fetcher`] does that), from the entry of a package, or out of a patch.
+/// All of them go through [`Storer::store_body`], so all are admitted, verified and kept the same way:
+///
+/// ```text
+/// let mut storer = Storer::new(session.sink(), &session.rules);
+/// session.mirror.begin()?;
+/// for (task, entry) in entries {                       // `Task`: the plan's item with the row kept, if any
+///     let outcome = storer.store_body(&task, Facts::default(), entry).await;   // any `Read`; read to its end only if wanted
+///     fatal = session.keep(vec![(task, Some(outcome))], &mut reports)?;        // counts, tells, puts the row
+/// }
+/// session.settle_and_commit()?;                        // content durable, then the rows
+/// ```
+///
+/// `session.mirror.task(uri)` gives the task of a planned item. What `keep` was given as stored or right leaves the
+/// plan. What failed stays in it as failed: `mirror.set_pending_state(uri, PendingState::Due, false)` instead of `keep`
+/// leaves it to a plain GET.
+pub(crate) struct Storer {
+    pub(crate) hand: Box<dyn Hand>,
+    pub(crate) rules: Arc<Rules>,
+    admission: Option<Admission>,
+    /// The body in memory.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A body on its way in: its first bytes in memory, all in a file when they get too many.
+pub(crate) struct Incoming {
+    /// Has seen what is in the file; bytes in memory are digested when they are whole.
+    pub(crate) hasher: Hasher,
+    pub(crate) length: u64,
+    pub(crate) file: Option<TemporaryFile>,
+}
+
+impl Incoming {
+    pub(crate) fn new(listed: &Digests) -> Self {
+        Self { hasher: Hasher::for_listed(listed), length: 0, file: None }
+    }
+
+    /// Takes more bytes; `most` is what is listed.
+    pub(crate) fn add(
+        &mut self,
+        chunk: &[u8],
+        bytes: &mut Vec<u8>,
+        dir: &Dir,
+        uri: &str,
+        most: Option<u64>,
+    ) -> Result<(), Failure> {
+        self.length += chunk.len() as u64;
+        if let Some(listed) = most
+            && self.length > listed
+        {
+            let message = format!("more than the {listed} bytes that are listed were sent");
+            return Err(Failure::new("fixity.mismatch", message));
+        }
+        if let Some(temporary) = &mut self.file {
+            self.hasher.update(chunk);
+            temporary.file.write_all(chunk)?;
+        } else if bytes.len() + chunk.len() <= MEMORY_BYTES {
+            bytes.extend_from_slice(chunk);
+        } else {
+            self.hasher.update(bytes);
+            self.hasher.update(chunk);
+            let name = temporary_name(uri);
+            let file = create_temporary(dir, &name)?;
+            let mut temporary = TemporaryFile { dir: dir.clone(), name, file, kept: false, resumable: false };
+            temporary.file.write_all(bytes).and_then(|()| temporary.file.write_all(chunk))?;
+            self.file = Some(temporary);
+        }
+        Ok(())
+    }
+
+    /// The digests of all of it; `bytes` are those in memory.
+    pub(crate) fn digests(&self, bytes: &[u8]) -> Digests {
+        let mut hasher = self.hasher.clone();
+        if self.file.is_none() {
+            hasher.update(bytes);
+        }
+        hasher.finish()
+    }
+}
+
+/// A whole body with its digests, not judged yet.
+pub(crate) struct Received<'a> {
+    pub(crate) file: Option<TemporaryFile>,
+    pub(crate) digests: Digests,
+    pub(crate) length: u64,
+    pub(crate) facts: Facts,
+    pub(crate) head: &'a [u8],
+}
+
+impl Storer {
+    pub(crate) fn new(sink: &Arc<dyn Sink>, rules: &Arc<Rules>) -> Self {
+        Self {
+            hand: Arc::clone(sink).hand(),
+            admission: rules.admission.clone(),
+            rules: Arc::clone(rules),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// May it be had, and is it wanted?
+    pub(crate) fn prepare(&mut self, task: &Task) -> Result<(Digests, Prepared), Failure> {
+        if let Err(refusal) =
+            self.admission.as_mut().map_or(Err(Refusal::Authority), |rule| rule.check(&task.pending.uri))
+        {
+            return Err(Failure::refused(refusal.code(), refusal.message()));
+        }
+        let mut listed = Digests::default();
+        listed.set_from_bytes(&task.pending.digests);
+        let prepared = self.hand.prepare(task, &listed)?;
+        Ok((listed, prepared))
+    }
+
+    /// Verifies a body against what is listed and stores it; never stores what differs.
+    pub(crate) async fn store_body(&mut self, task: &Task, facts: Facts, body: impl Read) -> Outcome {
+        self.try_store_body(task, facts, body).await.unwrap_or_else(Outcome::Failed)
+    }
+
+    /// As [`Storer::store_body`], for a body that is in memory whole: it is not copied.
+    pub(crate) async fn store_slice(&mut self, task: &Task, facts: Facts, body: &[u8]) -> Outcome {
+        let digests = digests_of(task, body);
+        self.store_hashed(task, facts, body, digests).await
+    }
+
+    /// As [`Storer::store_slice`], with the digests of [`digests_of`].
+    pub(crate) async fn store_hashed(&mut self, task: &Task, facts: Facts, body: &[u8], digests: Digests) -> Outcome {
+        self.try_store_hashed(task, facts, body, digests).await.unwrap_or_else(Outcome::Failed)
+    }
+
+    async fn try_store_hashed(
+        &mut self,
+        task: &Task,
+        facts: Facts,
+        body: &[u8],
+        digests: Digests,
+    ) -> Result<Outcome, Failure> {
+        let listed = match self.prepare(task)? {
+            (_, Prepared::Done(outcome)) => return Ok(outcome),
+            (listed, Prepared::Wanted { .. }) => listed,
+        };
+        let received = Received { file: None, digests, length: body.len() as u64, facts, head: &[] };
+        finish(self.hand.as_mut(), &self.rules, task, &listed, body, received).await
+    }
+
+    async fn try_store_body(&mut self, task: &Task, facts: Facts, mut body: impl Read) -> Result<Outcome, Failure> {
+        let item = &task.pending;
+        let (listed, dir) = match self.prepare(task)? {
+            (_, Prepared::Done(outcome)) => return Ok(outcome),
+            (listed, Prepared::Wanted { dir, .. }) => (listed, dir),
+        };
+        let mut incoming = Incoming::new(&listed);
+        self.bytes.clear();
+        let mut block = vec![0; BLOCK_BYTES];
+        loop {
+            match body.read(&mut block) {
+                Ok(0) => break,
+                Ok(count) => incoming.add(&block[..count], &mut self.bytes, &dir, &item.uri, item.length)?,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Failure::new("body.read", format!("cannot read its bytes: {error}"))),
+            }
+        }
+        let Self { hand, rules, bytes, .. } = self;
+        let digests = incoming.digests(bytes);
+        let Incoming { length, file, .. } = incoming;
+        let received = Received { file, digests, length, facts, head: &[] };
+        finish(hand.as_mut(), rules, task, &listed, bytes, received).await
+    }
+}
+
+/// The digests of a body, of the algorithms that are listed for it.
+pub(crate) fn digests_of(task: &Task, body: &[u8]) -> Digests {
+    let mut listed = Digests::default();
+    listed.set_from_bytes(&task.pending.digests);
+    let mut hasher = Hasher::for_listed(&listed);
+    hasher.update(body);
+    hasher.finish()
+}
+
+/// Judges a whole body and hands it to the sink.
+pub(crate) async fn finish(
+    hand: &mut dyn Hand,
+    rules: &Rules,
+    task: &Task,
+    listed: &Digests,
+    bytes: &[u8],
+    received: Received<'_>,
+) -> Result<Outcome, Failure> {
+    let item = &task.pending;
+    let verdict = judge(listed, item.length, &received.digests, received.length);
+    match verdict {
+        Verdict::Mismatch => return Err(mismatch(listed, item, &received)),
+        Verdict::Unverified if rules.require_fixity => {
+            let (code, what) = if item.unknown {
+                ("fixity.unknown", "only digests of unknown algorithms are listed for it")
+            } else {
+                ("fixity.missing", "no digest is listed for it")
+            };
+            return Err(Failure::refused(code, format!("{what}, and `--require-fixity` asks for one")));
+        }
+        Verdict::Verified | Verdict::Unverified => {}
+    }
+    let mut notices = Vec::new();
+    if item.unknown {
+        let message = match verdict {
+            Verdict::Verified => "one of its digests is of an unknown algorithm; verified by the others",
+            _ => "its digests are of unknown algorithms; stored unverified",
+        };
+        notices.push(Notice::new("fixity.unknown", message));
+    }
+    let Received { file, digests, length, facts, head } = received;
+    let Facts { etag, last_modified, media_type, received } = facts;
+    let bytes = if file.is_some() { &[] } else { bytes };
+    let body = Body { bytes, file, length, digests, verdict, etag, last_modified, media_type, received, head, notices };
+    hand.store(task, body).await
+}
+
+fn mismatch(listed: &Digests, item: &Pending, received: &Received<'_>) -> Failure {
+    let message = match item.length {
+        Some(length) if length != received.length => {
+            format!("{length} bytes are listed, {} were sent; the copy here was left as it is", received.length)
+        }
+        _ => {
+            format!("`{listed}` is listed, the bytes sent have `{}`; the copy here was left as it is", received.digests)
+        }
+    };
+    Failure::new("fixity.mismatch", message)
+}
+
+/// Is a body of this listed length worth going on with in another run?
+pub(crate) const fn is_large(listed_length: Option<u64>) -> bool {
+    match listed_length {
+        Some(length) => length >= RESUME_BYTES,
+        None => true,
+    }
+}

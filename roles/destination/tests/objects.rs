@@ -1,0 +1,211 @@
+//! Copies in an object store: a folder through its interface, and a server that speaks S3.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may stop")]
+
+mod contract;
+mod server;
+
+use abreast_destination::{ObjectsOptions, SinkOptions};
+use contract::{Copy, Kept, contract, some};
+use server::Source;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+fn local(place: &Path) -> SinkOptions {
+    let url = format!("file://{}", place.join("store").display());
+    SinkOptions::Objects(ObjectsOptions { url, settings: Vec::new() })
+}
+
+fn stored(copy: &Copy, _: &Source) -> Kept {
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let root = Path::new(options.url.strip_prefix("file://").unwrap());
+    let mut out = Kept::new();
+    let mut waiting = vec![root.to_owned()];
+    while let Some(dir) = waiting.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                let name = format!("/{}", path.strip_prefix(root).unwrap().display());
+                out.insert(name, std::fs::read(path).unwrap());
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn a_store_in_a_folder_keeps_the_contract() {
+    contract(local, stored);
+}
+
+#[test]
+fn an_audit_finds_objects_that_changed_left_or_came() {
+    let source = some(6);
+    let copy = Copy::of(&source, local);
+    copy.run();
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
+    std::fs::remove_file(root.join("f001")).unwrap();
+    std::fs::write(root.join("f002"), "file 2 XX").unwrap();
+    std::fs::write(root.join("stranger"), "").unwrap();
+    let quick = copy.audit(false);
+    assert_eq!((quick.same, quick.updated, quick.missing, quick.extra), (5, 0, 1, 1));
+    let full = copy.audit(true);
+    assert_eq!((full.same, full.updated, full.missing, full.extra), (4, 1, 1, 1));
+}
+
+#[test]
+fn a_folder_as_a_store_keeps_strangers_files_and_takes_over_what_a_killed_run_left() {
+    let mut source = some(3);
+    let large = "0123456789abcdef".repeat(200_000);
+    source.set("/large", &large);
+    source.set("/large2", &large);
+    source.snapshot();
+    let copy = Copy::of(&source, local);
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
+    std::fs::create_dir_all(&root).unwrap();
+    for (name, body) in [("f001", "precious"), ("f002", "file 2 xx"), ("large", "precious"), ("large2", large.as_str())]
+    {
+        std::fs::write(root.join(name), body).unwrap();
+    }
+    let (result, codes) = copy.try_run();
+    assert_eq!((result.unwrap().exit_code, codes), (3, vec!["local.changed".to_owned(); 2]));
+    for name in ["f001", "large"] {
+        assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), "precious");
+    }
+    assert_eq!(copy.audit(true).same, 3);
+}
+
+#[test]
+fn the_state_of_one_store_is_not_used_for_another() {
+    let mut source = some(3);
+    let mut copy = Copy::of(&source, local);
+    copy.run();
+    let SinkOptions::Objects(options) = &mut copy.options.sink else { panic!("another kind") };
+    let first = options.url.clone();
+    options.url = format!("{first}-other");
+    // What is there under the same name was never written by us.
+    let other = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("f000"), "precious").unwrap();
+    source.delete("/f000");
+    for dry_run in [true, false] {
+        copy.options.dry_run = dry_run;
+        let (result, _) = copy.try_run();
+        assert_eq!(result.unwrap_err().code(), "sink.kind");
+    }
+    assert!(other.join("f000").exists());
+    let SinkOptions::Objects(options) = &mut copy.options.sink else { panic!("another kind") };
+    options.url = format!("{first}/");
+    assert_eq!(copy.run().deleted, 1);
+}
+
+/// A server that speaks S3; ends with the test program.
+struct S3 {
+    child: Child,
+    address: String,
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn request(address: &str, method: &str, path: &str, body: &str) -> String {
+    let Ok(mut stream) = TcpStream::connect(address) else { return String::new() };
+    let length = body.len();
+    // The server asks for a signature, and does not look at it.
+    let signed = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0";
+    let head = format!("Host: {address}\r\nAuthorization: {signed}\r\nContent-Length: {length}");
+    write!(stream, "{method} {path} HTTP/1.0\r\n{head}\r\n\r\n{body}").unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn s3(test: &str) -> Option<S3> {
+    let Some(program) = std::env::var_os("ABREAST_TEST_S3") else {
+        let line = format!("{test}: ABREAST_TEST_S3 is not set; run `cargo xtask test`\n");
+        if let Some(log) = std::env::var_os("ABREAST_TEST_SKIP_LOG") {
+            std::fs::File::options().append(true).create(true).open(log).unwrap().write_all(line.as_bytes()).unwrap();
+        }
+        return None;
+    };
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let child = Command::new(program)
+        .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let server = S3 { child, address };
+    let begun = Instant::now();
+    while !request(&server.address, "PUT", "/bucket", "").contains(" 200 ") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the S3 server does not answer");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Some(server)
+}
+
+static ADDRESS: OnceLock<String> = OnceLock::new();
+
+fn remote(_: &Path) -> SinkOptions {
+    let settings = [
+        ("aws_endpoint", format!("http://{}", ADDRESS.get().unwrap())),
+        ("aws_allow_http", "true".to_owned()),
+        ("aws_access_key_id", "test".to_owned()),
+        ("aws_secret_access_key", "test".to_owned()),
+        ("aws_region", "us-east-1".to_owned()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    SinkOptions::Objects(ObjectsOptions { url: "s3://bucket/papers".to_owned(), settings })
+}
+
+fn keys() -> Vec<String> {
+    let listing = request(ADDRESS.get().unwrap(), "GET", "/bucket?list-type=2", "");
+    let keys = listing.split("<Key>").skip(1);
+    keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
+}
+
+fn fetched(_: &Copy, _: &Source) -> Kept {
+    let body = |key: &String| {
+        let answer = request(ADDRESS.get().unwrap(), "GET", &format!("/bucket/{key}"), "");
+        answer.split_once("\r\n\r\n").unwrap().1.as_bytes().to_vec()
+    };
+    keys().iter().map(|key| (key.strip_prefix("papers").unwrap().to_owned(), body(key))).collect()
+}
+
+#[test]
+fn a_bucket_keeps_the_contract_and_strangers_objects() {
+    let Some(server) = s3("a_bucket_keeps_the_contract_and_strangers_objects") else { return };
+    ADDRESS.set(server.address.clone()).unwrap();
+    contract(remote, fetched);
+
+    // What lies under the key of a new resource, and is not ours, stays.
+    let source = some(2);
+    for key in keys() {
+        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+    }
+    request(&server.address, "PUT", "/bucket/papers/f001", "precious");
+    let copy = Copy::of(&source, remote);
+    let (result, codes) = copy.try_run();
+    assert_eq!((result.unwrap().exit_code, codes), (3, vec!["local.changed".to_owned()]));
+    assert!(request(&server.address, "GET", "/bucket/papers/f001", "").ends_with("precious"));
+    let head = request(&server.address, "HEAD", "/bucket/papers/f000", "").to_ascii_lowercase();
+    assert!(head.contains("x-amz-meta-abreast-hash: md5:"), "{head}");
+    assert!(head.contains(&format!("x-amz-meta-abreast-uri: {}/f000", source.server.base)), "{head}");
+    // One that a killed run of ours left is taken over.
+    request(&server.address, "DELETE", "/bucket/papers/f001", "");
+    std::fs::remove_dir_all(copy.folder().join(".abreast")).unwrap();
+    assert_eq!(copy.run().exit_code, 0);
+    assert_eq!(copy.audit(true).same, 2);
+}

@@ -1,0 +1,658 @@
+//! Are resources taken out of packages, safely and only when it pays?
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "tests may stop, and need not be fast"
+)]
+
+mod server;
+
+use abreast_destination::{Dumps, Error, Event, Filter, Mode, Summary, SyncOptions, Tolerance, sync};
+use server::zip::Zip;
+use server::{Answer, BEGIN, Server, document, md5_hex};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A run, with code and URI of its errors and notices.
+struct Ran {
+    result: Result<Summary, Error>,
+    told: Vec<(String, String)>,
+}
+
+impl Ran {
+    fn summary(&self) -> &Summary {
+        self.result.as_ref().unwrap_or_else(|error| panic!("{error} {:?}", self.told))
+    }
+
+    fn exit(&self) -> u8 {
+        self.result.as_ref().map_or_else(|error| error.exit_code().number(), |summary| summary.exit_code)
+    }
+
+    fn code(&self) -> &str {
+        self.result.as_ref().map_or_else(Error::code, |_| "")
+    }
+
+    fn has(&self, code: &str) -> bool {
+        self.told.iter().any(|(told, _)| told == code)
+    }
+}
+
+struct Copy {
+    _place: tempfile::TempDir,
+    options: SyncOptions,
+}
+
+impl Copy {
+    fn of(url: impl Into<String>) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let mut options = SyncOptions::new(url, place.path().join("copy"));
+        options.net.backoff_base = Duration::from_millis(1);
+        options.net.retries = 2;
+        options.ignore_robots = true;
+        Self { _place: place, options }
+    }
+
+    fn run(&self) -> Ran {
+        self.run_until(&AtomicBool::new(false), usize::MAX)
+    }
+
+    /// Stops after that many items.
+    fn run_until(&self, cancel: &AtomicBool, items: usize) -> Ran {
+        let told = Mutex::new(Vec::new());
+        let seen = Mutex::new(0);
+        let observer = |event: &Event<'_>| match event {
+            Event::Error(problem) | Event::Notice(problem) => {
+                told.lock().unwrap().push((problem.code.to_owned(), problem.uri.to_owned()));
+            }
+            Event::Item(_) => {
+                let mut seen = seen.lock().unwrap();
+                *seen += 1;
+                cancel.fetch_or(*seen >= items, Ordering::Relaxed);
+            }
+            _ => {}
+        };
+        let result = sync(&self.options, &observer, cancel);
+        Ran { result, told: told.into_inner().unwrap() }
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.options.folder.join(path)).ok()
+    }
+
+    fn packages(&self) -> usize {
+        std::fs::read_dir(self.options.folder.join(".abreast/packages")).map_or(0, Iterator::count)
+    }
+}
+
+/// A Source made of documents that a test writes.
+struct Source {
+    server: Server,
+    offered: Vec<(&'static str, &'static str)>,
+}
+
+impl Source {
+    fn new() -> Self {
+        Self { server: Server::start(), offered: Vec::new() }
+    }
+
+    fn url(&self) -> String {
+        self.server.url("/caps.xml")
+    }
+
+    /// Offers a document in the Capability List.
+    fn offer(&mut self, capability: &'static str, path: &'static str, root: &str, attributes: &str, entries: &str) {
+        let attributes = format!("capability=\"{capability}\" {attributes}");
+        self.server.body(path, document(root, &attributes, entries));
+        self.offered.retain(|(_, offered)| *offered != path);
+        self.offered.push((capability, path));
+        let entries: String = self
+            .offered
+            .iter()
+            .map(|(capability, path)| {
+                format!("<url><loc>{}</loc><rs:md capability=\"{capability}\"/></url>", self.server.url(path))
+            })
+            .collect();
+        self.server.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &entries));
+    }
+
+    fn entry(&self, path: &str, body: &str, more: &str) -> String {
+        format!(
+            "<url><loc>{}</loc><lastmod>2025-06-01T00:00:00Z</lastmod><rs:md hash=\"md5:{}\" length=\"{}\" {more}/></url>\n",
+            self.server.url(path),
+            md5_hex(body.as_bytes()),
+            body.len()
+        )
+    }
+
+    fn list(&mut self, resources: &[(String, String)]) {
+        let entries: String = resources.iter().map(|(path, body)| self.entry(path, body, "")).collect();
+        self.offer("resourcelist", "/resourcelist.xml", "urlset", &format!("at=\"{BEGIN}\""), &entries);
+    }
+
+    /// A package with its manifest.
+    fn package(&self, resources: &[(String, String)], deflate: bool) -> Vec<u8> {
+        let mut zip = Zip::new();
+        let mut entries = String::new();
+        for (number, (path, body)) in resources.iter().enumerate() {
+            let name = format!("resources/{number}");
+            if deflate {
+                zip.deflated(&name, body.as_bytes())
+            } else {
+                zip.add(&name, body.as_bytes())
+            };
+            entries.push_str(&self.entry(path, body, &format!("path=\"/{name}\"")));
+        }
+        zip.add("manifest.xml", manifest("resourcedump-manifest", &entries).as_bytes());
+        zip.finish()
+    }
+
+    fn dump(&mut self, packages: &[&'static str]) {
+        self.dump_with(packages, |source, path| {
+            let package = source.server.page(path);
+            format!("type=\"application/zip\" hash=\"md5:{}\" length=\"{}\"", md5_hex(&package), package.len())
+        });
+    }
+
+    fn dump_with(&mut self, packages: &[&'static str], attributes: impl Fn(&Self, &str) -> String) {
+        let entries: String = packages
+            .iter()
+            .map(|path| format!("<url><loc>{}</loc><rs:md {}/></url>", self.server.url(path), attributes(self, path)))
+            .collect();
+        self.offer("resourcedump", "/dump.xml", "urlset", &format!("at=\"{BEGIN}\""), &entries);
+    }
+
+    fn serve(&self, resources: &[(String, String)]) {
+        for (path, body) in resources {
+            self.server.body(path, body.as_str());
+        }
+    }
+}
+
+fn manifest(capability: &str, entries: &str) -> String {
+    document("urlset", &format!("capability=\"{capability}\" at=\"{BEGIN}\""), entries)
+}
+
+fn resources(count: usize) -> Vec<(String, String)> {
+    (0..count).map(|number| (format!("/d/{}/{number:04}.txt", number % 5), format!("resource {number}"))).collect()
+}
+
+fn files(folder: &Path) -> usize {
+    std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|entry| {
+            let path = entry.path();
+            if path.ends_with(".abreast") {
+                0
+            } else if path.is_dir() {
+                files(&path)
+            } else {
+                1
+            }
+        })
+        .sum()
+}
+
+#[test]
+fn many_resources_are_taken_out_of_packages_and_few_are_asked_for() {
+    let mut source = Source::new();
+    let all = resources(100);
+    source.serve(&all);
+    source.list(&all);
+    source.server.body("/one.zip", source.package(&all[..50], false));
+    source.server.body("/two.zip", source.package(&all[50..], true));
+    source.dump(&["/one.zip", "/two.zip"]);
+    let copy = Copy::of(source.url());
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created, files(&copy.options.folder)), (0, 100, 100), "{:?}", ran.told);
+    assert_eq!(copy.read("4/0099.txt").as_deref(), Some("resource 99"));
+    assert!(source.server.take_log().iter().all(|path| !path.starts_with("/d/")));
+    assert_eq!(copy.packages(), 0);
+    // A few new ones.
+    let more = resources(105);
+    source.serve(&more);
+    source.list(&more);
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created), (0, 5));
+    assert!(!source.server.take_log().contains(&"/dump.xml".to_owned()));
+}
+
+#[test]
+fn the_user_decides_about_packages() {
+    let mut source = Source::new();
+    let all = resources(40);
+    source.serve(&all);
+    source.list(&all);
+    source.server.body("/one.zip", source.package(&all, false));
+    source.dump(&["/one.zip"]);
+    let mut copy = Copy::of(source.url());
+    copy.options.dumps = Dumps::Never;
+    assert_eq!(copy.run().summary().created, 40);
+    assert!(!source.server.take_log().contains(&"/one.zip".to_owned()));
+    let few = resources(3);
+    source.list(&few);
+    let mut copy = Copy::of(source.url());
+    copy.options.dumps = Dumps::Always;
+    assert_eq!(copy.run().summary().created, 3);
+    assert!(source.server.take_log().contains(&"/one.zip".to_owned()));
+}
+
+#[test]
+fn what_a_package_has_in_another_version_is_asked_for() {
+    let mut source = Source::new();
+    let mut all = resources(40);
+    source.server.body("/one.zip", source.package(&all, false));
+    all[7].1 = "changed since".to_owned();
+    source.serve(&all);
+    source.list(&all);
+    source.dump(&["/one.zip"]);
+    let copy = Copy::of(source.url());
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created), (0, 40), "{:?}", ran.told);
+    assert!(ran.has("dump.version"));
+    assert_eq!(copy.read("2/0007.txt").as_deref(), Some("changed since"));
+    let asked: Vec<_> = source.server.take_log().into_iter().filter(|path| path.starts_with("/d/")).collect();
+    assert_eq!(asked, ["/d/2/0007.txt"]);
+}
+
+/// Makes a package that is not right.
+type Spoil = fn(&Source, &[(String, String)]) -> Vec<u8>;
+
+#[test]
+fn a_package_that_cannot_be_used_costs_nothing_but_itself() {
+    let all = resources(40);
+    let spoil: [(&str, Spoil); 5] = [
+        ("dump.manifest", |_, _| Zip::new().add("resources/0", b"hello").finish()),
+        ("dump.zip", |source, all| {
+            let whole = source.package(all, false);
+            whole[..whole.len() - 40].to_vec()
+        }),
+        ("dump.overlap", |_, _| Zip::overlapping(100, &[0; 10_000])),
+        ("dump.duplicate", |_, _| Zip::new().add("a", b"1").add("a", b"2").finish()),
+        ("dump.manifest", |_, _| Zip::new().add("manifest.xml", manifest("resourcelist", "").as_bytes()).finish()),
+    ];
+    for (code, package) in spoil {
+        let mut source = Source::new();
+        source.serve(&all);
+        source.list(&all);
+        source.server.body("/one.zip", package(&source, &all));
+        source.dump(&["/one.zip"]);
+        let mut copy = Copy::of(source.url());
+        copy.options.dumps = Dumps::Always;
+        let ran = copy.run();
+        assert_eq!((ran.exit(), ran.summary().created), (0, 40), "{code} {:?}", ran.told);
+        assert!(ran.has(code), "{code} {:?}", ran.told);
+        assert_eq!(copy.packages(), 0);
+    }
+}
+
+#[test]
+fn packages_of_other_kinds_and_other_digests_are_told() {
+    let mut source = Source::new();
+    let all = resources(40);
+    source.serve(&all);
+    source.list(&all);
+    source.server.body("/one.zip", source.package(&all, false));
+    for (attributes, code) in [
+        ("type=\"application/x-xz\" length=\"1000\"", "dump.format"),
+        ("type=\"application/warc\" length=\"1000\"", "dump.format"),
+        ("hash=\"md5:00000000000000000000000000000000\" length=\"1000000\"", "fixity.mismatch"),
+        ("length=\"10\"", "fixity.mismatch"),
+    ] {
+        source.dump_with(&["/one.zip"], |_, _| attributes.to_owned());
+        let mut copy = Copy::of(source.url());
+        copy.options.dumps = Dumps::Always;
+        let ran = copy.run();
+        assert_eq!((ran.exit(), ran.summary().created), (0, 40), "{:?}", ran.told);
+        assert!(ran.has(code), "{code} {:?}", ran.told);
+    }
+}
+
+#[test]
+fn members_that_cannot_be_used_are_asked_for_where_a_list_has_them() {
+    let mut source = Source::new();
+    let all: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| (format!("/d/{name}"), format!("the {name}"))).into();
+    source.serve(&all);
+    source.list(&all);
+    let entries: String = all
+        .iter()
+        .zip(["/encrypted", "/link", "/lost", "/../up", "/good"])
+        .map(|((path, body), member)| source.entry(path, body, &format!("path=\"{member}\"")))
+        .collect();
+    let mut zip = Zip::new();
+    zip.encrypted("encrypted", b"the a").symlink("link", "/etc/passwd").add("good", b"the e").add("stray", b"x");
+    zip.deflated("manifest.xml", manifest("resourcedump-manifest", &entries).as_bytes());
+    source.server.body("/one.zip", zip.finish());
+    source.dump(&["/one.zip"]);
+    let mut copy = Copy::of(source.url());
+    copy.options.dumps = Dumps::Always;
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created), (0, 5), "{:?}", ran.told);
+    for code in ["dump.encrypted", "dump.symlink", "dump.missing", "path.escape", "dump.stray"] {
+        assert!(ran.has(code), "{code} {:?}", ran.told);
+    }
+    let mut asked = source.server.take_log();
+    asked.retain(|path| path.starts_with("/d/"));
+    asked.sort();
+    assert_eq!(asked, ["/d/a", "/d/b", "/d/c", "/d/d"]);
+}
+
+#[test]
+fn a_source_that_has_nothing_but_a_dump_is_copied_from_it() {
+    let mut source = Source::new();
+    let all = resources(10);
+    source.server.body("/one.zip", source.package(&all[..6], false));
+    source.server.body("/two.zip", source.package(&all[6..], false));
+    source.dump(&["/one.zip", "/two.zip"]);
+    let copy = Copy::of(source.url());
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().mode, ran.summary().created), (0, Mode::Baseline, 10), "{:?}", ran.told);
+    source.server.take_log();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Unchanged));
+    assert_eq!(source.server.take_log(), ["/dump.xml"]);
+    // One fewer, one different.
+    let mut fewer = all[..9].to_vec();
+    fewer[0].1 = "new".to_owned();
+    source.server.body("/three.zip", source.package(&fewer, false));
+    source.dump(&["/three.zip"]);
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().updated, ran.summary().deleted), (0, 1, 1), "{:?}", ran.told);
+    assert_eq!((files(&copy.options.folder), copy.read("0/0000.txt").as_deref()), (9, Some("new")));
+}
+
+#[test]
+fn newly_included_resources_come_out_of_the_dump_where_there_is_no_list() {
+    let mut source = Source::new();
+    source.server.body("/one.zip", source.package(&resources(10), false));
+    source.dump(&["/one.zip"]);
+    let mut copy = Copy::of(source.url());
+    copy.options.filter = Filter::new(["- /d/3/0003.txt", "- 0004.txt"]).unwrap();
+    assert_eq!((copy.run().exit(), files(&copy.options.folder)), (0, 8));
+    assert!(copy.read("d/3/0008.txt").is_some());
+    copy.options.filter = Filter::default();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created, files(&copy.options.folder)), (0, 2, 10), "{:?}", ran.told);
+    assert_eq!(copy.run().summary().mode, Mode::Unchanged);
+}
+
+#[test]
+fn where_the_manifest_is_the_list_its_bad_entries_are_refused_and_the_rest_is_kept() {
+    let mut source = Source::new();
+    let entries = [
+        source.entry("/d/e1", "x", "path=\"../../escape\""),
+        source.entry("/d/e2", "x", "path=\"/tmp/abreast-escape\""),
+        source.entry("/d/lost", "x", "path=\"/resources/lost\""),
+        source.entry("/d/ok", "hello", "path=\"/resources/ok\""),
+    ];
+    let mut zip = Zip::new();
+    zip.deflated("manifest.xml", manifest("resourcedump-manifest", &entries.concat()).as_bytes());
+    zip.add("../../escape", b"x").add("/tmp/abreast-escape", b"x").add("resources/ok", b"hello").add("stray", b"x");
+    source.server.body("/one.zip", zip.finish());
+    source.dump(&["/one.zip"]);
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/d/"));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created, ran.summary().skipped), (3, 1, 3), "{:?}", ran.told);
+    assert_eq!((copy.read("ok").as_deref(), files(&copy.options.folder)), (Some("hello"), 1));
+    for (code, path) in [("path.escape", "/d/e1"), ("path.escape", "/d/e2"), ("dump.missing", "/d/lost")] {
+        assert!(ran.told.contains(&(code.to_owned(), source.server.url(path))), "{code} {:?}", ran.told);
+    }
+    assert!(ran.has("dump.stray"));
+    assert!(!copy.options.folder.parent().unwrap().join("escape").exists());
+}
+
+#[test]
+fn a_lone_package_that_cannot_be_read_changes_nothing() {
+    let mut source = Source::new();
+    let all = resources(10);
+    source.server.body("/one.zip", source.package(&all, false));
+    source.dump(&["/one.zip"]);
+    let copy = Copy::of(source.url());
+    assert_eq!(copy.run().exit(), 0);
+    for (package, exit, code) in [
+        (Zip::new().add("resources/0", b"x").finish(), 4, "dump.manifest"),
+        (Zip::overlapping(1_000, &vec![0; 100_000]), 8, "dump.overlap"),
+        (Zip::new().deflated("manifest.xml", &vec![b' '; 20 << 20]).finish(), 8, "dump.ratio"),
+        (Zip::new().add("manifest.xml", manifest("changedump-manifest", "").as_bytes()).finish(), 4, "dump.manifest"),
+        (
+            Zip::new().add("manifest.xml", &manifest("resourcedump-manifest", "").as_bytes()[..200]).finish(),
+            4,
+            "xml.eof",
+        ),
+    ] {
+        source.server.body("/one.zip", package);
+        source.dump(&["/one.zip"]);
+        let ran = copy.run();
+        assert_eq!((ran.exit(), ran.code()), (exit, code), "{:?}", ran.told);
+        assert_eq!(files(&copy.options.folder), 10);
+        assert_eq!(copy.packages(), 0, "{code}");
+    }
+}
+
+#[test]
+fn entries_of_a_manifest_left_out_on_demand_hold_deletions_back() {
+    let mut source = Source::new();
+    let all = resources(3);
+    source.server.body("/one.zip", source.package(&all, false));
+    source.dump(&["/one.zip"]);
+    let mut copy = Copy::of(source.url());
+    assert_eq!(copy.run().exit(), 0);
+    // The second is there still, and cannot be understood; the third is not named.
+    let broken = source.entry(&all[1].0, &all[1].1, "path=\"/1\"").replace("2025-06-01T00:00:00Z", "yesterday");
+    let entries = source.entry(&all[0].0, &all[0].1, "path=\"/0\"") + &broken;
+    let mut zip = Zip::new();
+    zip.add("0", all[0].1.as_bytes()).add("1", all[1].1.as_bytes());
+    zip.add("manifest.xml", manifest("resourcedump-manifest", &entries).as_bytes());
+    source.server.body("/two.zip", zip.finish());
+    source.dump(&["/two.zip"]);
+    assert_eq!(copy.run().code(), "rs.datetime");
+    copy.options.tolerance = Tolerance::Lenient;
+    for _ in 0..2 {
+        let ran = copy.run();
+        assert_eq!((ran.exit(), ran.summary().skipped, ran.summary().deleted), (3, 1, 0), "{:?}", ran.told);
+        assert!(ran.has("rs.entry"));
+        assert_eq!(files(&copy.options.folder), 3);
+    }
+}
+
+#[test]
+fn a_stopped_run_goes_on_with_the_package_it_has() {
+    let mut source = Source::new();
+    let all = resources(600);
+    source.list(&all);
+    source.server.body("/one.zip", source.package(&all, false));
+    source.dump(&["/one.zip"]);
+    let copy = Copy::of(source.url());
+    let ran = copy.run_until(&AtomicBool::new(false), 100);
+    assert_eq!(ran.exit(), 130, "{:?}", ran.told);
+    let stored = files(&copy.options.folder);
+    assert!((100..600).contains(&stored), "{stored}");
+    source.server.take_log();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), files(&copy.options.folder)), (0, 600), "{:?}", ran.told);
+    assert!(!source.server.take_log().contains(&"/one.zip".to_owned()), "it was here whole");
+    assert_eq!(copy.packages(), 0);
+}
+
+#[test]
+fn a_package_whose_transfer_broke_off_is_continued() {
+    let mut source = Source::new();
+    let all = resources(400);
+    let package = source.package(&all, false);
+    source.list(&all);
+    source.server.body("/one.zip", package.clone());
+    source.dump(&["/one.zip"]);
+    let half = package.len() / 2;
+    let mut cut = format!("HTTP/1.1 200 OK\r\netag: \"v1\"\r\ncontent-length: {}\r\n\r\n", package.len()).into_bytes();
+    cut.extend_from_slice(&package[..half]);
+    source.server.put("/one.zip", Answer::ok(package.clone()).header("etag", "\"v1\""));
+    let served = Mutex::new(0);
+    source.server.handler(move |path, _| {
+        let mut served = served.lock().unwrap();
+        *served += usize::from(path == "/one.zip");
+        (path == "/one.zip" && *served == 1).then(|| Answer::raw(cut.clone()))
+    });
+    let copy = Copy::of(source.url());
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created), (0, 400), "{:?}", ran.told);
+    assert!(ran.summary().bytes < (package.len() * 3 / 2 + 100_000) as u64, "{}", ran.summary().bytes);
+}
+
+#[test]
+fn changes_are_taken_out_of_change_dumps() {
+    let mut source = Source::new();
+    let all = resources(50);
+    source.serve(&all);
+    source.list(&all);
+    let changes = |source: &mut Source, entries: &str| {
+        source.offer("changelist", "/changelist.xml", "urlset", &format!("from=\"{BEGIN}\""), entries);
+    };
+    changes(&mut source, "");
+    let copy = Copy::of(source.url());
+    assert_eq!(copy.run().exit(), 0);
+    let new: Vec<_> = all.iter().map(|(path, body)| (path.clone(), format!("{body} again"))).collect();
+    let (mut listed, mut manifested, mut zip) = (String::new(), String::new(), Zip::new());
+    for (number, (path, body)) in new.iter().enumerate() {
+        let change = format!("change=\"updated\" datetime=\"2026-01-01T00:00:{:02}Z\"", number + 1);
+        listed.push_str(&source.entry(path, body, &change));
+        manifested.push_str(&source.entry(path, body, &format!("{change} path=\"/{number}\"")));
+        zip.add(&number.to_string(), body.as_bytes());
+    }
+    changes(&mut source, &listed);
+    let attributes = format!("capability=\"changedump-manifest\" from=\"{BEGIN}\"");
+    zip.add("manifest.xml", document("urlset", &attributes, &manifested).as_bytes());
+    let package = zip.finish();
+    let entry = format!(
+        "<url><loc>{}</loc><rs:md type=\"application/zip\" length=\"{}\" hash=\"md5:{}\"/></url>",
+        source.server.url("/changes.zip"),
+        package.len(),
+        md5_hex(&package)
+    );
+    source.server.body("/changes.zip", package);
+    source.offer("changedump", "/changedump.xml", "urlset", &format!("from=\"{BEGIN}\""), &entry);
+    source.server.take_log();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().mode, ran.summary().updated), (0, Mode::Incremental, 50), "{:?}", ran.told);
+    assert_eq!(copy.read("0/0000.txt").as_deref(), Some("resource 0 again"));
+    assert!(source.server.take_log().iter().all(|path| !path.starts_with("/d/")));
+}
+
+#[test]
+fn a_source_with_dumps_only_is_followed_by_its_change_dump() {
+    let mut source = Source::new();
+    let all = resources(5);
+    source.server.body("/one.zip", source.package(&all, false));
+    source.dump(&["/one.zip"]);
+    let publish = |source: &mut Source, entries: &str, zip: &mut Zip| {
+        let attributes = format!("capability=\"changedump-manifest\" from=\"{BEGIN}\"");
+        zip.add("manifest.xml", document("urlset", &attributes, entries).as_bytes());
+        source.server.body("/changes.zip", zip.finish());
+        let entry = format!("<url><loc>{}</loc></url>", source.server.url("/changes.zip"));
+        source.offer("changedump", "/changedump.xml", "urlset", &format!("from=\"{BEGIN}\""), &entry);
+    };
+    publish(&mut source, "", &mut Zip::new());
+    let copy = Copy::of(source.url());
+    assert_eq!(copy.run().exit(), 0);
+    let entries = [
+        source.entry("/d/0/0000.txt", "new", "change=\"updated\" datetime=\"2026-01-01T00:00:01Z\" path=\"/a\""),
+        source.entry("/d/0/0000.txt", "newer", "change=\"updated\" datetime=\"2026-01-01T00:00:02Z\" path=\"/b\""),
+        format!(
+            "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:00:03Z\"/></url>",
+            source.server.url("/d/1/0001.txt")
+        ),
+    ];
+    let mut zip = Zip::new();
+    zip.add("a", b"new").add("b", b"newer");
+    publish(&mut source, &entries.concat(), &mut zip);
+    source.server.take_log();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Incremental), "{:?}", ran.told);
+    assert_eq!((ran.summary().updated, ran.summary().deleted), (1, 1), "{:?}", ran.told);
+    assert_eq!((copy.read("0/0000.txt").as_deref(), copy.read("1/0001.txt")), (Some("newer"), None));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Unchanged));
+}
+
+#[test]
+fn of_several_packages_of_changes_the_newest_version_counts_also_without_digests() {
+    let mut source = Source::new();
+    source.server.body("/one.zip", source.package(&resources(2), false));
+    source.dump(&["/one.zip"]);
+    let mut packages = String::new();
+    for (second, body) in [(1, "new"), (2, "newer")] {
+        let entry = format!(
+            "<url><loc>{}</loc><rs:md change=\"updated\" datetime=\"2026-01-01T00:00:0{second}Z\" path=\"/a\"/></url>",
+            source.server.url("/d/0/0000.txt")
+        );
+        let attributes = format!("capability=\"changedump-manifest\" from=\"{BEGIN}\"");
+        let mut zip = Zip::new();
+        zip.add("a", body.as_bytes()).add("manifest.xml", document("urlset", &attributes, &entry).as_bytes());
+        let path = format!("/changes{second}.zip");
+        source.server.body(&path, zip.finish());
+        packages.push_str(&format!("<url><loc>{}</loc></url>", source.server.url(&path)));
+    }
+    source.offer("changedump", "/changedump.xml", "urlset", &format!("from=\"{BEGIN}\""), &packages);
+    let copy = Copy::of(source.url());
+    assert_eq!((copy.run().exit(), copy.run().exit()), (0, 0));
+    assert_eq!(copy.read("0/0000.txt").as_deref(), Some("newer"));
+}
+
+#[test]
+fn a_resource_dump_takes_back_nothing_that_changed_after_it_was_made() {
+    let mut source = Source::new();
+    let all = resources(3);
+    source.server.body("/one.zip", source.package(&all, false));
+    source.dump(&["/one.zip"]);
+    let changed = |source: &Source, path: &str, body: &str, more: &str| {
+        source.entry(path, body, &format!("{more} datetime=\"2026-01-01T00:00:01Z\""))
+    };
+    let entries = changed(&source, "/d/0/0000.txt", "newer", "change=\"updated\" path=\"/a\"")
+        + &changed(&source, "/d/new.txt", "new", "change=\"created\" path=\"/b\"");
+    let attributes = format!("capability=\"changedump-manifest\" from=\"{BEGIN}\"");
+    let mut zip = Zip::new();
+    zip.add("a", b"newer").add("b", b"new");
+    zip.add("manifest.xml", document("urlset", &attributes, &entries).as_bytes());
+    source.server.body("/changes.zip", zip.finish());
+    let entry = format!("<url><loc>{}</loc></url>", source.server.url("/changes.zip"));
+    source.offer("changedump", "/changedump.xml", "urlset", &format!("from=\"{BEGIN}\""), &entry);
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/d/"));
+    assert_eq!((copy.run().exit(), copy.run().exit()), (0, 0));
+    for baseline in [false, true, false] {
+        assert_eq!((copy.read("0/0000.txt").as_deref(), copy.read("new.txt").as_deref()), (Some("newer"), Some("new")));
+        copy.options.baseline = baseline;
+        let ran = copy.run();
+        assert_eq!((ran.exit(), ran.summary().updated, ran.summary().deleted), (0, 0, 0), "{baseline} {:?}", ran.told);
+    }
+}
+
+#[test]
+fn without_a_digest_only_a_package_new_enough_is_believed() {
+    let mut source = Source::new();
+    let entry = |source: &Source, path: &str, modified: &str, more: &str| {
+        format!("<url><loc>{}</loc><lastmod>{modified}</lastmod><rs:md {more}/></url>", source.server.url(path))
+    };
+    // The dump is of 2026-01-01; `a` was modified before, `b` after.
+    let list = [entry(&source, "/d/a", "2025-12-01T00:00:00Z", ""), entry(&source, "/d/b", "2026-01-02T00:00:00Z", "")];
+    source.offer("resourcelist", "/resourcelist.xml", "urlset", "at=\"2026-01-03T00:00:00Z\"", &list.concat());
+    let listed = [
+        entry(&source, "/d/a", "2025-12-01T00:00:00Z", "path=\"/a\""),
+        entry(&source, "/d/b", "2025-12-01T00:00:00Z", "path=\"/b\""),
+    ];
+    let mut zip = Zip::new();
+    zip.add("a", b"packed").add("b", b"old");
+    zip.add("manifest.xml", manifest("resourcedump-manifest", &listed.concat()).as_bytes());
+    source.server.body("/one.zip", zip.finish());
+    source.dump(&["/one.zip"]);
+    source.server.body("/d/a", "asked for");
+    source.server.body("/d/b", "new");
+    let mut copy = Copy::of(source.url());
+    copy.options.dumps = Dumps::Always;
+    assert_eq!(copy.run().exit(), 0);
+    assert_eq!((copy.read("a").as_deref(), copy.read("b").as_deref()), (Some("packed"), Some("new")));
+}

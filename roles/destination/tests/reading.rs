@@ -1,0 +1,482 @@
+//! Are documents that are not quite right read where nothing can go wrong, told, and otherwise refused?
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "tests may stop, and need not be fast"
+)]
+
+mod server;
+
+use abreast_destination::{Error, Event, Summary, SyncOptions, Tolerance, sync};
+use server::{BEGIN, Server, document, md5_hex};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+struct Ran {
+    result: Result<Summary, Error>,
+    codes: Vec<String>,
+}
+
+impl Ran {
+    fn summary(&self) -> &Summary {
+        self.result.as_ref().unwrap_or_else(|error| panic!("{error} {:?}", self.codes))
+    }
+
+    fn exit(&self) -> u8 {
+        self.result.as_ref().map_or_else(|error| error.exit_code().number(), |summary| summary.exit_code)
+    }
+
+    fn code(&self) -> &str {
+        self.result.as_ref().map_or_else(Error::code, |_| "")
+    }
+
+    fn has(&self, code: &str) -> bool {
+        self.codes.iter().any(|told| told == code)
+    }
+}
+
+struct Copy {
+    _place: tempfile::TempDir,
+    options: SyncOptions,
+}
+
+impl Copy {
+    fn of(url: impl Into<String>) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let mut options = SyncOptions::new(url, place.path().join("copy"));
+        options.net.backoff_base = Duration::from_millis(1);
+        options.net.retries = 1;
+        options.ignore_robots = true;
+        Self { _place: place, options }
+    }
+
+    fn with(mut self, tolerance: Tolerance) -> Self {
+        self.options.tolerance = tolerance;
+        self
+    }
+
+    fn run(&self) -> Ran {
+        let codes = Mutex::new(Vec::new());
+        let observer = |event: &Event<'_>| {
+            if let Event::Error(problem) | Event::Notice(problem) = event {
+                codes.lock().unwrap().push(problem.code.to_owned());
+            }
+        };
+        let result = sync(&self.options, &observer, &AtomicBool::new(false));
+        Ran { result, codes: codes.into_inner().unwrap() }
+    }
+
+    fn names(&self) -> Vec<String> {
+        fn walk(root: &Path, dir: &Path, out: &mut Vec<String>) {
+            for entry in std::fs::read_dir(dir).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() && !path.ends_with(".abreast") {
+                    walk(root, &path, out);
+                } else if path.is_file() {
+                    out.push(path.strip_prefix(root).unwrap().to_string_lossy().into_owned());
+                }
+            }
+        }
+        let mut out = Vec::new();
+        walk(&self.options.folder, &self.options.folder, &mut out);
+        out.sort();
+        out
+    }
+}
+
+const RESOURCE_LIST: &str = "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"";
+
+/// A server with two resources, and a list of them at `/list.xml` made by the test.
+fn served(list: impl FnOnce(&Server) -> Vec<u8>) -> Server {
+    let server = Server::start();
+    server.body("/d/a", "hello");
+    server.body("/d/b", "hello");
+    server.body("/list.xml", list(&server));
+    server
+}
+
+fn entries(server: &Server) -> String {
+    ["/d/a", "/d/b"].iter().map(|path| format!("<url><loc>{}</loc></url>", server.url(path))).collect()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn what_can_mean_one_thing_only_is_copied_and_told_and_refused_when_strict() {
+    type List = fn(&Server) -> Vec<u8>;
+    let cases: [(&str, List); 7] = [
+        ("rs.no-md", |server| {
+            format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{}</urlset>", entries(server)).into()
+        }),
+        ("rs.relative", |_| {
+            document("urlset", RESOURCE_LIST, "<url><loc>/d/a</loc></url><url><loc>d/b</loc></url>").into()
+        }),
+        ("rs.zone", |server| {
+            document("urlset", "capability=\"resourcelist\" at=\"2026-01-01T00:00:00\"", &entries(server)).into()
+        }),
+        ("rs.hash-base64", |server| {
+            let entry = |path| {
+                format!("<url><loc>{}</loc><rs:md hash=\"md5:XUFAKrxLKna5cZ2REBfFkg==\"/></url>", server.url(path))
+            };
+            document("urlset", RESOURCE_LIST, &(entry("/d/a") + &entry("/d/b"))).into()
+        }),
+        ("rs.capability-case", |server| {
+            document("urlset", "capability=\"ResourceList\" at=\"2026-01-01T00:00:00Z\"", &entries(server)).into()
+        }),
+        ("rs.prefix", |server| {
+            document("urlset", "rs:capability=\"resourcelist\" rs:at=\"2026-01-01T00:00:00Z\"", &entries(server)).into()
+        }),
+        ("rs.gzip", |server| gzip(document("urlset", RESOURCE_LIST, &entries(server)).as_bytes())),
+    ];
+    for (code, list) in cases {
+        let server = served(list);
+        let copy = Copy::of(server.url("/list.xml"));
+        let ran = copy.run();
+        assert_eq!((ran.exit(), copy.names()), (0, vec!["a".to_owned(), "b".to_owned()]), "{code} {:?}", ran.codes);
+        assert!(ran.has(code), "{code} {:?}", ran.codes);
+        assert_eq!(ran.codes.iter().filter(|told| *told == code).count(), 1, "told once");
+        let ran = Copy::of(server.url("/list.xml")).with(Tolerance::Strict).run();
+        assert_eq!((ran.exit(), ran.code()), (4, code));
+    }
+}
+
+#[test]
+fn an_index_with_the_wrong_root_is_followed_not_copied() {
+    type Index = fn(&Server) -> String;
+    let cases: [Index; 3] = [
+        |server| {
+            document("urlset", RESOURCE_LIST, &format!("<sitemap><loc>{}</loc></sitemap>", server.url("/one.xml")))
+        },
+        |server| document("sitemapindex", RESOURCE_LIST, &format!("<url><loc>{}</loc></url>", server.url("/one.xml"))),
+        |server| {
+            let entry = format!(
+                "<url><loc>{}</loc><rs:md capability=\"resourcelist\" at=\"{BEGIN}\"/></url>",
+                server.url("/one.xml")
+            );
+            document("urlset", RESOURCE_LIST, &entry)
+        },
+    ];
+    for index in cases {
+        let server = served(|server| index(server).into());
+        server.body("/one.xml", document("urlset", RESOURCE_LIST, &entries(&server)));
+        let copy = Copy::of(server.url("/list.xml"));
+        let ran = copy.run();
+        assert_eq!((ran.exit(), copy.names()), (0, vec!["a".to_owned(), "b".to_owned()]), "{:?}", ran.codes);
+        assert!(ran.has("rs.root"), "{:?}", ran.codes);
+    }
+    // Some lists and some resources: which of them would be deleted?
+    let server = served(|server| {
+        let list = format!("<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>", server.url("/one.xml"));
+        document("urlset", RESOURCE_LIST, &(entries(server) + &list)).into()
+    });
+    assert_eq!(Copy::of(server.url("/list.xml")).run().code(), "rs.root");
+}
+
+#[test]
+fn changes_that_do_not_say_so_are_not_taken_for_all_there_is() {
+    let server = served(|server| {
+        let entry = format!("<url><loc>{}</loc><rs:md change=\"updated\"/></url>", server.url("/d/a"));
+        format!(
+            "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+             xmlns:rs=\"http://www.openarchives.org/rs/terms/\">{entry}</urlset>"
+        )
+        .into()
+    });
+    for tolerance in [Tolerance::Usual, Tolerance::Lenient] {
+        let ran = Copy::of(server.url("/list.xml")).with(tolerance).run();
+        assert_eq!((ran.exit(), ran.code()), (4, "rs.capability"));
+    }
+}
+
+#[test]
+fn entries_left_out_on_demand_hold_deletions_back() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(server.url("/list.xml"));
+    assert_eq!(copy.run().summary().created, 2);
+    let broken = format!(
+        "<url><loc>{}</loc><lastmod>yesterday</lastmod></url><url><loc>{}</loc></url>",
+        server.url("/d/a"),
+        server.url("/d/c")
+    );
+    server.body("/d/c", "hello");
+    server.body("/list.xml", document("urlset", RESOURCE_LIST, &broken));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.code()), (4, "rs.datetime"));
+    let copy = copy.with(Tolerance::Lenient);
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().skipped, ran.summary().deleted), (3, 1, 0), "{:?}", ran.codes);
+    assert!(ran.has("rs.entry"));
+    assert_eq!(copy.names(), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_change_left_out_on_demand_is_told_until_it_is_understood() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(caps(&server, "")).with(Tolerance::Lenient);
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    assert_eq!(copy.run().exit(), 0);
+    let a = change(&server, "/d/a", "new a", "2026-01-01T00:00:02Z");
+    let b = change(&server, "/d/b", "new b", "2026-01-01T00:00:03Z");
+    let broken = a.replace("length=\"5\"", "length=\"five\"");
+    with_changes(&server, &format!("from=\"{BEGIN}\""), &(broken + &b));
+    for _ in 0..2 {
+        let ran = copy.run();
+        assert_eq!((ran.exit(), ran.summary().skipped), (3, 1), "{:?}", ran.codes);
+        let kept = |name| std::fs::read_to_string(copy.options.folder.join(name)).unwrap();
+        assert_eq!((kept("a").as_str(), kept("b").as_str()), ("hello", "new b"));
+    }
+    // The Source mends its list: the change is older than others that were applied.
+    with_changes(&server, &format!("from=\"{BEGIN}\""), &(a + &b));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().updated), (0, 1), "{:?}", ran.codes);
+    assert_eq!(std::fs::read_to_string(copy.options.folder.join("a")).unwrap(), "new a");
+}
+
+#[test]
+fn a_capability_nobody_knows_spoils_only_its_own_entry() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let caps = format!(
+        "<url><loc>{}</loc><rs:md capability=\"holograms\"/></url><url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url>",
+        server.url("/holograms.xml"),
+        server.url("/list.xml")
+    );
+    server.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &caps));
+    let copy = Copy::of(server.url("/caps.xml"));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), copy.names().len()), (0, 2), "{:?}", ran.codes);
+    assert!(ran.has("rs.capability-unknown"));
+}
+
+/// A Source whose Change List has the given attributes and entries.
+fn with_changes(server: &Server, attributes: &str, changes: &str) {
+    server.body("/changes.xml", document("urlset", &format!("capability=\"changelist\" {attributes}"), changes));
+}
+
+fn caps(server: &Server, more: &str) -> String {
+    let caps = format!(
+        "<url><loc>{}</loc><rs:md capability=\"resourcelist\"/></url><url><loc>{}</loc><rs:md capability=\"changelist\"/></url>{more}",
+        server.url("/list.xml"),
+        server.url("/changes.xml"),
+    );
+    server.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &caps));
+    server.url("/caps.xml")
+}
+
+fn change(server: &Server, path: &str, body: &str, datetime: &str) -> String {
+    server.body(path, body);
+    format!(
+        "<url><loc>{}</loc><rs:md change=\"updated\" datetime=\"{datetime}\" hash=\"md5:{}\" length=\"{}\"/></url>",
+        server.url(path),
+        md5_hex(body.as_bytes()),
+        body.len()
+    )
+}
+
+#[test]
+fn times_without_zone_lose_no_change_when_the_clock_is_set_back() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(caps(&server, ""));
+    let first = change(&server, "/d/a", "first", "2026-10-25T02:30:00");
+    with_changes(&server, "from=\"2026-01-01T00:00:00\"", &first);
+    assert_eq!(copy.run().exit(), 0);
+    // Summer time ends: half an hour later it is earlier.
+    let second = change(&server, "/d/b", "second", "2026-10-25T02:00:00");
+    with_changes(&server, "from=\"2026-01-01T00:00:00\"", &(first + &second));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().updated), (0, 1), "{:?}", ran.codes);
+    assert!(ran.has("rs.zone"));
+    assert_eq!(std::fs::read_to_string(copy.options.folder.join("b")).unwrap(), "second");
+}
+
+#[test]
+fn a_hundred_changes_within_one_second_are_all_applied() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(caps(&server, ""));
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    assert_eq!(copy.run().exit(), 0);
+    let mut changes = String::new();
+    for number in 0..100 {
+        // Without digests, so that nothing but the time could tell them apart.
+        let path = format!("/d/{}", number % 7);
+        server.body(&path, format!("version {number}"));
+        changes.push_str(&format!(
+            "<url><loc>{}</loc><rs:md change=\"updated\" datetime=\"2026-01-01T00:00:05Z\"/></url>",
+            server.url(&path)
+        ));
+        with_changes(&server, &format!("from=\"{BEGIN}\""), &changes);
+        if number % 10 == 9 {
+            assert_eq!(copy.run().exit(), 0);
+            let kept = std::fs::read_to_string(copy.options.folder.join((number % 7).to_string())).unwrap();
+            assert_eq!(kept, format!("version {number}"));
+        }
+    }
+}
+
+#[test]
+fn after_a_long_absence_older_changes_come_out_of_the_archive() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let archive =
+        format!("<url><loc>{}</loc><rs:md capability=\"changelist-archive\"/></url>", server.url("/archive.xml"));
+    let copy = Copy::of(caps(&server, &archive));
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    assert_eq!(copy.run().exit(), 0);
+    // A month later: the current list begins after what the copy knows.
+    let list = |path: &str, from: &str, until: &str, entries: &str| {
+        let attributes = format!("capability=\"changelist\" from=\"{from}\" until=\"{until}\"");
+        server.body(path, document("urlset", &attributes, entries));
+        format!("<url><loc>{}</loc><rs:md from=\"{from}\" until=\"{until}\"/></url>", server.url(path))
+    };
+    let (begin, second, third) = (BEGIN, "2026-01-11T00:00:00Z", "2026-01-21T00:00:00Z");
+    let listed = [
+        list("/old-0.xml", "2025-12-01T00:00:00Z", "2025-12-31T00:00:00Z", ""),
+        list("/old-1.xml", begin, second, &change(&server, "/d/a", "changed in the first", "2026-01-05T00:00:00Z")),
+        list("/old-2.xml", second, third, &change(&server, "/d/c", "changed in the second", "2026-01-15T00:00:00Z")),
+    ];
+    server.body("/archive.xml", document("urlset", "capability=\"changelist-archive\"", &listed.concat()));
+    let now = change(&server, "/d/b", "changed now", "2026-01-25T00:00:00Z");
+    with_changes(&server, &format!("from=\"{third}\""), &now);
+    server.take_log();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created, ran.summary().updated), (0, 1, 2), "{:?}", ran.codes);
+    assert!(ran.has("changes.archive") && !ran.has("gap"), "{:?}", ran.codes);
+    let asked = server.take_log();
+    assert!(!asked.contains(&"/list.xml".to_owned()) && !asked.contains(&"/old-0.xml".to_owned()), "{asked:?}");
+    assert_eq!(std::fs::read_to_string(copy.options.folder.join("c")).unwrap(), "changed in the second");
+    // From here on the open list alone is asked.
+    server.take_log();
+    assert_eq!(copy.run().summary().requests, 1);
+    assert_eq!(server.take_log(), ["/changes.xml"]);
+}
+
+#[test]
+fn lists_that_name_the_one_before_are_walked_back() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(caps(&server, ""));
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    assert_eq!(copy.run().exit(), 0);
+    let chained = |path: &str, from: &str, before: &str, entries: &str| {
+        let text = document("urlset", &format!("capability=\"changelist\" from=\"{from}\""), entries);
+        let link = format!("<rs:ln rel=\"prev\" href=\"{before}\"/>\n<rs:md");
+        server.body(path, text.replacen("<rs:md", &link, 1));
+    };
+    let old = change(&server, "/d/a", "older", "2026-01-05T00:00:00Z");
+    chained("/old.xml", BEGIN, "/older.xml", &old);
+    let middle = change(&server, "/d/b", "middle", "2026-01-15T00:00:00Z");
+    chained("/middle.xml", "2026-01-11T00:00:00Z", "old.xml", &middle);
+    let new = change(&server, "/d/c", "newest", "2026-01-25T00:00:00Z");
+    chained("/changes.xml", "2026-01-21T00:00:00Z", "/middle.xml", &new);
+    server.take_log();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().created, ran.summary().updated), (0, 1, 2), "{:?}", ran.codes);
+    assert!(!ran.has("gap"));
+    let asked = server.take_log();
+    assert!(!asked.contains(&"/older.xml".to_owned()) && !asked.contains(&"/list.xml".to_owned()), "{asked:?}");
+}
+
+#[test]
+fn of_one_second_the_later_list_counts_also_when_lists_are_walked_back() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(caps(&server, ""));
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    assert_eq!(copy.run().exit(), 0);
+    // Deleted, and there again within the second in which one list ended and the next began.
+    let second = "2026-01-21T00:00:00Z";
+    let gone = format!("<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"{second}\"/></url>", server.url("/d/b"));
+    let old = document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\" until=\"{second}\""), &gone);
+    server.body("/old.xml", old);
+    let new = document(
+        "urlset",
+        &format!("capability=\"changelist\" from=\"{second}\""),
+        &change(&server, "/d/b", "back", second),
+    );
+    server.body("/changes.xml", new.replacen("<rs:md", "<rs:ln rel=\"prev\" href=\"/old.xml\"/>\n<rs:md", 1));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().updated, ran.summary().deleted), (0, 1, 0), "{:?}", ran.codes);
+    assert_eq!(std::fs::read_to_string(copy.options.folder.join("b")).unwrap(), "back");
+}
+
+#[test]
+fn without_archive_a_long_absence_ends_in_a_new_baseline() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(caps(&server, ""));
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    assert_eq!(copy.run().exit(), 0);
+    let now = change(&server, "/d/b", "changed now", "2026-01-25T00:00:00Z");
+    with_changes(&server, "from=\"2026-01-21T00:00:00Z\"", &now);
+    let list = format!("<url><loc>{}</loc></url>", server.url("/d/b"));
+    server.body("/list.xml", document("urlset", "capability=\"resourcelist\" at=\"2026-01-22T00:00:00Z\"", &list));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().updated, ran.summary().deleted), (0, 1, 1), "{:?}", ran.codes);
+    assert!(ran.has("gap"));
+}
+
+#[test]
+fn a_chain_that_leads_nowhere_ends() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(caps(&server, ""));
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    assert_eq!(copy.run().exit(), 0);
+    // Every list names one before, which says that it begins at the same time.
+    let list = document("urlset", "capability=\"changelist\" from=\"2026-01-21T00:00:00Z\"", "");
+    server.handler(move |path, number| {
+        (path.starts_with("/changes.xml")).then(|| {
+            let link = format!("<rs:ln rel=\"prev\" href=\"/changes.xml?{number}\"/>\n<rs:md");
+            server::Answer::ok(list.replacen("<rs:md", &link, 1))
+        })
+    });
+    let ran = copy.run();
+    assert_eq!(ran.exit(), 0, "{:?}", ran.codes);
+    assert!(ran.has("gap"));
+    assert!(server.take_log().len() < 20);
+}
+
+#[test]
+fn of_a_deletion_and_a_creation_in_one_list_the_later_one_counts() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let copy = Copy::of(caps(&server, ""));
+    let deleted = |path: &str, time: &str| {
+        format!("<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"{time}\"/></url>", server.url(path))
+    };
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    assert_eq!(copy.run().exit(), 0);
+    let changes = deleted("/d/a", "2026-01-01T00:00:01Z")
+        + &change(&server, "/d/a", "again", "2026-01-01T00:00:02Z")
+        + &change(&server, "/d/c", "short-lived", "2026-01-01T00:00:01Z")
+        + &deleted("/d/c", "2026-01-01T00:00:02Z")
+        // Of one second the order of the list decides.
+        + &change(&server, "/d/b", "not for long", "2026-01-01T00:00:03Z")
+        + &deleted("/d/b", "2026-01-01T00:00:03Z");
+    with_changes(&server, &format!("from=\"{BEGIN}\""), &changes);
+    let ran = copy.run();
+    assert_eq!((ran.exit(), copy.names()), (0, vec!["a".to_owned()]), "{:?}", ran.codes);
+    assert_eq!(std::fs::read_to_string(copy.options.folder.join("a")).unwrap(), "again");
+}
+
+#[test]
+fn digests_of_version_0_1_are_verified() {
+    let list = |digest: &str, server: &Server| {
+        format!(
+            "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+             xmlns:rs=\"http://www.openarchives.org/rs/terms/\"><url><loc>{}</loc>\
+             <rs:fixity type=\"md5\">{digest}</rs:fixity><rs:size>5</rs:size></url></urlset>",
+            server.url("/d/a")
+        )
+    };
+    let server = served(|server| list("XUFAKrxLKna5cZ2REBfFkg==", server).into());
+    let mut copy = Copy::of(server.url("/list.xml"));
+    copy.options.require_fixity = true;
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().unverified, copy.names().len()), (0, 0, 1), "{:?}", ran.codes);
+    server.body("/list.xml", list("AAAAAAAAAAAAAAAAAAAAAA==", &server));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.has("fixity.mismatch")), (3, true));
+}
