@@ -1,0 +1,435 @@
+//! What is wrong with one document? Reads it as it comes, in little memory, and never stops at a fault.
+//!
+//! Only bytes that are no XML end the reading: behind them nothing can be told.
+
+use crate::finding::Findings;
+use crate::judge;
+use crate::markup::{Faults, KNOWN, Md, RS, SM, datetime, read_ln};
+use crate::rules as r;
+use crate::values;
+use abreast_resourcesync::v1_1::{Ln, Root, SPEC_MAX_ENTRIES};
+use abreast_webtypes::xml::{Element, Ns, Reader, Token};
+use abreast_webtypes::{MAX_URI_LENGTH, W3cDatetime, excerpt};
+
+/// Bytes a Sitemap may have, unpacked [rs-core §7].
+pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
+/// Links looked at in one place; further ones are counted only.
+const MAX_LINKS: usize = 1_000;
+/// Longest text of `lastmod` and `changefreq`.
+const MAX_TEXT: usize = 1_024;
+/// Pieces in which a chunk is parsed.
+const PIECE: usize = 64 << 10;
+
+/// What a document says about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Head {
+    /// `None` when the root is none of ours.
+    pub(crate) root: Option<Root>,
+    pub(crate) md: Option<Md>,
+    pub(crate) md_place: (u64, u64),
+    pub(crate) links: Vec<(Ln, (u64, u64))>,
+}
+
+impl Head {
+    /// The first target of a relation, as written.
+    pub(crate) fn link(&self, rel: &str) -> Option<(&str, (u64, u64))> {
+        self.links.iter().find(|(link, _)| link.has_rel(rel)).map(|(link, place)| (link.href.as_str(), *place))
+    }
+
+    pub(crate) fn root(&self) -> Root {
+        self.root.unwrap_or_default()
+    }
+}
+
+/// One entry; kept and used again for the next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) loc: String,
+    pub(crate) locs: u32,
+    pub(crate) lastmod: Option<W3cDatetime>,
+    pub(crate) has_lastmod: bool,
+    pub(crate) has_md: bool,
+    pub(crate) md: Md,
+    pub(crate) links: Vec<Ln>,
+    pub(crate) place: (u64, u64),
+}
+
+impl Entry {
+    fn clear(&mut self, place: (u64, u64)) {
+        self.loc.clear();
+        self.md.clear();
+        self.links.clear();
+        (self.locs, self.lastmod, self.has_lastmod, self.has_md) = (0, None, false, false);
+        self.place = place;
+    }
+}
+
+/// Learns what a document says while it is checked.
+pub(crate) trait Watch {
+    /// The head is complete; comes once, before the entries.
+    fn head(&mut self, head: &Head);
+    /// An entry was read.
+    fn entry(&mut self, head: &Head, entry: &Entry, found: &mut Findings);
+}
+
+/// Nobody watches.
+impl Watch for () {
+    fn head(&mut self, _head: &Head) {}
+    fn entry(&mut self, _head: &Head, _entry: &Entry, _found: &mut Findings) {}
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Outside,
+    Root,
+    Entry,
+    Loc,
+    Lastmod,
+    ChangeFreq,
+    /// An element whose content does not matter; where to go when that many are closed.
+    Skipped {
+        open: u32,
+        in_entry: bool,
+    },
+}
+
+/// Checks one document.
+pub(crate) struct Checker<W> {
+    xml: Reader,
+    pub(crate) found: Findings,
+    pub(crate) watch: W,
+    pub(crate) head: Head,
+    head_done: bool,
+    place: Place,
+    entry: Entry,
+    text: String,
+    faults: Faults,
+    state: judge::State,
+    pub(crate) bytes: u64,
+    pub(crate) entries: u64,
+    /// It was read to its end.
+    pub(crate) complete: bool,
+    broken: bool,
+}
+
+impl<W: Watch> Checker<W> {
+    pub(crate) fn new(found: Findings, watch: W, max_bytes: u64) -> Self {
+        Self {
+            xml: Reader::with_limit(KNOWN, max_bytes),
+            found,
+            watch,
+            head: Head::default(),
+            head_done: false,
+            place: Place::Outside,
+            entry: Entry::default(),
+            text: String::new(),
+            faults: Faults::default(),
+            state: judge::State::default(),
+            bytes: 0,
+            entries: 0,
+            complete: false,
+            broken: false,
+        }
+    }
+
+    /// Can nothing more be told?
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Takes more of the document.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        for piece in bytes.chunks(PIECE) {
+            if self.broken {
+                return;
+            }
+            self.xml.push(piece);
+            self.run();
+        }
+    }
+
+    /// The document is at its end.
+    pub(crate) fn finish(&mut self) {
+        if !self.broken {
+            self.xml.finish();
+            self.run();
+        }
+        if self.head.root.is_some() {
+            self.end_head();
+            judge::end(&self.head, &self.state, self.entries, &mut self.found);
+        }
+        if self.entries > SPEC_MAX_ENTRIES {
+            self.found.add(&r::ITEMS, (0, 0), || format!("the document has {} entries", self.entries));
+        }
+        if self.bytes > SPEC_MAX_BYTES {
+            self.found.add(&r::SIZE, (0, 0), || format!("the document has {} bytes", self.bytes));
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            let element = match self.xml.next() {
+                Err(error) => {
+                    self.broken = true;
+                    let message = match error.help() {
+                        Some(help) => format!("{} ({}; {help})", error.message(), error.code()),
+                        None => format!("{} ({})", error.message(), error.code()),
+                    };
+                    self.found.add(&r::WELL_FORMED, (error.line(), error.column()), || message);
+                    return;
+                }
+                Ok(Token::NeedInput) => return,
+                Ok(Token::Done) => {
+                    self.complete = true;
+                    return;
+                }
+                Ok(Token::Text(text)) => {
+                    let (into, most) = match self.place {
+                        Place::Loc => (&mut self.entry.loc, MAX_URI_LENGTH * 2),
+                        Place::Lastmod | Place::ChangeFreq => (&mut self.text, MAX_TEXT),
+                        _ => continue,
+                    };
+                    if into.len() + text.len() <= most {
+                        into.push_str(text);
+                    }
+                    continue;
+                }
+                Ok(Token::End) => None,
+                Ok(Token::Start(element)) => Some(Start::of(
+                    &element,
+                    self.place,
+                    &mut self.head,
+                    &mut self.entry,
+                    &mut self.faults,
+                    self.head_done,
+                )),
+            };
+            match element {
+                Some(start) => self.start(start),
+                None => self.end(),
+            }
+            if !self.faults.0.is_empty() {
+                let place = self.here();
+                for (rule, message) in self.faults.0.drain(..) {
+                    self.found.add(rule, place, || message);
+                }
+            }
+        }
+    }
+
+    /// Line and column of the token in hand.
+    fn here(&self) -> (u64, u64) {
+        let at = self.xml.error("", "");
+        (at.line(), at.column())
+    }
+
+    fn start(&mut self, start: Start) {
+        match start {
+            Start::Go(place) => {
+                self.text.clear();
+                self.place = place;
+            }
+            Start::Entry => {
+                self.end_head();
+                // Counts the lines up to here once.
+                self.xml.line();
+                let place = self.here();
+                self.entry.clear(place);
+                self.place = Place::Entry;
+            }
+            Start::HeadMd(md) => {
+                let place = self.here();
+                if self.head.md.is_some() {
+                    self.found.add(&r::MD_ONCE, place, || "a second `rs:md` of the document".to_owned());
+                } else {
+                    self.head.md_place = place;
+                    self.head.md = Some(*md);
+                }
+                self.place = Place::Skipped { open: 1, in_entry: false };
+            }
+            Start::HeadLink(link) => {
+                let place = self.here();
+                if self.head.links.len() < MAX_LINKS {
+                    self.head.links.push((*link, place));
+                }
+                self.place = Place::Skipped { open: 1, in_entry: false };
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        match self.place {
+            Place::Skipped { open: 1, in_entry } => self.place = if in_entry { Place::Entry } else { Place::Root },
+            Place::Skipped { open, in_entry } => self.place = Place::Skipped { open: open - 1, in_entry },
+            Place::Loc => {
+                let trimmed = self.entry.loc.trim_ascii();
+                if trimmed.len() != self.entry.loc.len() {
+                    self.entry.loc = trimmed.to_owned();
+                }
+                self.place = Place::Entry;
+            }
+            Place::Lastmod => {
+                self.entry.lastmod = datetime("lastmod", &self.text, &mut self.faults);
+                self.place = Place::Entry;
+            }
+            Place::ChangeFreq => {
+                const DEFINED: [&str; 7] = ["always", "hourly", "daily", "weekly", "monthly", "yearly", "never"];
+                if !DEFINED.contains(&self.text.trim_ascii()) {
+                    self.faults.add(&r::CHANGEFREQ, format!("`changefreq` is \"{}\"", excerpt(&self.text)));
+                }
+                self.place = Place::Entry;
+            }
+            Place::Entry => {
+                self.entries += 1;
+                self.end_entry();
+                self.place = Place::Root;
+            }
+            Place::Root | Place::Outside => self.place = Place::Outside,
+        }
+    }
+
+    fn end_head(&mut self) {
+        if !self.head_done {
+            self.head_done = true;
+            judge::head(&self.head, &mut self.found);
+            self.watch.head(&self.head);
+        }
+    }
+
+    fn end_entry(&mut self) {
+        let (entry, found) = (&self.entry, &mut self.found);
+        match entry.locs {
+            0 => found.add(&r::LOC, entry.place, || "an entry without `loc`".to_owned()),
+            1 => {}
+            _ => found.add(&r::LOC, entry.place, || "an entry with several `loc`".to_owned()),
+        }
+        if entry.locs > 0 {
+            if let Some(fault) = values::uri_fault(&entry.loc) {
+                found.add(&r::URI, entry.place, || format!("`loc` \"{}\" {fault}", excerpt(&entry.loc)));
+            } else if let Some(fault) = values::not_normal(&entry.loc) {
+                found.add(&r::URI_NORMAL, entry.place, || format!("`loc` \"{}\" {fault}", excerpt(&entry.loc)));
+            }
+        }
+        judge::entry(&self.head, entry, &mut self.state, found);
+        self.watch.entry(&self.head, entry, found);
+    }
+}
+
+/// What to do about the start of an element, once the token is let go.
+enum Start {
+    Go(Place),
+    Entry,
+    HeadMd(Box<Md>),
+    HeadLink(Box<Ln>),
+}
+
+impl Start {
+    fn of(
+        element: &Element<'_>,
+        place: Place,
+        head: &mut Head,
+        entry: &mut Entry,
+        faults: &mut Faults,
+        head_done: bool,
+    ) -> Self {
+        let skip = |in_entry| Self::Go(Place::Skipped { open: 1, in_entry });
+        match place {
+            Place::Skipped { open, in_entry } => Self::Go(Place::Skipped { open: open + 1, in_entry }),
+            Place::Outside => {
+                head.root = root(element, faults);
+                Self::Go(if head.root.is_some() { Place::Root } else { Place::Skipped { open: 1, in_entry: false } })
+            }
+            Place::Root => Self::in_root(element, head, faults, head_done),
+            Place::Entry => match (element.ns(), element.local().as_bytes()) {
+                (SM, b"loc") => {
+                    entry.locs += 1;
+                    if entry.locs == 1 { Self::Go(Place::Loc) } else { skip(true) }
+                }
+                (SM, b"lastmod") if !entry.has_lastmod => {
+                    entry.has_lastmod = true;
+                    Self::Go(Place::Lastmod)
+                }
+                (SM, b"changefreq") if head.root() == Root::UrlSet => Self::Go(Place::ChangeFreq),
+                (RS, b"md") => {
+                    if entry.has_md {
+                        faults.add(&r::MD_ONCE, "a second `rs:md` in one entry");
+                    } else {
+                        entry.has_md = true;
+                        entry.md.read(element, faults);
+                    }
+                    skip(true)
+                }
+                (RS, b"ln") => {
+                    if let Some(link) = read_ln(element, faults)
+                        && entry.links.len() < MAX_LINKS
+                    {
+                        entry.links.push(link);
+                    }
+                    skip(true)
+                }
+                (SM, b"priority") if head.root() == Root::UrlSet => skip(true),
+                (ns, _) => {
+                    misplaced(element, ns, faults);
+                    skip(true)
+                }
+            },
+            Place::Loc | Place::Lastmod | Place::ChangeFreq => {
+                faults.add(&r::ELEMENTS, format!("element `{}` where only text is due", excerpt(element.local())));
+                // Two to close: this one and the field around it.
+                Self::Go(Place::Skipped { open: 2, in_entry: true })
+            }
+        }
+    }
+
+    fn in_root(element: &Element<'_>, head: &mut Head, faults: &mut Faults, head_done: bool) -> Self {
+        let skipped = Place::Skipped { open: 1, in_entry: false };
+        let ns = element.ns();
+        let late = |faults: &mut Faults, what: &str| {
+            if head_done {
+                faults.add(&r::MD_FIRST, format!("`{what}` of the document comes behind its first entry"));
+            }
+        };
+        match (ns, element.local().as_bytes()) {
+            (SM, _) if element.local() == head.root().entry_element() => Self::Entry,
+            (RS, b"md") => {
+                late(faults, "rs:md");
+                let mut md = Md::default();
+                md.read(element, faults);
+                Self::HeadMd(Box::new(md))
+            }
+            (RS, b"ln") => {
+                late(faults, "rs:ln");
+                read_ln(element, faults).map_or(Self::Go(skipped), |link| Self::HeadLink(Box::new(link)))
+            }
+            _ => {
+                misplaced(element, ns, faults);
+                Self::Go(skipped)
+            }
+        }
+    }
+}
+
+/// Elements of communities are welcome; ours and those of Sitemap have their places.
+fn misplaced(element: &Element<'_>, ns: Ns, faults: &mut Faults) {
+    if ns == SM || ns == RS || ns == Ns::NONE {
+        faults.add(&r::ELEMENTS, format!("`{}` has no place here", excerpt(element.local())));
+    }
+}
+
+fn root(element: &Element<'_>, faults: &mut Faults) -> Option<Root> {
+    let root = match element.local() {
+        "urlset" => Root::UrlSet,
+        "sitemapindex" => Root::SitemapIndex,
+        other => {
+            faults.add(&r::ROOT, format!("the root is `{}`", excerpt(other)));
+            return None;
+        }
+    };
+    if element.ns() != SM {
+        let which = if element.ns() == Ns::NONE { "no namespace" } else { "another namespace" };
+        faults.add(&r::ROOT, format!("`{}` is in {which}", root.element()));
+        return None;
+    }
+    Some(root)
+}

@@ -1,0 +1,236 @@
+//! How do the bytes of a URL or file come, within limits, packed or not?
+
+use abreast_net::{Client, Request, Retries, UnaskedEncoding};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Bytes read from a file at a time.
+const CHUNK: usize = 64 << 10;
+/// Unpacked bytes above which the ratio counts, and the largest ratio.
+const RATIO_FREE_BYTES: u64 = 10 << 20;
+const RATIO_MAX: u64 = 200;
+/// Packed bytes unpacked at a time, so that no piece becomes large.
+const PACKED_PIECE: usize = 4 << 10;
+
+/// What the server said beside the bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// The address that answered.
+    pub(crate) url: String,
+    pub(crate) content_type: Option<String>,
+    pub(crate) content_length: Option<u64>,
+    pub(crate) content_encoding: Option<String>,
+    pub(crate) etag: Option<String>,
+    pub(crate) last_modified: Option<String>,
+    /// Targets of `rel=resourcesync`, as written.
+    pub(crate) links: Vec<String>,
+}
+
+/// Why there are no more bytes.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// Nothing is there, or it cannot be had: the words for people.
+    Missing(String),
+    /// A limit of the whole walk was reached, by name.
+    Limit(&'static str),
+    /// Stopped by the user.
+    Cancelled,
+}
+
+/// What the caller wants after a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Go {
+    On,
+    Enough,
+}
+
+/// Limits of the walk as a whole, counted by all who fetch.
+#[derive(Debug)]
+pub(crate) struct Budget<'a> {
+    pub(crate) bytes_left: AtomicU64,
+    pub(crate) until: Instant,
+    pub(crate) cancel: &'a AtomicBool,
+}
+
+impl Budget<'_> {
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), Failure> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Failure::Cancelled);
+        }
+        if Instant::now() > self.until {
+            return Err(Failure::Limit("--max-time"));
+        }
+        let bytes = bytes as u64;
+        let left = self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        left.map(|_| ()).map_err(|_| Failure::Limit("--max-bytes"))
+    }
+}
+
+/// Gets a URL. `begin` is called with what the server said before the first piece of each attempt.
+///
+/// `raw` hands over the bytes as they are delivered; else gzip is unpacked, however it came to be.
+pub(crate) async fn url(
+    client: &Client,
+    url: &str,
+    raw: bool,
+    budget: &Budget<'_>,
+    mut begin: impl FnMut(&Facts) -> Go,
+    mut piece: impl FnMut(&[u8]) -> Go,
+) -> Result<Facts, Failure> {
+    let missing = |error: &abreast_net::Error| {
+        let text = error.to_string();
+        let text = text.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(&text).to_owned();
+        Failure::Missing(text.lines().next().unwrap_or_default().to_owned())
+    };
+    let mut retries = Retries::default();
+    loop {
+        budget.take(0)?;
+        let request = Request {
+            accept_gzip: !raw,
+            unasked_encoding: if raw { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode },
+            ..Request::new(url)
+        };
+        let attempt = async {
+            let mut response = client.send(&request).await?.require_success()?;
+            let header = |name: &str| response.header(name).map(str::to_owned);
+            let facts = Facts {
+                url: response.url().to_owned(),
+                content_type: header("content-type"),
+                content_length: response.content_length(),
+                content_encoding: header("content-encoding"),
+                etag: header("etag"),
+                last_modified: header("last-modified"),
+                links: response
+                    .headers()
+                    .get_all("link")
+                    .iter()
+                    .filter_map(|value| value.to_str().ok())
+                    .filter_map(|value| abreast_webtypes::parse_link_header(value).ok())
+                    .flatten()
+                    .filter(|link| link.has_rel("resourcesync") && link.anchor().is_none())
+                    .map(|link| link.target)
+                    .collect(),
+            };
+            if begin(&facts) == Go::Enough {
+                return Ok(Ok(facts));
+            }
+            let mut unpacker: Option<Unpacker> = None;
+            let mut first = !raw;
+            while let Some(chunk) = response.chunk().await? {
+                if let Err(failure) = budget.take(chunk.len()) {
+                    return Ok(Err(failure));
+                }
+                if std::mem::take(&mut first) && chunk.starts_with(&[0x1f, 0x8b]) {
+                    unpacker = Some(Unpacker::new());
+                }
+                let go = match &mut unpacker {
+                    None => piece(&chunk),
+                    Some(unpacker) => match unpacker.unpack(&chunk, &mut piece) {
+                        Ok(go) => go,
+                        Err(message) => return Ok(Err(Failure::Missing(message))),
+                    },
+                };
+                if go == Go::Enough {
+                    return Ok(Ok(facts));
+                }
+            }
+            if let Some(unpacker) = unpacker
+                && let Err(message) = unpacker.finish()
+            {
+                return Ok(Err(Failure::Missing(message)));
+            }
+            Ok(Ok(facts))
+        };
+        match attempt.await {
+            Ok(done) => return done,
+            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(&error))?,
+        }
+    }
+}
+
+/// Reads a file.
+pub(crate) fn file(path: &str, budget: &Budget<'_>, mut piece: impl FnMut(&[u8]) -> Go) -> Result<(), Failure> {
+    let missing = |error: &io::Error| Failure::Missing(error.to_string());
+    let mut file = File::open(path).map_err(|error| missing(&error))?;
+    let mut buffer = vec![0; CHUNK];
+    let mut unpacker: Option<Unpacker> = None;
+    let mut first = true;
+    loop {
+        let length = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(missing(&error)),
+        };
+        budget.take(length)?;
+        let chunk = &buffer[..length];
+        if std::mem::take(&mut first) && chunk.starts_with(&[0x1f, 0x8b]) {
+            unpacker = Some(Unpacker::new());
+        }
+        let go = match &mut unpacker {
+            None => piece(chunk),
+            Some(unpacker) => unpacker.unpack(chunk, &mut piece).map_err(Failure::Missing)?,
+        };
+        if go == Go::Enough {
+            return Ok(());
+        }
+    }
+    unpacker.map_or(Ok(()), |unpacker| unpacker.finish().map_err(Failure::Missing))
+}
+
+/// Is an unchanged document answered with 304? `None` when that cannot be told.
+pub(crate) async fn answers_conditions(client: &Client, url: &str, facts: &Facts) -> Option<bool> {
+    let request = Request {
+        if_none_match: facts.etag.as_deref(),
+        if_modified_since: facts.last_modified.as_deref().filter(|_| facts.etag.is_none()),
+        accept_gzip: true,
+        unasked_encoding: UnaskedEncoding::Raw,
+        ..Request::new(url)
+    };
+    let response = client.send(&request).await.ok()?;
+    match response.status().as_u16() {
+        304 => Some(true),
+        // Changed in between: that says nothing.
+        200 => (response.header("etag") == facts.etag.as_deref()
+            && response.header("last-modified") == facts.last_modified.as_deref())
+        .then_some(false),
+        _ => None,
+    }
+}
+
+/// Unpacks gzip that a server hands out as it is, as `sitemap.xml.gz` files are.
+struct Unpacker {
+    decoder: flate2::write::GzDecoder<Vec<u8>>,
+    packed: u64,
+    unpacked: u64,
+}
+
+impl Unpacker {
+    fn new() -> Self {
+        Self { decoder: flate2::write::GzDecoder::new(Vec::new()), packed: 0, unpacked: 0 }
+    }
+
+    fn unpack(&mut self, chunk: &[u8], piece: &mut impl FnMut(&[u8]) -> Go) -> Result<Go, String> {
+        for packed in chunk.chunks(PACKED_PIECE) {
+            self.decoder.get_mut().clear();
+            let written = self.decoder.write_all(packed).and_then(|()| self.decoder.flush());
+            written.map_err(|_| "the gzip is broken".to_owned())?;
+            let out = self.decoder.get_ref();
+            self.packed += packed.len() as u64;
+            self.unpacked += out.len() as u64;
+            if self.unpacked > RATIO_FREE_BYTES && self.unpacked / self.packed > RATIO_MAX {
+                return Err(format!("it unpacks to more than {RATIO_MAX} times its size"));
+            }
+            if piece(out) == Go::Enough {
+                return Ok(Go::Enough);
+            }
+        }
+        Ok(Go::On)
+    }
+
+    fn finish(mut self) -> Result<(), String> {
+        self.decoder.try_finish().map_err(|_| "the gzip ends in the middle".to_owned())
+    }
+}

@@ -1,0 +1,87 @@
+//! What was found, and how is the number of findings bounded?
+
+use crate::rule::{Mode, Rule};
+use abreast_core::Severity;
+
+/// One fault, or several of the same kind in one document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// The rule that is broken.
+    pub rule: &'static Rule,
+    /// The document: a URL, or the path of a file; `!/name` behind it is a member of a package.
+    pub url: String,
+    /// The line, from 1; 0 when it is about the document as a whole.
+    pub line: u64,
+    /// The column in characters, from 1; 0 when unknown.
+    pub column: u64,
+    /// What was found.
+    pub message: String,
+    /// How many more of the same rule were found in the document and not kept.
+    pub more: u64,
+}
+
+/// Findings of one document, the first few of each rule.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    url: String,
+    mode: Mode,
+    most_each: usize,
+    list: Vec<Finding>,
+    /// Of each rule: how many were kept, and where the last of them is.
+    kept: Vec<(&'static str, usize, usize)>,
+}
+
+impl Findings {
+    pub(crate) fn new(url: &str, mode: Mode, most_each: usize) -> Self {
+        Self { url: url.to_owned(), mode, most_each: most_each.max(1), ..Self::default() }
+    }
+
+    /// Notes a finding at a line and column; the message is made only when it is kept.
+    pub(crate) fn add(&mut self, rule: &'static Rule, place: (u64, u64), message: impl FnOnce() -> String) {
+        let at = self.kept.iter().position(|(id, _, _)| *id == rule.id);
+        if let Some(at) = at
+            && self.kept[at].1 >= self.most_each
+        {
+            let last = self.kept[at].2;
+            self.list[last].more += 1;
+            return;
+        }
+        let last = self.list.len();
+        match at {
+            Some(at) => (self.kept[at].1, self.kept[at].2) = (self.kept[at].1 + 1, last),
+            None => self.kept.push((rule.id, 1, last)),
+        }
+        self.list.push(Finding {
+            severity: rule.severity_in(self.mode),
+            rule,
+            url: self.url.clone(),
+            line: place.0,
+            column: place.1,
+            message: message(),
+            more: 0,
+        });
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Finding> {
+        self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_few_of_each_rule_are_kept_and_the_others_counted() {
+        let mut found = Findings::new("u", Mode::Normal, 2);
+        for line in 1..=5 {
+            found.add(&crate::rules::ORDER, (line, 1), || line.to_string());
+        }
+        found.add(&crate::rules::AT, (9, 1), String::new);
+        let list = found.into_list();
+        let seen: Vec<_> = list.iter().map(|finding| (finding.rule.id, finding.line, finding.more)).collect();
+        assert_eq!(seen, [("RS-12.1-order", 1, 0), ("RS-12.1-order", 2, 3), ("RS-A-at", 9, 0)]);
+    }
+}

@@ -1,0 +1,104 @@
+//! What is a document, and which times may it state? [rs-core §A]
+
+use abreast_resourcesync::v1_1::{Capability, Root};
+
+/// May an attribute of time be there?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Mandatory,
+    Recommended,
+    Optional,
+    Forbidden,
+    /// The table does not speak of it.
+    Open,
+}
+
+impl Use {
+    pub(crate) const fn is_allowed(self) -> bool {
+        !matches!(self, Self::Forbidden)
+    }
+}
+
+/// One row of the table: `at` and `from` of the document, then of its entries.
+pub(crate) struct Times {
+    pub(crate) at: Use,
+    pub(crate) from: Use,
+    pub(crate) child_at: Use,
+    pub(crate) child_from: Use,
+}
+
+/// The row for a document.
+pub(crate) fn times(capability: Capability, root: Root) -> Times {
+    use Capability as C;
+    use Use::{Forbidden as X, Mandatory as M, Open, Optional as O, Recommended as R};
+    let row = |at, from, child_at, child_from| Times { at, from, child_at, child_from };
+    match (capability, root) {
+        (C::ResourceList, Root::UrlSet) | (C::ResourceDumpManifest, _) => row(M, X, X, X),
+        (C::ResourceList, Root::SitemapIndex) | (C::ResourceDump, _) => row(M, X, O, X),
+        (C::ChangeList, Root::UrlSet) | (C::ChangeDumpManifest, _) => row(X, M, X, X),
+        (C::ChangeList, Root::SitemapIndex) | (C::ChangeDump, _) => row(X, M, X, R),
+        _ => row(Open, Open, Open, Open),
+    }
+}
+
+/// Does a document point to other documents or packages, rather than to resources?
+pub(crate) fn is_container(capability: Capability, root: Root) -> bool {
+    root == Root::SitemapIndex || points_to_packages(capability, root) || is_archive(capability) || {
+        matches!(capability, Capability::Description | Capability::CapabilityList)
+    }
+}
+
+/// Are the entries packages?
+pub(crate) fn points_to_packages(capability: Capability, root: Root) -> bool {
+    matches!(capability, Capability::ResourceDump | Capability::ChangeDump) && root == Root::UrlSet
+}
+
+pub(crate) fn is_archive(capability: Capability) -> bool {
+    archived(capability).is_some()
+}
+
+/// What an archive holds.
+pub(crate) fn archived(capability: Capability) -> Option<Capability> {
+    Some(match capability {
+        Capability::ResourceListArchive => Capability::ResourceList,
+        Capability::ResourceDumpArchive => Capability::ResourceDump,
+        Capability::ChangeListArchive => Capability::ChangeList,
+        Capability::ChangeDumpArchive => Capability::ChangeDump,
+        _ => return None,
+    })
+}
+
+pub(crate) fn is_manifest(capability: Capability) -> bool {
+    matches!(capability, Capability::ResourceDumpManifest | Capability::ChangeDumpManifest)
+}
+
+/// Are the entries changes of resources?
+pub(crate) fn tells_changes(capability: Capability, root: Root) -> bool {
+    matches!(
+        (capability, root),
+        (Capability::ChangeList | Capability::ChangeNotification, Root::UrlSet) | (Capability::ChangeDumpManifest, _)
+    )
+}
+
+/// The specification's name for a document.
+pub(crate) fn name(capability: Option<Capability>, root: Root) -> String {
+    let Some(capability) = capability else { return "document".to_owned() };
+    let name = match capability {
+        Capability::Description => "Source Description",
+        Capability::CapabilityList => "Capability List",
+        Capability::ResourceList => "Resource List",
+        Capability::ResourceDump => "Resource Dump",
+        Capability::ResourceDumpManifest => "Resource Dump Manifest",
+        Capability::ChangeList => "Change List",
+        Capability::ChangeDump => "Change Dump",
+        Capability::ChangeDumpManifest => "Change Dump Manifest",
+        Capability::ResourceListArchive => "Resource List Archive",
+        Capability::ResourceDumpArchive => "Resource Dump Archive",
+        Capability::ChangeListArchive => "Change List Archive",
+        Capability::ChangeDumpArchive => "Change Dump Archive",
+        Capability::ChangeNotification => "Change Notification",
+        Capability::FrameworkNotification => "Framework Notification",
+        _ => "document",
+    };
+    if root == Root::SitemapIndex { format!("{name} Index") } else { name.to_owned() }
+}

@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+
+mod any_input;
+mod check;
+mod collect;
+mod digest;
+mod discover;
+mod fetch;
+mod finding;
+mod judge;
+mod kind;
+mod look;
+mod markup;
+mod node;
+mod options;
+mod package;
+mod relate;
+mod related;
+mod render;
+mod report;
+mod rule;
+pub mod rules;
+mod run;
+mod sample;
+mod settle;
+mod sketch;
+mod uniform;
+mod values;
+mod walk;
+
+pub use abreast_core::Severity;
+#[doc(hidden)]
+pub use any_input::{check_any_input, check_any_package};
+pub use finding::Finding;
+pub use options::{Options, Share};
+pub use render::{document_json, html, ndjson, rules_table, text};
+pub use report::{Document, Report};
+pub use rule::{Level, Mode, Rule, severity_word};
+pub use run::{check_document, validate};

@@ -1,0 +1,165 @@
+//! What is at one address: a document, a page, a package, nothing?
+
+use crate::check::Checker;
+use crate::collect::{Collector, Origin};
+use crate::discover;
+use crate::fetch::{self, Facts, Failure, Go};
+use crate::finding::{Finding, Findings};
+use crate::node::{Doc, Way, is_url};
+use crate::package::{self, Package};
+use crate::rules as r;
+use crate::sketch::{Changes, Listed, Sketch};
+use crate::walk::Walk;
+use abreast_net::Client;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a web page or robots.txt that are looked at.
+const PAGE_MAX: usize = 256 << 10;
+/// Documents asked for a second time, to see whether the server answers conditional requests.
+pub(crate) const CONDITIONS_MAX: u64 = 8;
+/// Large enough that packing is worth while.
+const GZIP_BYTES: u64 = 64 << 10;
+
+impl Walk<'_> {
+    /// Looks at one address.
+    pub(crate) async fn look(&self, client: &Client, number: usize, url: &str, way: Way, origin: Origin) -> Looked {
+        if way == Way::Package || way == Way::Start && !is_url(url) && package::is_zip_file(url) {
+            let (findings, found) = self.package(client, number, url).await;
+            return Looked { found, findings, ..Looked::default() };
+        }
+        let new_checker = || {
+            let collector = Collector::new(&self.context, number as u32, url, origin.clone());
+            let found = Findings::new(url, self.options.mode, self.most_each());
+            Checker::new(found, collector, self.options.max_document_bytes)
+        };
+        let checker = std::cell::RefCell::new(new_checker());
+        let page = std::cell::RefCell::new(None::<Vec<u8>>);
+        let piece = |bytes: &[u8]| {
+            let mut page = page.borrow_mut();
+            if let Some(page) = page.as_mut() {
+                page.extend_from_slice(bytes);
+                return if page.len() >= PAGE_MAX { Go::Enough } else { Go::On };
+            }
+            let mut checker = checker.borrow_mut();
+            if way == Way::Robots || checker.bytes == 0 && way != Way::Down && discover::is_page(bytes) {
+                *page = Some(bytes.to_vec());
+                return Go::On;
+            }
+            checker.feed(bytes);
+            let plain = way == Way::Sitemap && checker.entries > 0 && checker.head.md.is_none();
+            if plain || checker.is_broken() { Go::Enough } else { Go::On }
+        };
+        let begin = |_: &Facts| {
+            *checker.borrow_mut() = new_checker();
+            *page.borrow_mut() = None;
+            Go::On
+        };
+        let result = if is_url(url) {
+            fetch::url(client, url, false, self.budget, begin, piece).await
+        } else {
+            fetch::file(url, self.budget, piece).map(|()| Facts::default())
+        };
+        let facts = match result {
+            Ok(facts) => facts,
+            Err(Failure::Missing(message)) => {
+                return Looked { found: Found::Nothing(message), ..Looked::default() };
+            }
+            Err(Failure::Limit(limit)) => return Looked { found: Found::Limit(limit), ..Looked::default() },
+            Err(Failure::Cancelled) => return Looked { found: Found::Cancelled, ..Looked::default() },
+        };
+        if let Some(page) = page.into_inner() {
+            return Looked { found: Found::Page(page, facts), ..Looked::default() };
+        }
+        let mut checker = checker.into_inner();
+        if way == Way::Sitemap && checker.head.md.is_none() {
+            return Looked { found: Found::Plain, ..Looked::default() };
+        }
+        checker.finish();
+        if is_url(url) {
+            self.manners(client, url, &facts, checker.bytes, &mut checker.found).await;
+        }
+        let Checker { watch, head, entries, bytes, complete, found, .. } = checker;
+        let fingerprint = watch.fingerprint();
+        let Collector { children, listed, changed, again, .. } = watch;
+        let doc = Doc { head, entries, bytes, complete, children, fingerprint, facts, again };
+        Looked { found: Found::Document(Box::new(doc)), findings: found.into_list(), listed: Some((listed, changed)) }
+    }
+
+    /// Notes on how the server delivers documents.
+    async fn manners(&self, client: &Client, url: &str, facts: &Facts, bytes: u64, found: &mut Findings) {
+        let is_xml = facts.content_type.as_deref().is_some_and(|content_type| {
+            let essence = crate::values::essence(content_type);
+            essence.ends_with("/xml") || essence.ends_with("+xml") || essence.contains("gzip")
+        });
+        if !is_xml {
+            let content_type = facts.content_type.as_deref().unwrap_or("missing");
+            found.add(&r::CONTENT_TYPE, (0, 0), || format!("Content-Type is {content_type}"));
+        }
+        if facts.url != abreast_webtypes::without_fragment(url) {
+            found.add(&r::REDIRECT, (0, 0), || format!("the server redirects to {}", facts.url));
+        }
+        if bytes > GZIP_BYTES && facts.content_encoding.is_none() {
+            found.add(&r::GZIP, (0, 0), || format!("{bytes} bytes came unpacked"));
+        }
+        if facts.etag.is_none() && facts.last_modified.is_none() {
+            found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified".to_owned());
+        } else if take_one(&self.conditions) && fetch::answers_conditions(client, url, facts).await == Some(false) {
+            found.add(&r::CONDITIONAL, (0, 0), || "the whole document came though it is unchanged".to_owned());
+        }
+    }
+
+    async fn package(&self, client: &Client, number: usize, url: &str) -> (Vec<Finding>, Found) {
+        let entry = self.entry_of(number);
+        let mut found = Findings::new(url, self.options.mode, self.most_each());
+        let got = package::get(client, url, self.budget, self.options.max_file_bytes).await;
+        let file = match got {
+            Ok(Some(file)) => file,
+            Ok(None) => return (Vec::new(), Found::Left("larger than --max-file-bytes")),
+            Err(Failure::Missing(message)) => return (Vec::new(), Found::Nothing(message)),
+            Err(Failure::Limit(limit)) => return (Vec::new(), Found::Limit(limit)),
+            Err(Failure::Cancelled) => return (Vec::new(), Found::Cancelled),
+        };
+        let of_manifest = package::Of {
+            url,
+            number: number as u32,
+            context: &self.context,
+            mode: self.options.mode,
+            most_each: self.most_each(),
+            dump: entry.as_ref().and_then(|(_, capability)| *capability),
+        };
+        match package::check(file, entry.as_ref().map(|(child, _)| child), &of_manifest, self.budget, &mut found) {
+            Ok((package, mut findings)) => {
+                let mut all = found.into_list();
+                all.append(&mut findings);
+                (all, Found::Package(Box::new(package)))
+            }
+            Err(Failure::Limit(limit)) => (Vec::new(), Found::Limit(limit)),
+            Err(_) => (Vec::new(), Found::Cancelled),
+        }
+    }
+}
+
+/// What one look brought.
+#[derive(Default)]
+pub(crate) struct Looked {
+    pub(crate) found: Found,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) listed: Option<(Sketch<Listed>, Sketch<Changes>)>,
+}
+
+#[derive(Default)]
+pub(crate) enum Found {
+    Document(Box<Doc>),
+    Package(Box<Package>),
+    Page(Vec<u8>, Facts),
+    Plain,
+    Nothing(String),
+    Left(&'static str),
+    Limit(&'static str),
+    #[default]
+    Cancelled,
+}
+
+fn take_one(counter: &AtomicU64) -> bool {
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}

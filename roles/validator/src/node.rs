@@ -1,0 +1,153 @@
+//! What is kept of each address of a walk?
+
+use crate::check::Head;
+use crate::collect::{Child, Origin};
+use crate::fetch::Facts;
+use crate::finding::Finding;
+use crate::kind;
+use crate::package::Package;
+use crate::sketch::{Changes, Listed, Sketch};
+use abreast_resourcesync::v1_1::{Capability, Root};
+use abreast_webtypes::resolve;
+use std::collections::HashMap;
+
+/// Why a document is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Start,
+    WellKnown,
+    Robots,
+    Sitemap,
+    Page,
+    Up,
+    Index,
+    Archives,
+    Down,
+    Contents,
+    Package,
+}
+
+impl Way {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Start => "given",
+            Self::WellKnown => "well-known",
+            Self::Robots => "robots.txt",
+            Self::Sitemap => "sitemap",
+            Self::Page => "link",
+            Self::Up => "up",
+            Self::Index => "index",
+            Self::Archives => "archives",
+            Self::Down => "entry",
+            Self::Contents => "contents",
+            Self::Package => "package",
+        }
+    }
+}
+
+/// What became of one address.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Waiting,
+    Document(Box<Doc>),
+    Package(Box<Package>),
+    /// A plain Sitemap that robots.txt named.
+    Plain,
+    /// A web page or robots.txt.
+    Page,
+    Failed(String),
+    /// Not looked at, and why.
+    Left(&'static str),
+}
+
+/// A document that was read.
+#[derive(Debug, Default)]
+pub(crate) struct Doc {
+    pub(crate) head: Head,
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+    pub(crate) complete: bool,
+    pub(crate) children: Vec<Child>,
+    pub(crate) fingerprint: u64,
+    pub(crate) facts: Facts,
+    pub(crate) again: Vec<((u64, u64), (u32, u32))>,
+}
+
+impl Doc {
+    pub(crate) fn capability(&self) -> Option<Capability> {
+        self.head.md.as_ref().and_then(|md| md.capability)
+    }
+
+    pub(crate) fn root(&self) -> Root {
+        self.head.root()
+    }
+
+    pub(crate) fn is(&self, capability: Capability) -> bool {
+        self.capability() == Some(capability)
+    }
+
+    /// Where a link leads, and where it is written.
+    pub(crate) fn link(&self, base: &str, rel: &str) -> Option<(String, (u64, u64))> {
+        let (href, place) = self.head.link(rel)?;
+        Some((resolve(base, href).ok()?, place))
+    }
+}
+
+/// One address.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) url: String,
+    pub(crate) way: Way,
+    /// Who led here.
+    pub(crate) from: Option<usize>,
+    /// Which of its entries, for packages.
+    pub(crate) entry: usize,
+    pub(crate) level: u32,
+    pub(crate) origin: Origin,
+    pub(crate) outcome: Outcome,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) millis: u64,
+    /// When reading began and ended, counted in steps of the walk.
+    pub(crate) steps: (u64, u64),
+}
+
+/// What a set of resources is said to be.
+#[derive(Debug)]
+pub(crate) struct SetData {
+    pub(crate) listed: Sketch<Listed>,
+    pub(crate) dumped: Sketch<Listed>,
+    pub(crate) changed: Sketch<Changes>,
+}
+
+impl SetData {
+    pub(crate) fn merge(&mut self, listed: Sketch<Listed>, changed: Sketch<Changes>) {
+        self.listed.merge(listed, |_, _| {});
+        self.changed.merge(changed, |one, other| other.latest.into_iter().for_each(|change| one.add(change)));
+    }
+}
+
+/// Does an archive that was read have the document?
+pub(crate) fn in_archive(nodes: &[Node], url: &str) -> bool {
+    nodes.iter().any(|node| match &node.outcome {
+        Outcome::Document(doc) => {
+            doc.capability().is_some_and(kind::is_archive) && doc.children.iter().any(|child| child.url == url)
+        }
+        _ => false,
+    })
+}
+
+/// Everything that was learnt.
+pub(crate) struct Walked {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) by_url: HashMap<String, usize>,
+    /// By the address of the Capability List.
+    pub(crate) sets: HashMap<String, SetData>,
+    pub(crate) limit: Option<&'static str>,
+    pub(crate) cancelled: bool,
+    pub(crate) unique_one_in: u64,
+}
+
+/// Is it a URL, rather than the path of a file?
+pub(crate) fn is_url(start: &str) -> bool {
+    start.split_once("://").is_some_and(|(scheme, _)| ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s)))
+}

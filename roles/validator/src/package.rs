@@ -1,0 +1,296 @@
+//! Does a package hold what its manifest says? [rs-core §11.2, §13.2]
+
+use crate::check::{Checker, Entry, Head, Watch};
+use crate::collect::{Child, Collector, Context, Origin};
+use crate::digest::Hasher;
+use crate::fetch::{self, Budget, Failure, Go};
+use crate::finding::{Finding, Findings};
+use crate::markup::has;
+use crate::node::is_url;
+use crate::rule::Mode;
+use crate::rules as r;
+use crate::sketch::{Listed, Sketch};
+use crate::values;
+use abreast_net::Client;
+use abreast_resourcesync::v1_1::Capability;
+use abreast_webtypes::{Digests, W3cDatetime, excerpt};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use zip::ZipArchive;
+
+/// Members of a package and entries of its manifest that are looked at.
+const MEMBERS_MAX: usize = 1_000_000;
+/// Bytes of a manifest, unpacked.
+const MANIFEST_BYTES_MAX: u64 = 512 << 20;
+const MANIFEST: &str = "manifest.xml";
+const CHUNK: usize = 64 << 10;
+
+/// What was learnt of a package.
+#[derive(Debug, Default)]
+pub(crate) struct Package {
+    pub(crate) capability: Option<Capability>,
+    pub(crate) at: Option<W3cDatetime>,
+    pub(crate) from: Option<W3cDatetime>,
+    pub(crate) until: Option<W3cDatetime>,
+    /// Bitstreams that the manifest lists.
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+    pub(crate) fingerprint: u64,
+    /// Does the fingerprint mean something?
+    pub(crate) complete: bool,
+    pub(crate) listed: Option<Sketch<Listed>>,
+}
+
+/// Which package it is.
+pub(crate) struct Of<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) number: u32,
+    pub(crate) context: &'a Context,
+    pub(crate) mode: Mode,
+    pub(crate) most_each: usize,
+    /// What the document is that points to it.
+    pub(crate) dump: Option<Capability>,
+}
+
+/// Is it worth looking for a ZIP there?
+pub(crate) fn may_be_zip(media_type: &str, url: &str) -> bool {
+    let essence = values::essence(media_type);
+    essence.contains("zip") && !essence.contains("gzip")
+        || essence.is_empty()
+            && url.split(['?', '#']).next().is_some_and(|path| path.to_ascii_lowercase().ends_with(".zip"))
+        || essence == "application/octet-stream"
+}
+
+/// Does a file begin as a ZIP does?
+pub(crate) fn is_zip_file(path: &str) -> bool {
+    let mut begin = [0; 4];
+    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin.starts_with(b"PK")
+}
+
+/// Fetches a package into a file without a name, or opens it; `None` when it is too large.
+pub(crate) async fn get(client: &Client, url: &str, budget: &Budget<'_>, most: u64) -> Result<Option<File>, Failure> {
+    let missing = |error: io::Error| Failure::Missing(error.to_string());
+    if !is_url(url) {
+        return File::open(url).map(Some).map_err(missing);
+    }
+    let file = std::cell::RefCell::new(tempfile::tempfile().map_err(missing)?);
+    let mut length = 0;
+    let too_large = std::cell::Cell::new(false);
+    let failed = std::cell::RefCell::new(None);
+    let begin = |facts: &fetch::Facts| {
+        let mut file = file.borrow_mut();
+        let begun = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
+        *failed.borrow_mut() = begun.err();
+        too_large.set(facts.content_length.is_some_and(|length| length > most));
+        if too_large.get() { Go::Enough } else { Go::On }
+    };
+    let piece = |bytes: &[u8]| {
+        length += bytes.len() as u64;
+        if let Err(error) = file.borrow_mut().write_all(bytes) {
+            *failed.borrow_mut() = Some(error);
+        }
+        too_large.set(length > most);
+        if too_large.get() || failed.borrow().is_some() { Go::Enough } else { Go::On }
+    };
+    fetch::url(client, url, true, budget, begin, piece).await?;
+    if let Some(error) = failed.into_inner() {
+        return Err(missing(error));
+    }
+    Ok((!too_large.get()).then(|| file.into_inner()))
+}
+
+/// Compares a package with the entry that points to it, and its manifest with its members.
+pub(crate) fn check(
+    mut file: File,
+    entry: Option<&Child>,
+    of: &Of<'_>,
+    budget: &Budget<'_>,
+    found: &mut Findings,
+) -> Result<(Package, Vec<Finding>), Failure> {
+    let mut package = Package { bytes: file.metadata().map_or(0, |metadata| metadata.len()), ..Package::default() };
+    if let Some(entry) = entry {
+        if entry.length.is_some_and(|length| length != package.bytes) {
+            let stated = entry.length.unwrap_or_default();
+            found.add(&r::LENGTH_TRUE, (0, 0), || format!("{} bytes, {stated} are stated", package.bytes));
+        } else if entry.digests.strongest().is_some()
+            && digests_of(&mut file, &entry.digests, budget)?.agree(&entry.digests) == Some(false)
+        {
+            found.add(&r::HASH_TRUE, (0, 0), || "the package has another digest than is stated".to_owned());
+        }
+    }
+    let mut archive = match file.seek(SeekFrom::Start(0)).map_err(Into::into).and_then(|_| ZipArchive::new(file)) {
+        Ok(archive) => archive,
+        Err(error) => {
+            found.add(&r::MANIFEST, (0, 0), || format!("this is no ZIP file: {error}"));
+            return Ok((package, Vec::new()));
+        }
+    };
+    let Some(number) = archive.index_for_name(MANIFEST) else {
+        let mut names = archive.file_names().filter_map(Result::ok).map(std::borrow::Cow::into_owned);
+        let elsewhere = names.find(|name| name.rsplit('/').next() == Some(MANIFEST));
+        found.add(&r::MANIFEST, (0, 0), || match elsewhere {
+            Some(name) => format!("the manifest is at {}, not at the top level", excerpt(&name)),
+            None => "the package has no manifest.xml".to_owned(),
+        });
+        return Ok((package, Vec::new()));
+    };
+    let label = format!("{}!/{MANIFEST}", of.url);
+    let watch =
+        Members { collector: Collector::new(of.context, of.number, of.url, Origin::default()), paths: HashMap::new() };
+    let mut checker = Checker::new(Findings::new(&label, of.mode, of.most_each), watch, MANIFEST_BYTES_MAX);
+    if let Err(error) = each_piece(&mut archive, number, budget, |bytes| checker.feed(bytes))? {
+        found.add(&r::MANIFEST, (0, 0), || format!("the manifest cannot be unpacked: {error}"));
+        return Ok((package, Vec::new()));
+    }
+    checker.finish();
+    let md = checker.head.md.clone().unwrap_or_default();
+    (package.capability, package.at, package.from, package.until) = (md.capability, md.at, md.from, md.until);
+    (package.entries, package.complete) = (checker.entries, checker.complete);
+    package.fingerprint = checker.watch.collector.fingerprint();
+    let due = match of.dump {
+        Some(Capability::ChangeDump) => &[Capability::ChangeDumpManifest][..],
+        Some(Capability::ResourceDump) => &[Capability::ResourceDumpManifest],
+        _ => &[Capability::ResourceDumpManifest, Capability::ChangeDumpManifest],
+    };
+    if let Some(capability) = md.capability.filter(|capability| !due.contains(capability)) {
+        checker.found.add(&r::MANIFEST, checker.head.md_place, || {
+            format!("the manifest says it is `{}`, not `{}`", capability.token(), due[0].token())
+        });
+    }
+    if let Some(entry) = entry {
+        for (stated, own, word) in [(entry.from, md.from, "from"), (entry.until, md.until, "until")] {
+            if let (Some(stated), Some(own)) = (stated, own)
+                && values::differ(stated, own)
+            {
+                let message = || format!("`{word}` is {}, the dump says {}", own.instant, stated.instant);
+                checker.found.add(&r::CHANGE_DUMP_INTERVAL, checker.head.md_place, message);
+            }
+        }
+    }
+    members(&mut archive, &mut checker, budget, found)?;
+    let Checker { watch, found: in_manifest, .. } = checker;
+    package.listed = Some(watch.collector.listed);
+    Ok((package, in_manifest.into_list()))
+}
+
+/// Compares each member with its entry in the manifest.
+fn members(
+    archive: &mut ZipArchive<File>,
+    checker: &mut Checker<Members<'_>>,
+    budget: &Budget<'_>,
+    found: &mut Findings,
+) -> Result<(), Failure> {
+    for number in 0..archive.len().min(MEMBERS_MAX) {
+        let Some(Ok(name)) = archive.name_for_index(number) else { continue };
+        let name = name.into_owned();
+        if name == MANIFEST || name.ends_with('/') {
+            continue;
+        }
+        let Some(member) = checker.watch.paths.get_mut(&name) else {
+            found.add(&r::MANIFEST_ALL, (0, 0), || format!("{} is not in the manifest", excerpt(&name)));
+            continue;
+        };
+        member.is_there = true;
+        let mut hasher = Hasher::of(&member.digests);
+        let (stated, place) = ((member.length, member.digests.clone()), member.place);
+        let unpacked = each_piece(archive, number, budget, |bytes| hasher.update(bytes))?;
+        if let Err(error) = unpacked {
+            let message = || format!("{} cannot be unpacked: {error}", excerpt(&name));
+            checker.found.add(&r::MANIFEST_EXISTS, place, message);
+            continue;
+        }
+        let length = hasher.length;
+        let agree = hasher.finish().agree(&stated.1);
+        if stated.0.is_some_and(|stated| stated != length) {
+            let message = || format!("{} has {length} bytes", excerpt(&name));
+            checker.found.add(&r::MANIFEST_TRUE, place, message);
+        } else if agree == Some(false) {
+            let message = || format!("{} has another digest", excerpt(&name));
+            checker.found.add(&r::MANIFEST_TRUE, place, message);
+        }
+    }
+    let mut missing: Vec<_> = checker.watch.paths.iter().filter(|(_, member)| !member.is_there).collect();
+    missing.sort_by_key(|(_, member)| member.place);
+    for (name, member) in missing {
+        checker.found.add(&r::MANIFEST_EXISTS, member.place, || format!("there is no {}", excerpt(name)));
+    }
+    Ok(())
+}
+
+/// Hands over a member's bytes; the inner error says what is wrong with the package.
+fn each_piece(
+    archive: &mut ZipArchive<File>,
+    number: usize,
+    budget: &Budget<'_>,
+    mut piece: impl FnMut(&[u8]),
+) -> Result<Result<(), String>, Failure> {
+    let mut member = match archive.by_index(number) {
+        Ok(member) => member,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        match member.read(&mut buffer) {
+            Ok(0) => return Ok(Ok(())),
+            Ok(length) => {
+                budget.take(length)?;
+                piece(&buffer[..length]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Ok(Err(error.to_string())),
+        }
+    }
+}
+
+fn digests_of(file: &mut File, stated: &Digests, budget: &Budget<'_>) -> Result<Digests, Failure> {
+    let mut hasher = Hasher::of(stated);
+    let mut buffer = vec![0; CHUNK];
+    file.seek(SeekFrom::Start(0)).map_err(|error| Failure::Missing(error.to_string()))?;
+    loop {
+        let length = file.read(&mut buffer).map_err(|error| Failure::Missing(error.to_string()))?;
+        if length == 0 {
+            return Ok(hasher.finish());
+        }
+        budget.take(0)?;
+        hasher.update(&buffer[..length]);
+    }
+}
+
+/// What the manifest says of one member.
+struct Member {
+    digests: Digests,
+    length: Option<u64>,
+    place: (u64, u64),
+    is_there: bool,
+}
+
+/// Remembers the paths of a manifest.
+struct Members<'a> {
+    collector: Collector<'a>,
+    paths: HashMap<String, Member>,
+}
+
+impl Watch for Members<'_> {
+    fn head(&mut self, head: &Head) {
+        self.collector.head(head);
+    }
+
+    fn entry(&mut self, head: &Head, entry: &Entry, found: &mut Findings) {
+        self.collector.entry(head, entry, found);
+        let md = &entry.md;
+        let own = md.has(has::PATH).then_some((md.path.as_str(), &md.digests, md.length));
+        let linked = entry.links.iter().filter_map(|link| Some((link.path.as_deref()?, &link.digests, link.length)));
+        for (path, digests, length) in own.into_iter().chain(linked) {
+            let path = path.strip_prefix('/').unwrap_or(path);
+            if self.paths.len() >= MEMBERS_MAX {
+                return;
+            }
+            let member = Member { digests: digests.clone(), length, place: entry.place, is_there: false };
+            if self.paths.insert(path.to_owned(), member).is_some() {
+                let message = || format!("a second entry for {}", excerpt(path));
+                found.add(&r::MANIFEST_ALL, entry.place, message);
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What is told at the end: every document that was looked at, every finding, in a stable order?
+
+use crate::finding::Finding;
+use crate::kind;
+use crate::node::{Node, Outcome, Walked};
+use crate::options::Options;
+use crate::rule::Mode;
+use abreast_core::Severity;
+use abreast_webtypes::Timestamp;
+use std::collections::{BTreeMap, HashSet};
+
+/// One document or package that was looked at, or was meant to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Document {
+    /// Its URL, or the path of a file.
+    pub url: String,
+    /// The specification's name for it.
+    pub name: String,
+    /// How it was found: `given`, `up`, `index`, `entry`, `contents`, `package`, `well-known` and so on.
+    pub found_by: &'static str,
+    /// The document that led to it, as an index into the list of documents.
+    pub parent: Option<usize>,
+    /// How far below the Source Description it is.
+    pub level: u32,
+    /// Was it read?
+    pub read: bool,
+    /// Why it was not read, when it was not.
+    pub problem: Option<String>,
+    /// Entries it has.
+    pub entries: u64,
+    /// Bytes, unpacked; those of the file for packages.
+    pub bytes: u64,
+    /// Milliseconds it took to fetch and read.
+    pub millis: u64,
+    /// When its snapshot was begun.
+    pub at: Option<Timestamp>,
+    /// When its snapshot was complete.
+    pub completed: Option<Timestamp>,
+    /// Changes since then.
+    pub from: Option<Timestamp>,
+    /// Changes until then.
+    pub until: Option<Timestamp>,
+    /// Documents it points to, as indexes into the list of documents.
+    pub children: Vec<usize>,
+}
+
+/// The result of a validation.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// How it was judged.
+    pub mode: Mode,
+    /// Everything that was looked at, each above what it points to.
+    pub documents: Vec<Document>,
+    /// What was found, document by document in the same order, then by line.
+    pub findings: Vec<Finding>,
+    /// Resources that were fetched.
+    pub sampled: u64,
+    /// The seed of the sample.
+    pub seed: u64,
+    /// One in how many URIs was looked at for being listed twice; 1 for all.
+    pub unique_one_in: u64,
+    /// The limit that ended the walk, by the name of its option.
+    pub limit: Option<&'static str>,
+    /// Was it stopped by the user?
+    pub cancelled: bool,
+}
+
+impl Report {
+    /// How many faults there are of a severity, those not kept included.
+    pub fn count(&self, severity: Severity) -> u64 {
+        self.findings.iter().filter(|found| found.severity == severity).map(|found| 1 + found.more).sum()
+    }
+
+    /// Documents that were read.
+    pub fn read(&self) -> usize {
+        self.documents.iter().filter(|document| document.read).count()
+    }
+
+    /// Bytes of what was read.
+    pub fn bytes(&self) -> u64 {
+        self.documents.iter().map(|document| document.bytes).sum()
+    }
+
+    /// Entries of what was read.
+    pub fn entries(&self) -> u64 {
+        self.documents.iter().map(|document| document.entries).sum()
+    }
+
+    /// Nothing at all could be looked at?
+    pub fn saw_nothing(&self) -> bool {
+        self.read() == 0
+    }
+}
+
+/// Puts together what was learnt.
+pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report {
+    let order = order(&walked);
+    let places: BTreeMap<usize, usize> = order.iter().enumerate().map(|(place, number)| (*number, place)).collect();
+    let mut documents: Vec<Document> = order.iter().map(|number| document(&walked.nodes[*number])).collect();
+    for (place, number) in order.iter().enumerate() {
+        let mut children = Vec::new();
+        for child in below(&walked, *number) {
+            if let Some(child) =
+                places.get(&child).filter(|child| documents[**child].parent.is_none() && **child > place)
+            {
+                documents[*child].parent = Some(place);
+                children.push(*child);
+            }
+        }
+        documents[place].children = children;
+    }
+    let mut findings = Vec::new();
+    let mut nodes: Vec<Option<Vec<Finding>>> = walked.nodes.into_iter().map(|node| Some(node.findings)).collect();
+    for number in order {
+        let mut of_document = nodes[number].take().unwrap_or_default();
+        of_document.sort_by(|a, b| (&a.url, a.line, a.column, a.rule.id).cmp(&(&b.url, b.line, b.column, b.rule.id)));
+        findings.append(&mut of_document);
+    }
+    Report {
+        mode: options.mode,
+        documents,
+        findings,
+        sampled,
+        seed: options.seed,
+        unique_one_in: walked.unique_one_in,
+        limit: walked.limit,
+        cancelled: walked.cancelled,
+    }
+}
+
+/// Documents that a document points to, in its order.
+fn below(walked: &Walked, number: usize) -> Vec<usize> {
+    let Outcome::Document(doc) = &walked.nodes[number].outcome else { return Vec::new() };
+    let urls = doc.children.iter().flat_map(|child| [Some(&child.url), child.contents.as_ref()]).flatten();
+    let mut seen = HashSet::new();
+    urls.filter_map(|url| walked.by_url.get(url).copied())
+        .filter(|child| *child != number && seen.insert(*child))
+        .collect()
+}
+
+/// From the top down, each once; what nothing points to comes in the order it was found.
+fn order(walked: &Walked) -> Vec<usize> {
+    let mut tops: Vec<usize> = (0..walked.nodes.len()).filter(|number| is_shown(&walked.nodes[*number])).collect();
+    tops.sort_by_key(|number| (walked.nodes[*number].level, *number));
+    let (mut order, mut seen) = (Vec::new(), HashSet::new());
+    for top in tops {
+        let mut stack = vec![top];
+        while let Some(number) = stack.pop() {
+            if is_shown(&walked.nodes[number]) && seen.insert(number) {
+                order.push(number);
+                stack.extend(below(walked, number).into_iter().rev());
+            }
+        }
+    }
+    order
+}
+
+/// What was only tried is not told, unless something was found there.
+fn is_shown(node: &Node) -> bool {
+    use crate::node::Way;
+    match &node.outcome {
+        Outcome::Document(_) | Outcome::Package(_) => true,
+        Outcome::Plain | Outcome::Page => !node.findings.is_empty() || node.way == Way::Start,
+        Outcome::Failed(_) | Outcome::Waiting | Outcome::Left(_) => {
+            !matches!(node.way, Way::WellKnown | Way::Robots | Way::Sitemap) || !node.findings.is_empty()
+        }
+    }
+}
+
+fn document(node: &Node) -> Document {
+    let mut document = Document {
+        url: node.url.clone(),
+        found_by: node.way.word(),
+        level: node.level,
+        millis: node.millis,
+        ..Document::default()
+    };
+    match &node.outcome {
+        Outcome::Document(doc) => {
+            document.name = kind::name(doc.capability(), doc.root());
+            document.read = true;
+            (document.entries, document.bytes) = (doc.entries, doc.bytes);
+            if let Some(md) = &doc.head.md {
+                let instant = |time: Option<abreast_webtypes::W3cDatetime>| time.map(|time| time.instant);
+                (document.at, document.completed) = (instant(md.at), instant(md.completed));
+                (document.from, document.until) = (instant(md.from), instant(md.until));
+            }
+        }
+        Outcome::Package(package) => {
+            "package".clone_into(&mut document.name);
+            document.read = true;
+            (document.entries, document.bytes) = (package.entries, package.bytes);
+            document.at = package.at.map(|time| time.instant);
+            document.from = package.from.map(|time| time.instant);
+            document.until = package.until.map(|time| time.instant);
+        }
+        Outcome::Plain => "plain Sitemap".clone_into(&mut document.name),
+        Outcome::Page => "page".clone_into(&mut document.name),
+        Outcome::Failed(message) => document.problem = Some(message.clone()),
+        Outcome::Left(why) => document.problem = Some(format!("not looked at: {why}")),
+        Outcome::Waiting => document.problem = Some("not looked at: limit".to_owned()),
+    }
+    document
+}

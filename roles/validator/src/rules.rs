@@ -1,0 +1,303 @@
+//! Which rules are there? The table; `docs/validating.md` shows it.
+
+use crate::rule::Level::{Must, Practice, Recommended, Should};
+use crate::rule::Rule;
+use abreast_core::Severity::{Error, Note, Warning};
+
+macro_rules! rules {
+    ($($name:ident: $id:literal, $level:ident, $severity:ident / $lenient:ident, $cites:literal, $title:literal, $help:literal;)*) => {
+        $(pub(crate) static $name: Rule = Rule {
+            id: $id, level: $level, severity: $severity, lenient: $lenient, cites: $cites, title: $title, help: $help,
+        };)*
+        /// Every rule, in the order of the specification.
+        pub static RULES: &[&Rule] = &[$(&$name),*];
+    };
+}
+
+rules! {
+    // The document as such.
+    WELL_FORMED: "XML-2.1-well-formed", Must, Error / Error, "xml §2.1", "A document is well-formed XML without a DOCTYPE",
+        "write the document with an XML library, as UTF-8, without DTD and entities";
+    ROOT: "RS-7-root", Must, Error / Error, "rs-core §7", "The root is `urlset` or `sitemapindex` in the Sitemap namespace",
+        "use the namespace http://www.sitemaps.org/schemas/sitemap/0.9 for `urlset` and `sitemapindex`";
+    MD: "RS-7-md", Must, Error / Error, "rs-core §7", "A document has an `rs:md` that says what it is",
+        "add `<rs:md capability=\"…\"/>` as a child of the root, in the namespace http://www.openarchives.org/rs/terms/";
+    MD_ONCE: "RS-7-md-once", Must, Error / Warning, "rs-core §7", "There is one `rs:md` at most in one place",
+        "put all attributes on one `rs:md`";
+    MD_FIRST: "RS-7-md-first", Practice, Warning / Note, "rs-core §7", "`rs:md` and `rs:ln` of a document come before its entries",
+        "write them first: readers that stream refuse the document otherwise";
+    CAPABILITY: "RS-7-capability", Must, Error / Error, "rs-core §7", "The `rs:md` of a document has a `capability`",
+        "add `capability`, without a prefix, with one of the defined values";
+    CAPABILITY_VALUE: "RS-7-capability-value", Must, Error / Warning, "rs-core §7", "`capability` has a defined value, in lower case",
+        "use description, capabilitylist, resourcelist, resourcedump, resourcedump-manifest, changelist, changedump or changedump-manifest";
+    PREFIX: "RS-7-prefix", Must, Error / Error, "rs-core §7", "Attributes of `rs:md` and `rs:ln` have no namespace prefix",
+        "write `capability=…`, not `rs:capability=…`";
+    ATTRIBUTES: "RS-7-attributes", Must, Error / Note, "rs-core §7", "Attributes that are not ResourceSync's are in a namespace of their own",
+        "remove the attribute, or declare a namespace for it and use its prefix";
+    ELEMENTS: "RS-7-elements", Must, Error / Warning, "rs-core §7", "The elements are those of the Sitemap formats and ResourceSync, each in its place",
+        "`urlset` has `url`, `sitemapindex` has `sitemap`; other elements need a namespace of their own";
+    LOC: "RS-7-loc", Must, Error / Error, "rs-core §7", "Each entry has one `loc` with a URI",
+        "give each `url` and `sitemap` exactly one `loc`";
+    URI: "RS-7-uri", Must, Error / Warning, "rs-core §7", "`loc` and `href` are absolute URIs of allowed characters",
+        "write the whole URI with its scheme, and percent-encode other characters";
+    URI_NORMAL: "RS-7-uri-normal", Practice, Note / Note, "rfc3986 §6.2.2", "URIs are in normal form: two spellings are two resources",
+        "write host and scheme in lower case, no default port, no dot segments, no fragment, `%XX` in upper case";
+    ITEMS: "RS-7-items", Must, Error / Warning, "rs-core §7", "A document has 50,000 entries at most",
+        "split the document and publish an index";
+    SIZE: "RS-7-size", Must, Error / Warning, "rs-core §7", "A document has 50 MB at most, unpacked",
+        "split the document and publish an index";
+    DATETIME: "RS-7-datetime", Must, Error / Error, "rs-core §7", "Datetimes are W3C Datetimes",
+        "write for example 2026-01-31T09:00:00Z";
+    DATETIME_UTC: "RS-7-datetime-utc", Recommended, Note / Note, "rs-core §7", "Datetimes are complete and in UTC",
+        "write seconds and `Z`: YYYY-MM-DDThh:mm:ssZ";
+    CHANGEFREQ: "RS-7-changefreq", Must, Error / Note, "rs-core §7", "`changefreq` has a defined value",
+        "use always, hourly, daily, weekly, monthly, yearly or never";
+    COMPLETED: "RS-7-completed", Must, Error / Note, "rs-core §7", "`completed` is not before `at`",
+        "`at` is when the snapshot was begun, `completed` when it was done";
+    INTERVAL: "RS-7-interval", Must, Error / Note, "rs-core §7", "`until` is not before `from`",
+        "`from` is where the interval begins, `until` where it ends";
+    DATETIME_RANGE: "RS-7-datetime-range", Must, Error / Warning, "rs-core §7", "`datetime` of a change is between `from` and `until`",
+        "put the change into the list of its time, or mend the list's interval";
+    HREF: "RS-7-href", Must, Error / Warning, "rs-core §7", "Each `rs:ln` has an `href`",
+        "add the URI of the related document or resource";
+    REL: "RS-7-rel", Must, Error / Warning, "rs-core §7", "Each `rs:ln` has a `rel`",
+        "add the relation type";
+    REL_REGISTERED: "RS-7-rel-registered", Must, Error / Note, "rs-core §7", "Relation types are registered, or URIs",
+        "use a type of the IANA link relation registry, or a URI of your own";
+    PRI: "RS-7-pri", Must, Error / Note, "rs-core §7", "`pri` is a number from 1 to 999,999",
+        "1 is the highest priority; leave it out for the lowest";
+    HASH: "RS-7-hash", Must, Error / Note, "rs-core §7", "`hash` is a list of `algorithm:digest` in hex",
+        "write for example md5:1e0d5cb8ef6ba40c99b14c0237be735e, several separated by blanks";
+    HASH_ALGORITHM: "RS-7-hash-algorithm", Practice, Note / Note, "rs-core §7", "Digests are of an algorithm that readers know",
+        "add md5, sha-1, sha-256 or sha-512";
+    LENGTH: "RS-7-length", Must, Error / Error, "rs-core §7", "`length` is a number of bytes",
+        "write the number without sign and unit";
+    TYPE: "RS-7-type", Must, Error / Note, "rs-core §7", "`type` is a media type",
+        "write type/subtype as registered, for example application/pdf";
+    PATH_ONLY: "RS-7-path-only", Must, Error / Note, "rs-core §7", "`path` is used in manifests only",
+        "remove it: only bitstreams in a package have a path";
+    CHANGE_ONLY: "RS-7-change-only", Must, Error / Note, "rs-core §7", "`change` and `datetime` are used in Change Lists and Change Dump Manifests only",
+        "remove them, or publish a Change List";
+    DELETED: "RS-7-deleted", Should, Warning / Note, "rs-core §7", "A deletion has no attributes of a representation",
+        "remove hash, length, type, encoding and path: there is nothing they could describe";
+    AT: "RS-A-at", Must, Error / Error, "rs-core §A", "Resource Lists, Resource Dumps, their indexes and manifests have `at`",
+        "add the time at which the snapshot was begun";
+    FROM: "RS-A-from", Must, Error / Error, "rs-core §A", "Change Lists, Change Dumps, their indexes and manifests have `from`",
+        "add the time since which all changes are included";
+    FROM_CHILD: "RS-A-from-child", Recommended, Note / Note, "rs-core §A", "Entries of Change List Indexes, Change Dumps and their indexes have `from`",
+        "add the interval of the list or package to its entry";
+    TIME_FORBIDDEN: "RS-A-forbidden", Must, Error / Note, "rs-core §A", "Attributes of time are used where the table allows them",
+        "snapshots have `at` and `completed`, changes have `from` and `until`; entries for resources have neither";
+
+    // What the server says.
+    AVAILABLE: "RS-10.1-available", Must, Error / Warning, "rs-core §10.1", "Listed resources can be fetched",
+        "take the resource out of the list, or make it available";
+    LENGTH_EQUAL: "RS-7-length-equal", Should, Warning / Note, "rs-core §7", "`length` equals Content-Length",
+        "let the server state the same Content-Length";
+    LENGTH_TRUE: "RS-7-length-true", Must, Error / Error, "rs-core §7", "`length` is the number of bytes delivered",
+        "publish the lists again after the resource changed";
+    HASH_TRUE: "RS-7-hash-true", Must, Error / Error, "rs-core §7", "`hash` is the digest of the bytes delivered",
+        "publish the lists again after the resource changed";
+    TYPE_TRUE: "RS-7-type-true", Must, Warning / Note, "rs-core §7", "`type` is the media type delivered",
+        "let server and list agree";
+    ENCODING_TRUE: "RS-7-encoding-true", Should, Warning / Note, "rs-core §7", "`encoding` equals Content-Encoding",
+        "let server and list agree";
+    LASTMOD_TRUE: "RS-7-lastmod-true", Practice, Note / Note, "rs-core §7", "`lastmod` is Last-Modified",
+        "let server and list agree";
+    CONTENT_TYPE: "HTTP-8.3-content-type", Practice, Note / Note, "rfc9110 §8.3", "Documents are delivered as XML",
+        "answer with Content-Type: application/xml";
+    ETAG: "HTTP-8.8.3-etag", Practice, Note / Note, "rfc9110 §8.8", "Documents have an ETag or Last-Modified",
+        "add one: polling readers then need not fetch what is unchanged";
+    CONDITIONAL: "HTTP-13.1-conditional", Practice, Note / Note, "rfc9110 §13.1", "Unchanged documents are answered with 304 when asked so",
+        "let the server honour If-None-Match and If-Modified-Since";
+    GZIP: "HTTP-8.4.1-gzip", Practice, Note / Note, "rfc9110 §8.4.1", "Large documents are packed when asked so",
+        "switch on gzip for application/xml: lists shrink to a tenth";
+    REDIRECT: "HTTP-15.4-redirect", Practice, Note / Note, "rfc9110 §15.4", "Documents are where links say, without redirects",
+        "link to the final address";
+
+    // Structure, navigation, discovery.
+    CAPABILITY_EQUAL: "RS-6.1-capability-equal", Must, Error / Error, "rs-core §6.1", "A document is what points to it says: index, Capability List or Source Description",
+        "give index, lists and the Capability List's entry the same `capability`";
+    NO_NESTING: "RS-6.1-no-nesting", Must, Error / Error, "rs-core §6.1", "An index points to lists, not to other indexes",
+        "one index holds 50,000 lists of 50,000 entries";
+    REACHABLE: "RS-6.2-reachable", Must, Error / Error, "rs-core §6.2", "Documents that are linked to can be fetched",
+        "mend the link, or publish the document";
+    UP_LEADS: "RS-6.2-up-leads", Must, Error / Error, "rs-core §6.2", "`up` leads to the Capability List, and from there to the Source Description",
+        "link each document of a set to its Capability List, and that to the Source Description";
+    INDEX_LEADS: "RS-6.2-index-leads", Must, Error / Warning, "rs-core §6.2", "`index` leads to the index that has the document",
+        "link to the index that lists this document";
+    LISTED: "RS-6.2-listed", Must, Warning / Note, "rs-core §6.2", "What `up` leads to points back down",
+        "add the document to the Capability List, or the Capability List to the Source Description";
+    WELL_KNOWN: "RS-6.3.2-well-known", Should, Warning / Note, "rs-core §6.3.2", "The Source Description is at /.well-known/resourcesync",
+        "publish it there, or redirect from there";
+    DESCRIPTION: "RS-6.3.2-description", Must, Error / Note, "rs-core §6.3.2", "A Source publishes a Source Description",
+        "publish one that names each Capability List";
+    LINK: "RS-6.3.3-link", Must, Error / Warning, "rs-core §6.3.3", "A link with `rel=resourcesync` leads to the Capability List of the resource",
+        "link to the Capability List of a set that has this resource";
+    ROBOTS: "RS-6.3.4-robots", Should, Warning / Note, "rs-core §6.3.4", "What robots.txt names as Sitemap can be fetched",
+        "mend the Sitemap line in robots.txt";
+
+    // Source Description and Capability List.
+    DESCRIPTION_DESCRIBEDBY: "RS-8-describedby", Recommended, Note / Note, "rs-core §8", "A Source Description links to a document about the Source",
+        "add `rs:ln rel=\"describedby\"`";
+    DESCRIPTION_CAPABILITY: "RS-8-capability", Must, Error / Error, "rs-core §8", "Entries of a Source Description are Capability Lists",
+        "write `capability=\"capabilitylist\"`";
+    DESCRIPTION_MD: "RS-8-md", Must, Note / Note, "rs-core §7", "Entries of a Source Description say that they are Capability Lists",
+        "add `<rs:md capability=\"capabilitylist\"/>`";
+    SET_DESCRIBEDBY: "RS-8-set-describedby", Recommended, Note / Note, "rs-core §8", "Entries of a Source Description link to a document about the set",
+        "add `rs:ln rel=\"describedby\"` to the entry";
+    DESCRIPTION_LASTMOD: "RS-8-lastmod", Should, Note / Note, "rs-core §8", "A Source Description has no `lastmod`",
+        "leave it out, unless it changes with every update of a Capability List";
+    CAPABILITY_LIST_UP: "RS-9-up", Must, Error / Note, "rs-core §9", "A Capability List links `up` to the Source Description",
+        "add `rs:ln rel=\"up\"`";
+    CAPABILITY_LIST_DESCRIBEDBY: "RS-9-describedby", Recommended, Note / Note, "rs-core §9", "A Capability List links to a document about the set",
+        "add `rs:ln rel=\"describedby\"`";
+    CAPABILITY_LIST_CAPABILITY: "RS-9-capability", Must, Error / Error, "rs-core §9", "Entries of a Capability List have a `capability`",
+        "say what each document is";
+    CAPABILITY_LIST_KIND: "RS-9-kind", Must, Error / Warning, "rs-core §9", "A Capability List points to documents of capabilities",
+        "point to lists and dumps, not to manifests, Capability Lists or the Source Description";
+    CAPABILITY_LIST_ONCE: "RS-9-once", Must, Error / Error, "rs-core §9", "A Capability List has one entry for each capability",
+        "group several documents of one capability in an index";
+    CAPABILITY_LIST_INDEX: "RS-9-index", Should, Warning / Note, "rs-core §9", "There is no index of Capability Lists",
+        "name the Capability Lists in the Source Description";
+    CAPABILITY_LIST_LASTMOD: "RS-9-lastmod", Should, Note / Note, "rs-core §9", "A Capability List has no `lastmod`",
+        "leave it out, unless it changes with every update of its documents";
+    UNIFORM_DUMP: "RS-9-uniform-dump", Must, Warning / Note, "rs-core §9", "Resource List and Resource Dump have the same resources (sampled)",
+        "make both from the same snapshot";
+    UNIFORM_CHANGES: "RS-9-uniform-changes", Must, Error / Warning, "rs-core §9", "Resource List and Change Lists tell the same (sampled)",
+        "every state in a list must include all changes until its `at`";
+
+    // Resource Lists.
+    RESOURCE_LIST_UP: "RS-10.1-up", Must, Error / Note, "rs-core §10.1", "A Resource List links `up` to its Capability List",
+        "add `rs:ln rel=\"up\"`";
+    RESOURCE_LIST_INDEX: "RS-10.1-index", Recommended, Note / Note, "rs-core §10.1", "A Resource List links to its index",
+        "add `rs:ln rel=\"index\"`";
+    RESOURCE_LIST_ONCE: "RS-10.1-once", Should, Warning / Note, "rs-core §10.1", "A resource is listed once",
+        "list each URI once in all Resource Lists of a set";
+    RESOURCE_INDEX_UP: "RS-10.2-up", Must, Error / Note, "rs-core §10.2", "A Resource List Index links `up` to its Capability List",
+        "add `rs:ln rel=\"up\"`";
+    RESOURCE_INDEX_AT: "RS-10.2-at", Must, Error / Warning, "rs-core §10.2", "The times an index states for a list are those of the list",
+        "publish the index again when a list changes, after the list";
+    RESOURCE_INDEX_LATER: "RS-10.2-at-later", Practice, Note / Note, "rs-core §10.2", "`at` of an index is not later than `at` of its lists",
+        "readers continue from the index's `at`: every list must include all changes until then";
+
+    // Resource Dumps.
+    RESOURCE_DUMP_UP: "RS-11.1-up", Must, Error / Note, "rs-core §11.1", "A Resource Dump links `up` to its Capability List",
+        "add `rs:ln rel=\"up\"`";
+    RESOURCE_DUMP_INDEX: "RS-11.1-index", Recommended, Note / Note, "rs-core §11.1", "A Resource Dump links to its index",
+        "add `rs:ln rel=\"index\"`";
+    DUMP_TYPE_LENGTH: "RS-11.1-type-length", Recommended, Note / Note, "rs-core §11.1", "Entries of dumps state type and length of the package",
+        "add `type` and `length`: readers choose by them";
+    DUMP_FORMAT: "RS-11.1-format", Should, Warning / Note, "rs-core §11.1", "All packages of a dump have one format",
+        "publish one dump for each format";
+    DUMP_ZIP: "RS-11.1-zip", Recommended, Note / Note, "rs-core §11.1", "Packages are ZIP files",
+        "use ZIP: readers of other communities know nothing else";
+    DUMP_CONTENTS: "RS-11.1-contents", Must, Error / Error, "rs-core §11.1", "The manifest that `contents` leads to is the one in the package",
+        "publish a copy of the package's manifest.xml";
+    MANIFEST: "RS-11.2-manifest", Must, Error / Error, "rs-core §11.2", "A package has `manifest.xml` at its top level, of the right capability",
+        "put the manifest at the top level of the ZIP";
+    MANIFEST_UP: "RS-11.2-up", Must, Error / Note, "rs-core §11.2", "A manifest links `up` to the Capability List",
+        "add `rs:ln rel=\"up\"`";
+    MANIFEST_PATH: "RS-11.2-path", Must, Error / Error, "rs-core §11.2", "Entries of a manifest have a `path`",
+        "say where in the package the bitstream is";
+    MANIFEST_SLASH: "RS-11.2-slash", Must, Error / Warning, "rs-core §11.2", "A `path` begins with a slash",
+        "write the path from the package's root with a leading `/`";
+    MANIFEST_SAFE: "RS-11.2-safe", Practice, Error / Error, "rs-core §11.2", "A `path` stays inside the package and names a file",
+        "no `.`, `..`, backslash, or slash at the end";
+    MANIFEST_EXISTS: "RS-11.2-exists", Must, Error / Error, "rs-core §11.2", "What a manifest lists is in the package",
+        "pack the bitstream under its `path`";
+    MANIFEST_TRUE: "RS-11.2-true", Must, Error / Error, "rs-core §11.2", "Length and digests in a manifest are those of the bitstream",
+        "make package and manifest in one go";
+    MANIFEST_ALL: "RS-11.2-all", Must, Error / Warning, "rs-core §11.2", "Every bitstream of a package is in its manifest, under a path of its own",
+        "list the file, or leave it out of the package";
+    MANIFEST_TYPE: "RS-11.2-type", Recommended, Note / Note, "rs-core §11.2", "Entries of a manifest state the media type",
+        "add `type`: there is no server to ask";
+
+    // Change Lists.
+    CHANGE_LIST_UP: "RS-12.1-up", Must, Error / Note, "rs-core §12.1", "A Change List links `up` to its Capability List",
+        "add `rs:ln rel=\"up\"`";
+    CHANGE_LIST_INDEX: "RS-12.1-index", Recommended, Note / Note, "rs-core §12.1", "A Change List links to its index",
+        "add `rs:ln rel=\"index\"`: readers of a closed list find the next one there";
+    CHANGE: "RS-12.1-change", Must, Error / Error, "rs-core §12.1", "Entries of a Change List or Change Dump Manifest have `change`",
+        "say whether the resource was created, updated or deleted";
+    CHANGE_VALUE: "RS-12.1-change-value", Must, Error / Error, "rs-core §12.1", "`change` is created, updated or deleted",
+        "use one of the three, in lower case";
+    ORDER: "RS-12.1-order", Must, Error / Error, "rs-core §12.1", "Changes are in forward chronological order",
+        "sort by `datetime`, the earliest first";
+    CHANGE_TIME: "RS-12.1-datetime", Practice, Note / Note, "rs-core §12.1", "Changes have a `datetime`",
+        "add it: readers see by it which changes they have";
+    CHANGE_INDEX_UP: "RS-12.2-up", Must, Error / Note, "rs-core §12.2", "A Change List Index links `up` to its Capability List",
+        "add `rs:ln rel=\"up\"`";
+    CHANGE_INDEX_ORDER: "RS-12.2-order", Must, Error / Error, "rs-core §12.2", "An index has its Change Lists in forward chronological order",
+        "put the oldest list first";
+    CHANGE_INDEX_INTERVAL: "RS-12.2-interval", Must, Error / Warning, "rs-core §12.2", "The interval an index states for a list is that of the list",
+        "publish the index again when a list is closed, after the list";
+    CHANGE_INDEX_CLOSED: "RS-12.2-until-closed", Must, Error / Warning, "rs-core §12.2", "An index states `until` for a closed list",
+        "copy `until` of the list to its entry";
+    CHANGE_INDEX_OPEN: "RS-12.2-until-open", Must, Error / Error, "rs-core §12.2", "An index states no `until` for an open list",
+        "remove `until`: readers would not look at the list again";
+    CHANGE_INDEX_GAP: "RS-12.2-gap", Must, Error / Error, "rs-core §12.2", "Change Lists follow each other without a gap",
+        "`from` of a list is `until` of the one before, or earlier";
+    CHANGE_INDEX_LAST: "RS-12.2-last", Must, Error / Warning, "rs-core §12.2", "Only the last Change List is open",
+        "close a list with `until` before beginning the next";
+    CHANGE_INDEX_SPAN: "RS-12.2-span", Must, Error / Warning, "rs-core §12.2", "The lists of an index cover the interval it states",
+        "`from` of the index is that of its first list; its `until`, if any, that of its last";
+
+    // Change Dumps.
+    CHANGE_DUMP_UP: "RS-13.1-up", Must, Error / Note, "rs-core §13.1", "A Change Dump links `up` to its Capability List",
+        "add `rs:ln rel=\"up\"`";
+    CHANGE_DUMP_INDEX: "RS-13.1-index", Recommended, Note / Note, "rs-core §13.1", "A Change Dump links to its index",
+        "add `rs:ln rel=\"index\"`";
+    CHANGE_DUMP_ORDER: "RS-13.1-order", Should, Warning / Note, "rs-core §13.1", "Packages are in forward chronological order",
+        "put the package of the oldest changes first";
+    CHANGE_DUMP_PATH: "RS-13.2-path", Must, Error / Error, "rs-core §13.2", "Entries of a Change Dump Manifest have a `path`, unless deleted",
+        "say where in the package the bitstream is";
+    CHANGE_DUMP_DELETED: "RS-13.2-deleted", Must, Error / Note, "rs-core §13.2", "Deletions in a Change Dump Manifest have no `path`",
+        "remove it: there is no bitstream";
+    CHANGE_DUMP_INTERVAL: "RS-13.2-interval", Must, Error / Warning, "rs-core §13.2", "The interval a Change Dump states for a package is that of its manifest",
+        "make dump and manifest in one go";
+
+    // Links to related resources.
+    DUPLICATE_DIFFERS: "RS-14.2-differs", Must, Error / Warning, "rs-core §14.2", "A mirror has the same bytes: length, hash and type do not differ",
+        "mend the attributes of the link, or leave them out";
+    DUPLICATE_REPEATS: "RS-14.2-repeats", Should, Note / Note, "rs-core §14.2", "A link to a mirror does not repeat what `rs:md` says",
+        "leave hash, length and type out of the link";
+    DUPLICATE_SELF: "RS-14.2-self", Practice, Warning / Note, "rs-core §14.2", "A link to a mirror or another form leads elsewhere than to the resource itself",
+        "remove the link";
+    ALTERNATE_TYPE: "RS-14.3-type", Recommended, Note / Note, "rs-core §14.3", "A link to an alternate representation states its type",
+        "add `type`";
+    PATCH_TYPE: "RS-14.4-type", Must, Error / Warning, "rs-core §14.4", "A link to a patch states its type",
+        "add `type`: without it nobody can apply the patch";
+    PATCH_WHERE: "RS-14.4-where", Must, Error / Note, "rs-core §14.4", "Patches are for Change Lists and Change Dump Manifests, on updates",
+        "remove the link";
+    PATCH_PATH: "RS-14.4-path", Must, Error / Warning, "rs-core §14.4", "In a Change Dump Manifest a link to a patch has a `path`",
+        "put the patch into the package and say where";
+    TIMEGATE: "RS-14.6-timegate", Should, Warning / Note, "rs-core §14.6", "A link to a TimeGate has no other attributes",
+        "leave `rel` and `href` only";
+    MEMENTO_MODIFIED: "RS-14.6-modified", Practice, Note / Note, "rs-core §14.6", "A link to a memento states the version's `modified`",
+        "add `modified`";
+    MEMENTO_ONCE: "RS-14.6-once", Must, Warning / Note, "rs-core §14.6", "There is one memento: the version of the last modification",
+        "offer older versions by TimeMap or TimeGate";
+    VIA_ONCE: "RS-14.8-via", Should, Warning / Note, "rs-core §14.8", "A republished resource has one `via`, to the original Source",
+        "keep the link you found, add none of your own";
+
+    // Archives.
+    ARCHIVE_UP: "RSA-3-up", Must, Error / Note, "rs-archives §3", "An archive links `up` to its Capability List",
+        "add `rs:ln rel=\"up\"`";
+    ARCHIVE_HEAD: "RSA-3-time", Practice, Warning / Note, "rs-archives §3", "An archive has no times of its own",
+        "state the times on its entries";
+    ARCHIVE_AT: "RSA-3-at", Practice, Warning / Note, "rs-archives §3", "Entries of archives of snapshots have `at`",
+        "copy the times of the archived document to its entry";
+    ARCHIVE_FROM: "RSA-5-from", Practice, Warning / Note, "rs-archives §5", "Entries of archives of changes have `from`",
+        "copy the interval of the archived document to its entry";
+    ARCHIVE_ORDER: "RSA-3-order", Practice, Warning / Note, "rs-archives §3", "An archive is in forward chronological order",
+        "put the oldest document first";
+    ARCHIVE_LINK: "RSA-2.2-archives", Practice, Warning / Note, "rs-archives §2.2", "`archives` leads to the archive of the document's capability",
+        "link a Change List to the Change List Archive, and so on";
+
+    // The walk itself.
+    LIMIT: "WALK-limit", Practice, Warning / Warning, "rs-core §6.2", "Everything was looked at within the limits",
+        "raise the limit that is named";
+    OTHER_HOST: "WALK-other-host", Practice, Note / Note, "rs-core §6.2", "Documents and sampled resources are on the host that was given",
+        "run again with `--allow-host` to look there too";
+}

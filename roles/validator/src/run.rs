@@ -1,0 +1,49 @@
+//! How is a validation run, from the first look to the report?
+
+use crate::check::Checker;
+use crate::finding::{Finding, Findings};
+use crate::node::Outcome;
+use crate::options::Options;
+use crate::report::{self, Report};
+use crate::rule::Mode;
+use crate::walk::{self, Walk};
+use crate::{relate, rules, sample, settle, uniform};
+use abreast_net::Shared;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Judges the bytes of one document by itself; `name` stands for it in findings.
+pub fn check_document(name: &str, bytes: &[u8], mode: Mode) -> Vec<Finding> {
+    let mut checker = Checker::new(Findings::new(name, mode, usize::MAX), (), u64::MAX);
+    checker.feed(bytes);
+    checker.finish();
+    checker.found.into_list()
+}
+
+/// Walks from the starts, judges what is there, and tells all of it. `cancel` ends it early.
+///
+/// It blocks, and starts as many threads as there may be requests.
+pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
+    let mut net = options.net.clone();
+    net.connections_per_host = options.connections.max(1);
+    let shared = Shared::new(net);
+    let budget = walk::budget(options, cancel);
+    let mut walked = Walk::new(options, &budget, shared.clone()).run();
+    relate::relate(&mut walked, options);
+    let sampled = if walked.cancelled {
+        sample::Sampled::default()
+    } else {
+        uniform::compare(&mut walked, options);
+        sample::sample(&mut walked, options, &shared, &budget)
+    };
+    settle::settle(&mut walked, options, &shared);
+    walked.cancelled |= cancel.load(Ordering::Relaxed);
+    walked.limit = walked.limit.or(sampled.limit.filter(|_| !walked.cancelled));
+    if let Some(limit) = walked.limit
+        && let Some(node) = walked.nodes.iter_mut().find(|node| !matches!(node.outcome, Outcome::Waiting))
+    {
+        let mut found = Findings::new(&node.url, options.mode, 1);
+        found.add(&rules::LIMIT, (0, 0), || format!("the limit {limit} was reached"));
+        node.findings.append(&mut found.into_list());
+    }
+    report::report(walked, options, sampled.fetched)
+}

@@ -1,0 +1,200 @@
+//! Is the text of an attribute what it should be: a URI, a digest, a media type, a relation?
+
+use abreast_webtypes::{Precision, W3cDatetime};
+
+/// Is it registered, or a URI [rs-core §7]? Types compare in any letter case [rfc8288 §2.1.1].
+pub(crate) fn is_relation(token: &str) -> bool {
+    if token.contains(':') {
+        return url::Url::parse(token).is_ok();
+    }
+    abreast_webtypes::relation::is_registered(token)
+}
+
+/// A hex digest behind each algorithm [rs-core §7]: the first token that is none.
+pub(crate) fn bad_hash(value: &str) -> Option<&str> {
+    value.split_ascii_whitespace().find(|token| {
+        let Some((name, digest)) = token.split_once(':') else { return true };
+        let length = abreast_webtypes::Algorithm::from_token(name.as_bytes()).map(|known| known.length() * 2);
+        name.is_empty()
+            || digest.is_empty()
+            || length.is_some_and(|length| length != digest.len())
+            || !digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// `type/subtype` of tokens, perhaps with parameters [rfc9110 §8.3.1].
+pub(crate) fn is_media_type(value: &str) -> bool {
+    let essence = value.split(';').next().unwrap_or_default().trim_ascii();
+    let is_token = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    };
+    essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+}
+
+/// The part of a media type before its parameters, in lower case.
+pub(crate) fn essence(value: &str) -> String {
+    value.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase()
+}
+
+/// What is wrong with a URI that must be absolute [rfc3986 §4.3].
+pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
+    if uri.is_empty() {
+        return Some("is empty");
+    }
+    let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme).as_bytes();
+    let in_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    if !scheme.first().is_some_and(u8::is_ascii_alphabetic) || !scheme.iter().all(in_scheme) {
+        return Some("is not absolute");
+    }
+    if !uri.bytes().fold(true, |good, byte| good & ALLOWED[usize::from(byte)]) {
+        return Some("has characters that must be percent-encoded");
+    }
+    let mut rest = uri.as_bytes();
+    while let Some(at) = memchr_percent(rest) {
+        match rest.get(at + 1..at + 3) {
+            Some([high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => rest = &rest[at + 3..],
+            _ => return Some("has a `%` without two hex digits"),
+        }
+    }
+    None
+}
+
+/// What is not in normal form [rfc3986 §6.2.2].
+pub(crate) fn not_normal(uri: &str) -> Option<&'static str> {
+    let (scheme, rest) = uri.split_once(':')?;
+    if scheme.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Some("has capitals in its scheme");
+    }
+    if rest.contains('#') {
+        return Some("has a fragment, which is no part of a resource's URI in a list");
+    }
+    let rest = rest.strip_prefix("//")?;
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Some("has capitals in its host");
+    }
+    if scheme == "http" && authority.ends_with(":80") || scheme == "https" && authority.ends_with(":443") {
+        return Some("has the default port");
+    }
+    let path = path.split('?').next().unwrap_or_default();
+    if path.contains("/.") && path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Some("has dot segments");
+    }
+    let mut rest = path.as_bytes();
+    while let Some(at) = memchr_percent(rest) {
+        if rest[at + 1..].iter().take(2).any(u8::is_ascii_lowercase) {
+            return Some("has lower-case hex digits");
+        }
+        rest = &rest[at + 1..];
+    }
+    None
+}
+
+fn memchr_percent(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == b'%')
+}
+
+/// Characters of a URI: unreserved, reserved and `%` [rfc3986 §2].
+const ALLOWED: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut i = 0;
+    while i < 256 {
+        let byte = i as u8;
+        table[i] = byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b'-' | b'.'
+                    | b'_'
+                    | b'~'
+                    | b':'
+                    | b'/'
+                    | b'?'
+                    | b'#'
+                    | b'['
+                    | b']'
+                    | b'@'
+                    | b'!'
+                    | b'$'
+                    | b'&'
+                    | b'\''
+                    | b'('
+                    | b')'
+                    | b'*'
+                    | b'+'
+                    | b','
+                    | b';'
+                    | b'='
+                    | b'%'
+            );
+        i += 1;
+    }
+    table
+};
+
+/// Does all that `one` covers lie before `other`? `2013` is not before `2013-05`.
+pub(crate) fn is_before(one: W3cDatetime, other: W3cDatetime) -> bool {
+    if one.instant >= other.instant {
+        return false;
+    }
+    let written = match one.precision {
+        Precision::Year => 4,
+        Precision::Month => 7,
+        Precision::Day => 10,
+        Precision::Minute => 16,
+        Precision::Second | Precision::Fraction => return true,
+    };
+    one.instant.to_string()[..written] != other.instant.to_string()[..written]
+}
+
+/// Do the two differ, as far as both are written?
+pub(crate) fn differ(one: W3cDatetime, other: W3cDatetime) -> bool {
+    is_before(one, other) || is_before(other, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relations_are_registered_or_uris() {
+        for good in ["up", "UP", "describedby", "http://www.openarchives.org/rs/terms/patch", "urn:x:y", "timegate"] {
+            assert!(is_relation(good), "{good}");
+        }
+        for bad in ["", "parent", "rs/patch"] {
+            assert!(!is_relation(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn uris_that_are_none_are_told_why() {
+        assert_eq!(uri_fault("http://example.org/a%20b?c=d&e=[f]"), None);
+        assert_eq!(uri_fault("urn:nbn:de:1"), None);
+        assert_eq!(uri_fault("a/b"), Some("is not absolute"));
+        assert_eq!(uri_fault("http://example.org/ä"), Some("has characters that must be percent-encoded"));
+        assert_eq!(uri_fault("http://example.org/%2"), Some("has a `%` without two hex digits"));
+        assert_eq!(not_normal("http://example.org/A%2F"), None);
+        assert_eq!(not_normal("http://example.org/a.b/..c"), None);
+        for uri in ["HTTP://h/", "http://H/", "http://h:80/", "http://h/a/../b", "http://h/%2f", "http://h/a#b"] {
+            assert!(not_normal(uri).is_some(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_hex_of_their_length() {
+        assert_eq!(bad_hash("md5:1e0d5cb8ef6ba40c99b14c0237be735e\n whirlpool:00ff"), None);
+        for bad in ["1e0d5cb8ef6ba40c99b14c0237be735e", "md5:", "md5:1e", "sha-256:zz", "x:yz"] {
+            assert!(bad_hash(bad).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn media_types_may_have_parameters() {
+        for good in ["text/html", "application/ld+json", "text/html; charset=utf-8"] {
+            assert!(is_media_type(good), "{good}");
+        }
+        for bad in ["", "html", "text/", "text html/x", "/x"] {
+            assert!(!is_media_type(bad), "{bad}");
+        }
+    }
+}

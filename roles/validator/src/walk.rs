@@ -1,0 +1,440 @@
+//! How is a whole Source walked, up and down, each address once, by several threads and within limits?
+
+use crate::collect::{Child, Context, Origin, SKETCH};
+use crate::discover;
+use crate::fetch::{Budget, Facts};
+use crate::kind;
+use crate::look::{CONDITIONS_MAX, Found, Looked};
+use crate::node::{Doc, Node, Outcome, SetData, Walked, Way, in_archive, is_url};
+use crate::options::{Options, Share};
+use crate::package::{self, Package};
+use crate::sketch::{Changes, Listed, Seen, Sketch};
+use abreast_net::{Client, Shared};
+use abreast_resourcesync::v1_1::{Capability, Root};
+use abreast_webtypes::{Origin as WebOrigin, resolve};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use url::Url;
+
+/// Findings after which a document keeps one of each rule; the others are counted.
+const FINDINGS_MAX: usize = 100_000;
+/// URIs kept for finding those listed twice; beyond it an even share is looked at. About 70 MB.
+const SEEN_MAX: usize = 2 << 20;
+struct State {
+    nodes: Vec<Node>,
+    by_url: HashMap<String, usize>,
+    queue: VecDeque<usize>,
+    /// Change Lists: read when the queue is empty, so that they tell everything the other lists do.
+    late: VecDeque<usize>,
+    /// What archives have: read last, since a list that is still in its index is no matter of the past.
+    past: VecDeque<usize>,
+    /// It is time for the late ones, or for the past.
+    stage: u8,
+    active: usize,
+    sets: HashMap<String, SetData>,
+    /// What documents that were given say: only in the end it is known whether an archive has them.
+    given: Vec<(usize, String, Sketch<Listed>, Sketch<Changes>)>,
+    limit: Option<&'static str>,
+    cancelled: bool,
+    steps: u64,
+}
+
+pub(crate) struct Walk<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) budget: &'a Budget<'a>,
+    shared: Arc<Shared>,
+    pub(crate) context: Context,
+    hosts: HashSet<WebOrigin>,
+    names: HashSet<String>,
+    state: Mutex<State>,
+    wake: Condvar,
+    pub(crate) conditions: AtomicU64,
+    /// Findings kept so far.
+    kept: AtomicUsize,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(options: &'a Options, budget: &'a Budget<'a>, shared: Arc<Shared>) -> Self {
+        let hosts = options.starts.iter().filter(|start| is_url(start)).filter_map(|start| WebOrigin::of(start));
+        let names = options.allow_hosts.iter().map(|host| host.to_ascii_lowercase());
+        Self {
+            options,
+            budget,
+            shared,
+            context: Context { seed: options.seed, seen: Mutex::new(Seen::new(SEEN_MAX)), sketch: SKETCH },
+            hosts: hosts.collect(),
+            names: names.collect(),
+            state: Mutex::new(State {
+                nodes: Vec::new(),
+                by_url: HashMap::new(),
+                queue: VecDeque::new(),
+                late: VecDeque::new(),
+                past: VecDeque::new(),
+                stage: 0,
+                active: 0,
+                sets: HashMap::new(),
+                given: Vec::new(),
+                limit: None,
+                cancelled: false,
+                steps: 0,
+            }),
+            wake: Condvar::new(),
+            conditions: AtomicU64::new(CONDITIONS_MAX),
+            kept: AtomicUsize::new(0),
+        }
+    }
+
+    /// Walks to the end, or to a limit.
+    pub(crate) fn run(self) -> Walked {
+        {
+            let mut state = self.lock();
+            for start in &self.options.starts {
+                self.add(&mut state, start, Way::Start, None, 0, 2, Origin::default());
+            }
+            if self.options.walk {
+                for start in self.options.starts.iter().filter(|start| is_url(start)) {
+                    let Ok(url) = Url::parse(start) else { continue };
+                    for (path, way) in [("/.well-known/resourcesync", Way::WellKnown), ("/robots.txt", Way::Robots)] {
+                        if let Ok(url) = url.join(path) {
+                            self.add(&mut state, url.as_str(), way, None, 0, 0, Origin::default());
+                        }
+                    }
+                }
+            }
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..self.options.connections.clamp(1, 64) {
+                scope.spawn(|| self.work());
+            }
+        });
+        {
+            let mut state = self.lock();
+            for (number, set, listed, changed) in std::mem::take(&mut state.given) {
+                if !in_archive(&state.nodes, &state.nodes[number].url) {
+                    self.set(&mut state, set).merge(listed, changed);
+                }
+            }
+        }
+        let one_in = self.context.seen.lock().unwrap_or_else(PoisonError::into_inner).one_in();
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Walked {
+            nodes: state.nodes,
+            by_url: state.by_url,
+            sets: state.sets,
+            limit: state.limit,
+            cancelled: state.cancelled,
+            unique_one_in: one_in,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// May an address be looked at?
+    fn is_allowed(&self, url: &str) -> bool {
+        let Some(origin) = WebOrigin::of(url) else { return false };
+        matches!(origin.scheme.as_str(), "http" | "https")
+            && (self.hosts.contains(&origin)
+                || self.names.contains(&origin.host)
+                || self.names.contains(&format!("{}:{}", origin.host, origin.port)))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call makes one node")]
+    fn add(
+        &self,
+        state: &mut State,
+        url: &str,
+        way: Way,
+        from: Option<usize>,
+        entry: usize,
+        level: u32,
+        origin: Origin,
+    ) -> usize {
+        let key = abreast_webtypes::without_fragment(url);
+        if let Some(known) = state.by_url.get(key) {
+            return *known;
+        }
+        let number = state.nodes.len();
+        let mut outcome = Outcome::Waiting;
+        let is_start = way == Way::Start;
+        if !is_start && !self.is_allowed(url) {
+            outcome = Outcome::Left("other host");
+        } else if state.limit.is_some() || state.cancelled {
+            outcome = Outcome::Left("limit");
+        } else if number >= self.options.max_documents {
+            state.limit = Some("--max-documents");
+            outcome = Outcome::Left("limit");
+        }
+        if matches!(outcome, Outcome::Waiting) {
+            let parent = from.map(|from| &state.nodes[from].outcome);
+            let is_change_list = matches!(parent, Some(Outcome::Document(doc))
+                if doc.is(Capability::ChangeList) && way == Way::Down
+                    || doc.is(Capability::CapabilityList)
+                        && doc.children.get(entry).is_some_and(|c| c.capability == Some(Capability::ChangeList)));
+            if origin.archived {
+                state.past.push_back(number);
+            } else if is_change_list {
+                state.late.push_back(number);
+            } else {
+                state.queue.push_back(number);
+            }
+        } else if state.limit.is_some() && number >= self.options.max_documents * 2 {
+            // Not even remembered.
+            return number - 1;
+        }
+        state.by_url.insert(key.to_owned(), number);
+        state.nodes.push(Node {
+            url: key.to_owned(),
+            way,
+            from,
+            entry,
+            level,
+            origin,
+            outcome,
+            findings: Vec::new(),
+            millis: 0,
+            steps: (0, 0),
+        });
+        number
+    }
+
+    fn work(&self) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let Ok(runtime) = runtime else { return };
+        let client = Client::new(Arc::clone(&self.shared));
+        while let Some(number) = self.next() {
+            let guard = Guard(self);
+            let (url, way, origin) = {
+                let mut state = self.lock();
+                state.steps += 1;
+                let step = state.steps;
+                let node = &mut state.nodes[number];
+                node.steps.0 = step;
+                (node.url.clone(), node.way, node.origin.clone())
+            };
+            let begun = Instant::now();
+            let done = runtime.block_on(self.look(&client, number, &url, way, origin));
+            let mut state = self.lock();
+            state.nodes[number].millis = begun.elapsed().as_millis() as u64;
+            self.done(&mut state, number, done);
+            drop(state);
+            drop(guard);
+        }
+    }
+
+    /// The next address; `None` when all is done.
+    fn next(&self) -> Option<usize> {
+        let mut state = self.lock();
+        loop {
+            if state.limit.is_some() || state.cancelled {
+                return None;
+            }
+            if state.active == 0 && state.queue.is_empty() {
+                state.stage = state.stage.max(if state.late.is_empty() { 2 } else { 1 });
+            }
+            let stage = state.stage;
+            let mut ready = state.queue.pop_front();
+            if stage >= 1 {
+                ready = ready.or_else(|| state.late.pop_front());
+            }
+            if stage >= 2 {
+                ready = ready.or_else(|| state.past.pop_front());
+            }
+            if let Some(number) = ready {
+                state.active += 1;
+                return Some(number);
+            }
+            if state.active == 0 {
+                self.wake.notify_all();
+                return None;
+            }
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// How many findings of one rule the next document may keep.
+    pub(crate) fn most_each(&self) -> usize {
+        if self.kept.load(Ordering::Relaxed) < FINDINGS_MAX { self.options.most_each } else { 1 }
+    }
+
+    /// The entry that leads to a package, and what the document is that has it.
+    pub(crate) fn entry_of(&self, number: usize) -> Option<(Child, Option<Capability>)> {
+        let state = self.lock();
+        let node = &state.nodes[number];
+        match node.from.map(|from| &state.nodes[from].outcome) {
+            Some(Outcome::Document(doc)) if node.way == Way::Package => {
+                Some((doc.children[node.entry].clone(), doc.capability()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes over what was found, and adds what it leads to.
+    fn done(&self, state: &mut State, number: usize, looked: Looked) {
+        state.steps += 1;
+        state.nodes[number].steps.1 = state.steps;
+        self.kept.fetch_add(looked.findings.len(), Ordering::Relaxed);
+        state.nodes[number].findings = looked.findings;
+        match looked.found {
+            Found::Nothing(message) => state.nodes[number].outcome = Outcome::Failed(message),
+            Found::Left(why) => state.nodes[number].outcome = Outcome::Left(why),
+            Found::Plain => state.nodes[number].outcome = Outcome::Plain,
+            Found::Limit(limit) => {
+                state.limit = Some(limit);
+                state.nodes[number].outcome = Outcome::Left("limit");
+            }
+            Found::Cancelled => {
+                state.cancelled = true;
+                state.nodes[number].outcome = Outcome::Left("stopped");
+            }
+            Found::Page(page, facts) => self.page(state, number, &page, &facts),
+            Found::Package(mut package) => {
+                if let Some(listed) = package.listed.take()
+                    && let Some(set) = Self::set_of_package(state, number, &package)
+                {
+                    self.set(state, set).dumped.merge(listed, |_, _| {});
+                }
+                state.nodes[number].outcome = Outcome::Package(package);
+            }
+            Found::Document(doc) => {
+                let url = state.nodes[number].url.clone();
+                let set = doc.link(&url, "up").map_or_else(|| url.clone(), |(up, _)| up);
+                if let Some((listed, changed)) = looked.listed
+                    && !(listed.is_empty() && changed.is_empty())
+                    && !kind::is_manifest(doc.capability().unwrap_or(Capability::ResourceList))
+                {
+                    if state.nodes[number].way == Way::Start {
+                        state.given.push((number, set, listed, changed));
+                    } else {
+                        self.set(state, set).merge(listed, changed);
+                    }
+                }
+                let origin = state.nodes[number].origin.clone();
+                state.nodes[number].level = level(&doc, &url, origin.index.is_some(), state.nodes[number].level);
+                state.nodes[number].outcome = Outcome::Document(doc);
+                if self.options.walk && is_url(&url) {
+                    self.follow(state, number, &url, &origin);
+                }
+            }
+        }
+    }
+
+    fn set<'s>(&self, state: &'s mut State, url: String) -> &'s mut SetData {
+        // Very many sets share the memory that is for sketches.
+        let most = if state.sets.len() < 64 { self.context.sketch } else { self.context.sketch / 8 };
+        state.sets.entry(url).or_insert_with(|| SetData {
+            listed: Sketch::new(most),
+            dumped: Sketch::new(most),
+            changed: Sketch::new(most),
+        })
+    }
+
+    /// The set of a Resource Dump's package.
+    fn set_of_package(state: &State, number: usize, package: &Package) -> Option<String> {
+        let dump = state.nodes[number].from?;
+        let Outcome::Document(doc) = &state.nodes[dump].outcome else { return None };
+        let is_current = !state.nodes[dump].origin.archived;
+        (is_current && package.capability == Some(Capability::ResourceDumpManifest))
+            .then(|| doc.link(&state.nodes[dump].url, "up").map(|(url, _)| url))?
+    }
+
+    fn page(&self, state: &mut State, number: usize, page: &[u8], facts: &Facts) {
+        let (url, way) = (state.nodes[number].url.clone(), state.nodes[number].way);
+        state.nodes[number].outcome = Outcome::Page;
+        let (targets, next) = if way == Way::Robots {
+            (discover::in_robots(page), Way::Sitemap)
+        } else {
+            ([facts.links.clone(), discover::in_html(page)].concat(), Way::Page)
+        };
+        if matches!(way, Way::WellKnown | Way::Page) || (!matches!(way, Way::Robots | Way::Start) && targets.is_empty())
+        {
+            let message = "this is a web page, no ResourceSync document".to_owned();
+            state.nodes[number].outcome = Outcome::Failed(message);
+        }
+        for target in targets.iter().filter_map(|target| resolve(&url, target).ok()) {
+            self.add(state, &target, next, Some(number), 0, 1, Origin::default());
+        }
+    }
+
+    fn follow(&self, state: &mut State, number: usize, url: &str, origin: &Origin) {
+        let level = state.nodes[number].level;
+        let Outcome::Document(doc) = &state.nodes[number].outcome else { return };
+        let mut next: Vec<(String, Way, usize, u32, Origin)> = Vec::new();
+        for (rel, way) in [("up", Way::Up), ("index", Way::Index), ("archives", Way::Archives)] {
+            if let Some((target, _)) = doc.link(url, rel) {
+                let above = u32::from(!doc.is(Capability::CapabilityList));
+                let level = if way == Way::Up { above } else { 2 };
+                next.push((target, way, 0, level, Origin::default()));
+            }
+        }
+        if level < self.options.depth
+            && let Some(capability) = doc.capability()
+        {
+            let archived = origin.archived || kind::is_archive(capability);
+            let is_dump = kind::points_to_packages(capability, doc.root());
+            let chosen = chosen(doc.children.len(), self.options.packages);
+            for (entry, child) in doc.children.iter().enumerate() {
+                if is_dump {
+                    if let Some(contents) = &child.contents {
+                        let way = Way::Contents;
+                        next.push((contents.clone(), way, entry, level + 1, Origin { index: None, archived }));
+                    }
+                    if chosen.contains(&entry) && package::may_be_zip(&child.media_type, &child.url) {
+                        let origin = Origin { index: None, archived };
+                        next.push((child.url.clone(), Way::Package, entry, level + 1, origin));
+                    }
+                    continue;
+                }
+                let index = (doc.root() == Root::SitemapIndex).then(|| url.to_owned());
+                next.push((child.url.clone(), Way::Down, entry, level + 1, Origin { index, archived }));
+            }
+        }
+        for (target, way, entry, level, origin) in next {
+            self.add(state, &target, way, Some(number), entry, level, origin);
+        }
+    }
+}
+
+/// One look under way; when it ends, however it ends, others may go on.
+struct Guard<'a, 'w>(&'a Walk<'w>);
+
+impl Drop for Guard<'_, '_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.active -= 1;
+        state.cancelled |= std::thread::panicking();
+        self.0.wake.notify_all();
+    }
+}
+
+/// How far below the Source Description a document is.
+fn level(doc: &Doc, url: &str, from_index: bool, expected: u32) -> u32 {
+    match doc.capability() {
+        Some(Capability::Description) => u32::from(from_index),
+        Some(Capability::CapabilityList) => 1,
+        Some(capability) if kind::is_manifest(capability) => expected.max(3),
+        Some(_) if from_index || doc.link(url, "index").is_some() => expected.max(3),
+        Some(_) => expected.max(2),
+        None => expected,
+    }
+}
+
+/// Which of so many packages are looked at: the first, the last, and others evenly between.
+fn chosen(count: usize, share: Share) -> HashSet<usize> {
+    match share {
+        Share::Some(0) => HashSet::new(),
+        Share::Some(some) if (some as usize) < count => {
+            let some = some as usize;
+            (0..some).map(|number| if some == 1 { 0 } else { number * (count - 1) / (some - 1) }).collect()
+        }
+        _ => (0..count).collect(),
+    }
+}
+
+/// A budget for a walk.
+pub(crate) fn budget<'a>(options: &Options, cancel: &'a AtomicBool) -> Budget<'a> {
+    Budget { bytes_left: AtomicU64::new(options.max_bytes), until: Instant::now() + options.max_time, cancel }
+}

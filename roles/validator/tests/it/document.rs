@@ -1,0 +1,95 @@
+//! Documents judged by themselves.
+
+use abreast_validator::{Finding, Mode, Severity, check_document};
+use std::path::Path;
+
+fn examples() -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/resourcesync-1.1");
+    let mut found: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("ex-"))
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(path).unwrap()))
+        .collect();
+    found.sort();
+    assert_eq!(found.len(), 30);
+    found
+}
+
+fn worst(found: &[Finding]) -> Option<&Finding> {
+    found.iter().max_by_key(|found| found.severity)
+}
+
+#[test]
+fn the_examples_of_the_specification_get_notes_at_most_in_lenient_mode() {
+    for (name, bytes) in examples() {
+        let found = check_document(&name, &bytes, Mode::Lenient);
+        assert!(worst(&found).is_none_or(|found| found.severity == Severity::Note), "{name}: {found:#?}");
+    }
+}
+
+#[test]
+fn the_examples_of_the_normative_sections_have_no_errors_but_their_known_slips() {
+    for (name, bytes) in examples() {
+        // The walkthrough leaves out `up`; example 27 has digests that are none.
+        let known: &[&str] = match &name[3..5] {
+            "01" | "02" | "03" | "04" | "05" | "08" => &["-up", "RS-9-up"],
+            "27" => &["RS-7-hash"],
+            _ => &[],
+        };
+        for found in check_document(&name, &bytes, Mode::Normal) {
+            let is_known = known.iter().any(|known| found.rule.id.ends_with(known));
+            assert!(found.severity < Severity::Error || is_known, "{name}: {found:#?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_recommended_is_expected_in_strict_mode() {
+    let example = examples().into_iter().find(|(name, _)| name == "ex-17.xml").unwrap().1;
+    let text = String::from_utf8(example).unwrap().replace("type=\"application/zip\"", "");
+    let of = |mode| check_document("d", text.as_bytes(), mode).iter().map(|found| found.severity).max();
+    assert_eq!(of(Mode::Normal), Some(Severity::Note));
+    assert_eq!(of(Mode::Strict), Some(Severity::Warning));
+}
+
+#[test]
+fn reading_goes_on_behind_every_fault_and_tells_where_each_is() {
+    let document = b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'
+  xmlns:rs='http://www.openarchives.org/rs/terms/'>
+ <rs:md capability='changelist' until='soon'/>
+ <url><loc>a b</loc><lastmod>x</lastmod><rs:md change='gone'/></url>
+ <url><loc>http://example.org/<b>c</b></loc><rs:ln rel='up'/></url>
+ <url><rs:md change='created' length='-1' hash='md5'/></url>
+</urlset>";
+    let found = check_document("d", document, Mode::Normal);
+    let ids: Vec<_> = found.iter().map(|found| (found.line, found.column, found.rule.id)).collect();
+    for expected in [
+        (3, 2, "RS-7-datetime"),
+        (3, 2, "RS-A-from"),
+        (4, 2, "RS-7-uri"),
+        (4, 31, "RS-7-datetime"),
+        (4, 41, "RS-12.1-change-value"),
+        (5, 31, "RS-7-elements"),
+        (5, 45, "RS-7-href"),
+        (5, 2, "RS-12.1-change"),
+        (6, 7, "RS-7-length"),
+        (6, 7, "RS-7-hash"),
+        (6, 2, "RS-7-loc"),
+    ] {
+        assert!(ids.contains(&expected), "{expected:?} is not in {ids:#?}");
+    }
+}
+
+#[test]
+fn no_bytes_panic_and_pieces_do_not_matter() {
+    use proptest::prelude::*;
+    let seeds = examples();
+    proptest!(ProptestConfig::with_cases(64), |(which in 0..seeds.len(), cut: prop::sample::Index, byte: u8)| {
+        let mut bytes = seeds[which].1.clone();
+        let at = cut.index(bytes.len());
+        bytes[at] = byte;
+        check_document("d", &bytes, Mode::Strict);
+        check_document("d", &bytes[..at], Mode::Strict);
+    });
+}

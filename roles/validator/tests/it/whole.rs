@@ -1,0 +1,135 @@
+//! Walks of a whole Source.
+
+use crate::cases::look;
+use crate::server::Server;
+use crate::site::{Break, broken, good};
+use abreast_validator::{Options, Severity, Share, ndjson, text, validate};
+use std::sync::atomic::AtomicBool;
+
+#[test]
+fn each_address_is_asked_for_once() {
+    let server = Server::start(good);
+    look(&server, "/rl1.xml", |_| {});
+    let requests = server.requests.lock().unwrap();
+    for path in ["/rl2.xml", "/cl1.xml", "/p1.zip", "/c1.xml", "/r/a.txt", "/robots.txt"] {
+        // A few documents are asked for once more, with a condition.
+        let times = requests.iter().filter(|request| *request == path).count();
+        assert!(times == 1 || times == 2 && path.contains(".xml"), "{path}: {times}");
+    }
+}
+
+#[test]
+fn every_address_of_a_source_leads_to_the_same_report() {
+    let breaks = [Break::Replace("/cl1.xml", "datetime=\"2026-01-02T00", "datetime=\"2026-01-03T09")];
+    let server = Server::start(|base| broken(base, &breaks));
+    let reports: Vec<String> = ["/caps.xml", "/rl1.xml", "/old-cl.xml"]
+        .iter()
+        .map(|path| {
+            let report = look(&server, path, |_| {});
+            assert_eq!(report.count(Severity::Error), 1, "{}", text(&report));
+            text(&report)
+        })
+        .collect();
+    assert!(reports.iter().all(|report| *report == reports[0]), "{reports:#?}");
+}
+
+#[test]
+fn a_page_that_links_to_the_source_is_a_start() {
+    let breaks = [Break::Add("/", "<!DOCTYPE html><head><link rel=resourcesync href='{B}/caps.xml'></head>")];
+    let server = Server::start(|base| broken(base, &breaks));
+    let report = look(&server, "/", |_| {});
+    assert!(report.findings.is_empty(), "{}", text(&report));
+    assert!(report.read() >= 20);
+}
+
+#[test]
+fn a_root_without_a_page_of_ours_is_no_fault_where_the_source_is_found_otherwise() {
+    let page = [Break::Add("/", "<!DOCTYPE html><title>hello</title>"), Break::Add("/p.html", "<!DOCTYPE html>")];
+    for (breaks, path, errors) in [(&page[..0], "/", 0), (&page, "/", 0), (&page, "/p.html", 0), (&page[..0], "/no", 1)]
+    {
+        let server = Server::start(|base| broken(base, breaks));
+        let report = look(&server, path, |_| {});
+        assert_eq!(report.count(Severity::Error), errors, "{path}\n{}", text(&report));
+        assert!(report.read() >= 20);
+    }
+    let server = Server::start(|_| broken("", &page).into_iter().filter(|(path, _)| path == "/").collect());
+    let report = look(&server, "/", |_| {});
+    assert!(report.saw_nothing() && report.count(Severity::Error) == 1, "{}", text(&report));
+}
+
+#[test]
+fn nothing_at_all_is_told_apart_from_nothing_wrong() {
+    let server = Server::start(|_| crate::server::Answers::new());
+    let report = look(&server, "/", |_| {});
+    assert!(report.saw_nothing());
+    assert_eq!(report.count(Severity::Error), 1, "{}", text(&report));
+}
+
+#[test]
+fn limits_end_the_walk_and_are_told() {
+    let server = Server::start(good);
+    let few = look(&server, "/caps.xml", |options| options.max_documents = 6);
+    assert_eq!(few.limit, Some("--max-documents"));
+    assert!(few.read() <= 6 && few.count(Severity::Warning) >= 1, "{}", text(&few));
+    let small = look(&server, "/caps.xml", |options| options.max_bytes = 2_000);
+    assert_eq!(small.limit, Some("--max-bytes"), "{}", text(&small));
+    let alone = look(&server, "/rl.xml", |options| options.walk = false);
+    assert_eq!((alone.read(), alone.findings.len()), (1, 0), "{}", text(&alone));
+}
+
+#[test]
+fn all_resources_are_compared_when_asked_for() {
+    let server = Server::start(|base| broken(base, &[Break::Replace("/r/c.txt", "third", "drift")]));
+    let report = look(&server, "/caps.xml", |options| options.sample = Share::All);
+    assert_eq!(report.sampled, 4);
+    assert!(report.findings.iter().any(|found| found.rule.id == "RS-7-hash-true"), "{}", text(&report));
+    let none = look(&server, "/caps.xml", |options| options.sample = Share::Some(0));
+    assert!(none.sampled == 0 && none.findings.is_empty(), "{}", text(&none));
+}
+
+#[test]
+fn packages_on_disk_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, mut members) = crate::site::packages("http://example.org").remove(0);
+    let path = folder.path().join("package.zip");
+    let check = |members: &crate::site::Members| {
+        std::fs::write(&path, crate::site::pack(members)).unwrap();
+        validate(&Options::new(vec![path.to_str().unwrap().to_owned()]), &AtomicBool::new(false))
+    };
+    let report = check(&members);
+    assert!(report.findings.is_empty() && report.read() == 1, "{}", text(&report));
+    members.pop();
+    let report = check(&members);
+    let found = &report.findings[0];
+    assert_eq!((found.rule.id, found.severity), ("RS-11.2-exists", Severity::Error), "{}", text(&report));
+    assert!(found.url.ends_with("package.zip!/manifest.xml") && found.line > 0, "{}", ndjson(&report));
+}
+
+#[test]
+fn a_stop_is_heeded() {
+    let server = Server::start(good);
+    let report = validate(&Options::new(vec![server.url("/caps.xml")]), &AtomicBool::new(true));
+    assert!(report.cancelled && report.saw_nothing());
+}
+
+#[test]
+fn a_source_that_changes_while_it_is_read_is_not_at_fault() {
+    let breaks = [Break::Replace("/rl1.xml", "at=\"2026-01-10", "at=\"2026-01-11")];
+    let finds = |later: bool| {
+        let server = Server::start(|base| {
+            let mut answers = broken(base, &breaks);
+            if later {
+                let index = answers.get_mut("/rl.xml").unwrap();
+                let mut next = index.clone();
+                next.headers.insert("ETag".to_owned(), "\"other\"".to_owned());
+                index.later = Some(Box::new(next));
+            }
+            answers
+        });
+        // Nothing is asked for a second time but what has to be settled.
+        let report = look(&server, "/rl.xml", |_| {});
+        report.findings.iter().any(|found| found.rule.id == "RS-10.2-at")
+    };
+    assert!(finds(false));
+    assert!(!finds(true));
+}
