@@ -1,5 +1,6 @@
 //! The command line: one word, one job.
 
+use crate::sync_args::{AuditArgs, SyncArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -19,10 +20,40 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Publish a folder: every change becomes visible to all who mirror it
     Serve(Box<ServeArgs>),
+    /// Write a folder's documents as files, for any web server or bucket
+    Build(Box<crate::build::BuildArgs>),
     /// Copy a published collection into a folder, or bring the copy up to date
     Sync(Box<SyncArgs>),
     /// Compare a folder with what is published, changing nothing
     Audit(Box<AuditArgs>),
+    /// Judge what is published by the specifications' rules
+    Validate(Box<crate::validate::ValidateArgs>),
+    /// Show what a Source publishes, as a tree
+    Explore(Box<crate::explore::ExploreArgs>),
+    /// Record resources that live elsewhere, from lines of JSON, a table or a Sitemap
+    Import(Box<crate::import::ImportArgs>),
+    /// Tell what was recorded, one change a line
+    Log(Box<crate::log::LogArgs>),
+    /// Look whether a store or a copy is sound, changing nothing
+    Check(Box<crate::check::CheckArgs>),
+    /// Mend a store or a copy that is not sound
+    Repair(Box<crate::repair::RepairArgs>),
+    /// Copy a Source's store while it is served
+    Backup(Box<crate::backup::BackupArgs>),
+    /// Make a Source's store from a backup
+    Restore(Box<crate::restore::RestoreArgs>),
+    /// Look at this machine, a folder or an address: what would get in the way?
+    Doctor(Box<crate::doctor::DoctorArgs>),
+    /// Make, list and revoke the tokens of the API
+    #[command(subcommand)]
+    Token(crate::token::TokenCommand),
+    /// Check a configuration file, or show every setting with where it comes from
+    #[command(subcommand)]
+    Config(crate::settings::ConfigCommand),
+    /// Print the script that completes this program's commands in a shell
+    Completions(crate::shell::CompletionsArgs),
+    /// Print or write the manual pages
+    Man(crate::shell::ManArgs),
     /// Show it all on a small collection made on the spot
     Demo(DemoArgs),
 }
@@ -33,7 +64,8 @@ Examples:
   abreast serve /srv/papers --listen 0.0.0.0:8080 --base-url https://papers.example.org/
   abreast serve --config /etc/abreast.toml
 
-Hidden files (.x) and editors' leftovers (x~, #x#) are not published; symbolic links are not followed.
+Hidden files (.x) and editors' leftovers (x~, #x#) are not published; symbolic links are not followed,
+unless --follow-links says so and they lead to something published in the same folder.
 Stops on SIGTERM or Ctrl-C after finishing requests in flight.";
 
 /// Options of `serve`.
@@ -73,111 +105,18 @@ pub(crate) struct ServeArgs {
     /// Do not use the system's change events, only scans (network file systems)
     #[arg(long)]
     pub(crate) no_events: bool,
+    /// Follow relative symbolic links that lead to something published beneath the folder
+    #[arg(long)]
+    pub(crate) follow_links: bool,
     /// Changes in one Change List, 1 to 50000 [default: 5000]
     #[arg(long, value_name = "N")]
     pub(crate) changes_per_list: Option<u32>,
-}
-
-const SYNC_HELP: &str = "\
-Examples:
-  abreast sync https://papers.example.org/ ./papers
-  abreast sync https://papers.example.org/ ./papers --follow
-  abreast sync https://papers.example.org/papers/capabilitylist.xml ./papers --dry-run --json
-
-URL may be any ResourceSync document, a page that links to one, or a site's root. The first run copies all, later
-runs apply what changed. A file appears under its name only when it is whole and verified; files that others put
-into the folder are never deleted; a file that was changed here is kept in .abreast/backup before it is replaced.
-
-Exit codes: 0 in sync, 1 other, 2 usage, 3 partial, 4 source invalid, 5 try again later, 7 too many deletions,
-8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk, 130 cancelled.";
-
-/// Which Source and which folder, and how to reach the one from the other.
-#[derive(Debug, Args)]
-pub(crate) struct MirrorArgs {
-    /// Any address of the Source
-    pub(crate) url: String,
-    /// The folder of the copy
-    pub(crate) folder: PathBuf,
-    /// Where to keep the copy's state [default: .abreast in the folder]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) state: Option<PathBuf>,
-    /// What URIs begin with that is not part of their path [default: as the Source says, else what they share]
-    #[arg(long, value_name = "URI")]
-    pub(crate) base: Option<String>,
-    /// Which set, by name or Capability List URL, if the Source has several
-    #[arg(long, value_name = "NAME|URL")]
-    pub(crate) set: Option<String>,
-    /// Requests in flight to one host
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) connections: u16,
-    /// Another host that resources may be on; may be given several times
-    #[arg(long, value_name = "HOST")]
-    pub(crate) allow_host: Vec<String>,
-    /// Let a list served over https name http resources
-    #[arg(long)]
-    pub(crate) allow_downgrade: bool,
-    /// Trust the certificates in this PEM file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca_file: Option<PathBuf>,
-    /// Attempts to repeat a request that failed for now
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub(crate) retries: u32,
-    /// One JSON object a line on standard output: status, item, error, notice, summary
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Tell nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-/// Options of `sync`.
-#[derive(Debug, Args)]
-#[command(after_help = SYNC_HELP)]
-pub(crate) struct SyncArgs {
     #[command(flatten)]
-    pub(crate) mirror: MirrorArgs,
-    /// Stay, and apply changes as they come
-    #[arg(long, conflicts_with = "dry_run")]
-    pub(crate) follow: bool,
-    /// Time between polls when following
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
-    pub(crate) interval: std::time::Duration,
-    /// Show what would be done, do nothing
-    #[arg(short = 'n', long)]
-    pub(crate) dry_run: bool,
-    /// Compare with the whole Resource List, even where following changes would do
-    #[arg(long)]
-    pub(crate) baseline: bool,
-    /// Refuse resources without a digest to check them by
-    #[arg(long)]
-    pub(crate) require_fixity: bool,
-    /// Most deletions in one run, a number or a share of the copy [default: 10% or 1000, whichever is more]
-    #[arg(long, value_name = "N|P%", value_parser = abreast_destination::MaxDelete::parse)]
-    pub(crate) max_delete: Option<abreast_destination::MaxDelete>,
-    /// Never replace or delete a file that was changed here
-    #[arg(long)]
-    pub(crate) immutable: bool,
-    /// Where files that were changed here go before they are replaced [default: backup in the state folder]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) backup_dir: Option<PathBuf>,
-}
-
-const AUDIT_HELP: &str = "\
-Examples:
-  abreast audit https://papers.example.org/ ./papers
-  abreast audit https://papers.example.org/ ./papers --full --json
-
-Changes nothing. Exit code 0: the folder equals the Source; 1: it differs.";
-
-/// Options of `audit`.
-#[derive(Debug, Args)]
-#[command(after_help = AUDIT_HELP)]
-pub(crate) struct AuditArgs {
+    pub(crate) api: crate::api::ApiArgs,
     #[command(flatten)]
-    pub(crate) mirror: MirrorArgs,
-    /// Compare every digest, not only lengths and times
-    #[arg(long)]
-    pub(crate) full: bool,
+    pub(crate) dumps: crate::dumps::DumpArgs,
+    #[command(flatten)]
+    pub(crate) versions: crate::versions::VersionArgs,
 }
 
 /// Options of `demo`.

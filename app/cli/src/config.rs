@@ -19,21 +19,41 @@ pub(crate) struct File {
     pub(crate) base_url: Option<String>,
     /// Folder of the store. Default: `.abreast` in the published folder, if there is only one.
     pub(crate) data: Option<PathBuf>,
+    /// The API.
+    pub(crate) api: Option<crate::api::ApiFile>,
+    /// The mirrors that `abreast sync` keeps; `jobs.rs` reads them.
+    #[serde(default)]
+    pub(crate) mirror: Vec<toml::Table>,
     /// The sets to publish.
     #[serde(default)]
     pub(crate) set: Vec<SetFile>,
 }
 
 /// One `[[set]]` of the configuration file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetFile {
     /// Name in URLs: small letters, digits, `.`, `_`, `-`. Default: made from the folder's name.
     pub(crate) name: Option<String>,
     /// Title for people. Default: the name.
     pub(crate) title: Option<String>,
+    /// What is in the set, for people: a few sentences.
+    pub(crate) description: Option<String>,
+    /// Terms of use: the address of a licence, or its name.
+    pub(crate) licence: Option<String>,
+    /// Whom to ask: a mail address, or that of a page.
+    pub(crate) contact: Option<String>,
     /// The folder to publish.
+    #[serde(default)]
     pub(crate) folder: PathBuf,
+    /// Records of resources that live elsewhere, taken in through the API, and no folder? Default false.
+    pub(crate) records: Option<bool>,
+    /// Rules for links of resources.
+    #[serde(default)]
+    pub(crate) links: Vec<crate::api::RuleFile>,
+    /// Links of the set as a whole.
+    #[serde(default)]
+    pub(crate) set_links: Vec<crate::api::SetLinkFile>,
     /// Digests to compute: `md5` (default), `sha-256` or `both`.
     pub(crate) digests: Option<String>,
     /// How long a file must be quiet before it is looked at, such as `200ms` (default).
@@ -44,19 +64,73 @@ pub(crate) struct SetFile {
     pub(crate) reread: Option<String>,
     /// Use the system's change events? Default true; false on network file systems.
     pub(crate) events: Option<bool>,
+    /// Follow relative symbolic links that lead to something published beneath the folder? Default false.
+    pub(crate) follow_links: Option<bool>,
+    /// Keep old Resource Lists, and list old Change Lists? Default no.
+    pub(crate) archives: Option<ArchivesFile>,
     /// Changes in one Change List, 1 to 50000; default 5000.
     pub(crate) changes_per_list: Option<u32>,
+    /// Dumps: packages of all resources, and of changes. Default none.
+    pub(crate) dumps: Option<crate::dumps::DumpsFile>,
+    /// Earlier versions to keep: a number, or bounds on count, age and size. Default none.
+    pub(crate) versions: Option<crate::versions::VersionsFile>,
+}
+
+/// `archives` of a `[[set]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArchivesFile {
+    /// Time between two archived Resource Lists, such as `7d`.
+    pub(crate) every: String,
+    /// How many of them are kept, 1 to 10000; default 52.
+    pub(crate) keep: Option<u32>,
 }
 
 /// Every key, for the nearest one to a misspelt one.
-const FILE_KEYS: &[&str] = &["listen", "base_url", "data", "set"];
-const SET_KEYS: &[&str] =
-    &["name", "title", "folder", "digests", "debounce", "rescan", "reread", "events", "changes_per_list"];
+const FILE_KEYS: &[&str] = &["listen", "base_url", "data", "api", "mirror", "set"];
+const SET_KEYS: &[&str] = &[
+    "name",
+    "title",
+    "description",
+    "licence",
+    "contact",
+    "follow_links",
+    "archives",
+    "folder",
+    "records",
+    "links",
+    "set_links",
+    "digests",
+    "debounce",
+    "rescan",
+    "reread",
+    "events",
+    "changes_per_list",
+    "dumps",
+    "versions",
+];
 
 /// Names of sets that would hide other addresses.
-const RESERVED: &[&str] = &["api", "hub", "livez", "readyz", "metrics", "sdshare", "timegate", "timemap", "r", "m"];
+const RESERVED: &[&str] =
+    &["api", "hub", "sourcedescription", "livez", "readyz", "metrics", "sdshare", "timegate", "timemap", "r", "m"];
 
 impl File {
+    /// The folder of a set.
+    ///
+    /// # Errors
+    /// There is no such set, or it has no folder.
+    pub(crate) fn folder_of(&self, name: &str) -> Result<PathBuf> {
+        let is_meant =
+            |set: &&SetFile| set.name.as_ref().map_or_else(|| slug_of(&set.folder) == name, |known| known == name);
+        match self.set.iter().find(is_meant) {
+            None => bail!(Unusable(format!("there is no set `{name}`"))),
+            Some(set) if set.records == Some(true) => {
+                bail!(Unusable(format!("the set `{name}` has no folder: it is a set of records")))
+            }
+            Some(set) => Ok(set.folder.clone()),
+        }
+    }
+
     /// Reads a configuration file.
     ///
     /// # Errors
@@ -68,39 +142,56 @@ impl File {
 
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let table: toml::Table =
-            toml::from_str(text).map_err(|error| anyhow::anyhow!("{}", error.to_string().trim_end()))?;
+            toml::from_str(text).map_err(|error| Unusable(error.to_string().trim_end().to_owned()))?;
         let mut unknown = String::new();
         let mut check = |key: &str, known: &[&str], place: &str| {
             if known.contains(&key) {
                 return;
             }
-            let line = text
-                .lines()
-                .position(|line| {
-                    line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))
-                })
-                .map_or(String::new(), |line| format!("line {}: ", line + 1));
-            let nearest = known.iter().max_by(|one, two| strsim::jaro(one, key).total_cmp(&strsim::jaro(two, key)));
-            let nearest = nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
-            let _ = writeln!(unknown, "{line}unknown key `{key}`{place}{nearest}");
+            let _ = writeln!(unknown, "{}", unknown_key(text, key, known, place));
         };
         for (key, value) in &table {
             check(key, FILE_KEYS, "");
             if key == "set" {
                 let sets = value.as_array().into_iter().flatten().filter_map(toml::Value::as_table);
-                sets.flat_map(toml::Table::keys).for_each(|key| check(key, SET_KEYS, " in `[[set]]`"));
+                for set in sets {
+                    set.keys().for_each(|key| check(key, SET_KEYS, " in `[[set]]`"));
+                    let inner = [("links", crate::api::RULE_KEYS), ("set_links", crate::api::SET_LINK_KEYS)];
+                    for (name, known) in inner {
+                        let links = set.get(name).and_then(toml::Value::as_array).into_iter().flatten();
+                        let keys = links.filter_map(toml::Value::as_table).flat_map(toml::Table::keys);
+                        keys.for_each(|key| check(key, known, &format!(" in `[[set.{name}]]`")));
+                    }
+                }
+            }
+            if key == "api" {
+                let keys = value.as_table().into_iter().flat_map(toml::Table::keys);
+                keys.for_each(|key| check(key, crate::api::API_KEYS, " in `[api]`"));
             }
         }
         if !unknown.is_empty() {
-            bail!("{}", unknown.trim_end());
+            bail!(Unusable(unknown.trim_end().to_owned()));
         }
-        toml::from_str(text).map_err(|error| anyhow::anyhow!("{}", error.to_string().trim_end()))
+        toml::from_str(text).map_err(|error| Unusable(error.to_string().trim_end().to_owned()).into())
     }
+}
+
+/// Tells of an unknown key: its line and the nearest known one.
+pub(crate) fn unknown_key(text: &str, key: &str, known: &[&str], place: &str) -> String {
+    let line = text
+        .lines()
+        .position(|line| {
+            line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))
+        })
+        .map_or(String::new(), |line| format!("line {}: ", line + 1));
+    let nearest = known.iter().max_by(|one, two| strsim::jaro(one, key).total_cmp(&strsim::jaro(two, key)));
+    let nearest = nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
+    format!("{line}unknown key `{key}`{place}{nearest}")
 }
 
 /// What was asked for cannot be done: all reasons, one a line.
 #[derive(Debug)]
-pub(crate) struct Unusable(String);
+pub(crate) struct Unusable(pub(crate) String);
 
 impl std::fmt::Display for Unusable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -115,13 +206,22 @@ impl std::error::Error for Unusable {}
 pub(crate) struct SetConfig {
     pub(crate) slug: String,
     pub(crate) title: String,
+    /// For people, the title once more.
+    pub(crate) about: abreast_source::publish::About,
+    /// Of a set of records: an empty one in the store's folder.
     pub(crate) folder: PathBuf,
+    pub(crate) records: bool,
+    pub(crate) links: crate::api::LinksConfig,
     pub(crate) digests: abreast_source::DigestPolicy,
     pub(crate) debounce: Duration,
     pub(crate) rescan: Duration,
     pub(crate) reread: Duration,
     pub(crate) events: bool,
+    pub(crate) follow_links: bool,
+    pub(crate) archives: Option<abreast_source::archive::ArchiveRule>,
     pub(crate) changes_per_list: u32,
+    pub(crate) dumps: Option<abreast_source::dump::DumpOptions>,
+    pub(crate) versions: Option<abreast_core::VersionPolicy>,
 }
 
 /// What to serve, checked.
@@ -131,6 +231,7 @@ pub(crate) struct ServeConfig {
     /// `None`: made from the address listened on.
     pub(crate) base_url: Option<String>,
     pub(crate) data: PathBuf,
+    pub(crate) api: crate::api::ApiConfig,
     pub(crate) sets: Vec<SetConfig>,
 }
 
@@ -169,15 +270,19 @@ impl ServeConfig {
         }
         let data = match (&file.data, file.set.as_slice()) {
             (Some(data), _) => data.clone(),
-            (None, [only]) => only.folder.join(".abreast"),
+            (None, [only]) if only.records != Some(true) => only.folder.join(".abreast"),
             (None, _) => {
-                problems.push("`data`: several sets need a folder for the store (help: --data DIR)".to_owned());
+                problems.push(
+                    "`data`: several sets, or one of records, need a folder for the store (help: --data DIR)"
+                        .to_owned(),
+                );
                 PathBuf::new()
             }
         };
         let mut slugs = HashSet::new();
-        let sets: Vec<_> = file.set.into_iter().map(|set| check_set(set, &mut slugs, &mut problems)).collect();
-        for set in &sets {
+        let sets: Vec<_> = file.set.into_iter().map(|set| check_set(set, &data, &mut slugs, &mut problems)).collect();
+        let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
+        for set in sets.iter().filter(|set| !set.records) {
             problems.extend(misplaced_store(&data, &set.folder));
         }
         for (number, set) in sets.iter().enumerate() {
@@ -193,7 +298,7 @@ impl ServeConfig {
         if !problems.is_empty() {
             bail!(Unusable(problems.join("\n")));
         }
-        Ok(Self { listen, base_url: file.base_url, data, sets })
+        Ok(Self { listen, base_url: file.base_url, data, api, sets })
     }
 }
 
@@ -215,15 +320,31 @@ fn misplaced_store(data: &Path, folder: &Path) -> Option<String> {
             )
         });
     }
-    // Where rendered documents are kept.
-    folder.starts_with(data.join("documents")).then(|| {
+    // Where rendered documents, archived ones, dumps and versions are kept.
+    let inside = ["archives", "documents", "dumps", "contents"].iter().any(|own| folder.starts_with(data.join(own)));
+    inside.then(|| {
         format!("`data`: the published folder `{published}` lies in the store `{shown}` (help: name another folder)")
     })
 }
 
-fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
+fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
     let shown = set.folder.display().to_string();
+    let records = set.records.unwrap_or(false);
+    let has_folder = !set.folder.as_os_str().is_empty();
     let folder = match std::fs::canonicalize(&set.folder) {
+        _ if records => {
+            if has_folder {
+                problems.push(format!("`records`: a set of records has no folder (help: leave out `{shown}`)"));
+            }
+            if set.name.is_none() {
+                problems.push("`records`: a set of records needs a `name`".to_owned());
+            }
+            data.join("records").join(set.name.as_deref().unwrap_or("set"))
+        }
+        _ if !has_folder => {
+            problems.push("`folder`: the set has none (help: name one, or set `records = true`)".to_owned());
+            set.folder
+        }
         Ok(folder) if folder.is_dir() => folder,
         Ok(_) => {
             problems.push(format!("`folder`: `{shown}` is no folder"));
@@ -262,6 +383,13 @@ fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<Strin
     let debounce = duration("debounce", set.debounce, defaults.debounce);
     let rescan = duration("rescan", set.rescan, defaults.rescan);
     let reread = duration("reread", set.reread, defaults.reread);
+    let archives = set.archives.map(|archives| abreast_source::archive::ArchiveRule {
+        every: duration("archives.every", Some(archives.every), Duration::from_secs(7 * 24 * 3_600)),
+        keep: archives.keep.unwrap_or(52) as usize,
+    });
+    if archives.is_some_and(|rule| !(1..=10_000).contains(&rule.keep) || rule.every < Duration::from_secs(1)) {
+        problems.push("`archives`: `every` is at least `1s`, and `keep` 1 to 10000".to_owned());
+    }
     let digests = match set.digests.as_deref() {
         None | Some("md5") => abreast_source::DigestPolicy::Md5,
         Some("sha-256") => abreast_source::DigestPolicy::Sha256,
@@ -275,8 +403,26 @@ fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<Strin
     if !(1..=50_000).contains(&changes_per_list) {
         problems.push(format!("`changes_per_list`: {changes_per_list} is not between 1 and 50000"));
     }
+    if records && set.dumps.is_some() {
+        problems.push("`dumps`: a set of records has no bytes to package (help: leave it out)".to_owned());
+    }
+    let dumps = crate::dumps::check(set.dumps.as_ref(), digests, problems);
+    let title = set.title.unwrap_or_else(|| slug.clone());
+    let about = abreast_source::publish::About {
+        title: title.clone(),
+        description: set.description,
+        licence: set.licence,
+        contact: set.contact,
+    };
+    let versions =
+        crate::versions::check(set.versions, problems).or_else(|| crate::dumps::versions_needed(dumps.as_ref()));
+    let links = crate::api::check_links(&slug, set.links, set.set_links, problems);
     SetConfig {
-        title: set.title.unwrap_or_else(|| slug.clone()),
+        records,
+        links,
+        versions,
+        title,
+        about,
         slug,
         folder,
         digests,
@@ -284,7 +430,10 @@ fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<Strin
         rescan,
         reread,
         events: set.events.unwrap_or(true),
+        follow_links: set.follow_links.unwrap_or(false),
+        archives,
         changes_per_list,
+        dumps,
     }
 }
 
@@ -342,11 +491,18 @@ mod tests {
     #[test]
     fn all_problems_are_told_at_once() {
         let file = File::parse(
-            "listen = \"0.0.0.0:80\"\n[[set]]\nname = \"API\"\nfolder = \"/nowhere/at/all\"\nrescan = \"often\"\n",
+            "listen = \"0.0.0.0:80\"\n[[set]]\nname = \"API\"\nfolder = \"/nowhere/at/all\"\nrescan = \"often\"\n\
+             [[set]]\nname = \"r\"\nrecords = true\ndumps = {}\n",
         )
         .unwrap();
         let error = ServeConfig::check(file).unwrap_err().to_string();
-        for part in ["`base_url`", "`folder`: cannot open `/nowhere/at/all`", "`name`: `API`", "`rescan`: `often`"] {
+        for part in [
+            "`base_url`",
+            "`folder`: cannot open `/nowhere/at/all`",
+            "`name`: `API`",
+            "`rescan`: `often`",
+            "`dumps`: a set of",
+        ] {
             assert!(error.contains(part), "{part} in {error}");
         }
     }
@@ -362,6 +518,7 @@ mod tests {
             assert!(misplaced_store(&root.join(refused), &folder).is_some(), "{refused}");
         }
         assert!(misplaced_store(&folder, &folder.join("documents")).is_some());
+        assert!(misplaced_store(&folder, &folder.join("archives/x")).is_some());
         for allowed in
             ["folder/.abreast", "folder/.store/new", "folder/new/.store", "folders", "store", "alias/.abreast", ""]
         {

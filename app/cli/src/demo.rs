@@ -87,12 +87,7 @@ fn serve(folder: &Path) -> Result<Running> {
         name: Some("museum".into()),
         title: Some("A museum's collection".into()),
         folder: folder.to_owned(),
-        digests: None,
-        debounce: None,
-        rescan: None,
-        reread: None,
-        events: None,
-        changes_per_list: None,
+        ..SetFile::default()
     };
     let file = File { listen: Some("127.0.0.1:0".into()), set: vec![set], ..File::default() };
     Running::start(ServeConfig::check(file)?)

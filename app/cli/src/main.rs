@@ -1,27 +1,66 @@
 //! The `abreast` program: wiring only; it builds things and passes them in.
 #![doc = include_str!("../README.md")]
 
+mod access;
+mod api;
 mod args;
+mod backup;
+mod build;
+mod check;
 mod config;
 mod demo;
+mod doctor;
+mod dumps;
+mod explore;
+mod import;
+mod jobs;
+mod log;
+mod log_access;
 mod logging;
+mod repair;
 mod report;
+mod restore;
 mod serve;
+mod settings;
+mod shell;
 mod signals;
+mod source_args;
 mod sync;
+mod sync_args;
+mod target;
 mod terminal;
+mod token;
+mod validate;
+mod versions;
 
 use args::{Cli, Command};
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    // What was given on the command line, to be joined with what a configuration file says.
+    let given = matches.subcommand().map_or(&matches, |(_, given)| given);
     logging::start(cli.verbose, matches!(cli.command, Command::Serve(_)));
     let result = match &cli.command {
         Command::Serve(args) => serve::run(args).map(|()| ExitCode::SUCCESS),
-        Command::Sync(args) => Ok(sync::run(args, cli.verbose)),
-        Command::Audit(args) => Ok(sync::audit(args)),
+        Command::Build(args) => build::run(args),
+        Command::Sync(args) => sync::run(args, given, cli.verbose),
+        Command::Audit(args) => sync::audit(args, given),
+        Command::Config(command) => settings::run(command),
+        Command::Completions(args) => Ok(shell::completions(args)),
+        Command::Man(args) => shell::man(args),
+        Command::Validate(args) => Ok(validate::run(args)),
+        Command::Explore(args) => Ok(explore::run(args)),
+        Command::Import(args) => Ok(import::run(args)),
+        Command::Log(args) => Ok(log::run(args)),
+        Command::Token(command) => token::run(command),
+        Command::Check(args) => Ok(check::run(args)),
+        Command::Repair(args) => Ok(repair::run(args)),
+        Command::Backup(args) => Ok(backup::run(args)),
+        Command::Restore(args) => Ok(restore::run(args)),
+        Command::Doctor(args) => Ok(doctor::run(args)),
         Command::Demo(args) => demo::run(args),
     };
     result.unwrap_or_else(|error| {

@@ -11,6 +11,8 @@ pub(crate) struct Reporter {
     quiet: bool,
     /// Each item on a line: for dry runs, audits and `-v`.
     items: bool,
+    /// The job's name, where several run.
+    job: Option<String>,
     bar: ProgressBar,
 }
 
@@ -22,16 +24,37 @@ impl Reporter {
         if let Ok(style) = ProgressStyle::with_template("{msg:10} {wide_bar} {pos}/{len} {per_sec}, {eta} left") {
             bar.set_style(style);
         }
-        Self { json, quiet, items, bar }
+        Self { json, quiet, items, job: None, bar }
+    }
+
+    /// Names the job in all that is told.
+    pub(crate) fn for_job(mut self, job: Option<&str>) -> Self {
+        self.job = job.map(str::to_owned);
+        self
     }
 
     /// A line for people, above the progress bar.
-    fn say(&self, text: &str) {
-        self.bar.suspend(|| crate::terminal::line(text));
+    pub(crate) fn say(&self, text: &str) {
+        self.bar.suspend(|| crate::terminal::line(&self.named(text)));
     }
 
     fn warn(&self, text: &str) {
-        self.bar.suspend(|| crate::terminal::warning(text));
+        self.bar.suspend(|| crate::terminal::warning(&self.named(text)));
+    }
+
+    fn named<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+        match &self.job {
+            Some(job) => format!("{job}: {text}").into(),
+            None => text.into(),
+        }
+    }
+
+    /// One line of JSON, with the job's name.
+    fn tell(&self, mut value: serde_json::Value) {
+        if let (Some(job), Some(object)) = (&self.job, value.as_object_mut()) {
+            object.insert("job".to_owned(), job.clone().into());
+        }
+        crate::terminal::line(&value.to_string());
     }
 
     /// Ends the progress bar.
@@ -53,10 +76,10 @@ impl Reporter {
                 "type": "error", "fatal": true, "code": error.code(), "message": error.to_string(), "causes": causes,
                 "exit_code": error.exit_code().number(),
             });
-            crate::terminal::line(&line.to_string());
+            self.tell(line);
         }
         let told = error.to_string();
-        crate::terminal::warning(&format!("abreast: {told} [{}]", error.code()));
+        crate::terminal::warning(&format!("abreast: {} [{}]", self.named(&told), error.code()));
         let mut cause = std::error::Error::source(error);
         while let Some(next) = cause {
             // A cause that the error tells already, in whole, is not told again.
@@ -72,8 +95,12 @@ impl Reporter {
 impl Observer for Reporter {
     fn event(&self, event: &Event<'_>) {
         if self.json {
-            if let Ok(line) = serde_json::to_string(event) {
-                crate::terminal::line(&line);
+            if self.job.is_none() {
+                if let Ok(line) = serde_json::to_string(event) {
+                    crate::terminal::line(&line);
+                }
+            } else if let Ok(value) = serde_json::to_value(event) {
+                self.tell(value);
             }
             return;
         }
@@ -87,6 +114,11 @@ impl Observer for Reporter {
             }
             Event::Item(item) if self.items && !(self.quiet || item.action == ItemAction::Unchanged) => {
                 self.say(&format!("{:9} {}", word(item.action), item.path.escape_debug()));
+            }
+            Event::Filter(filtered) if self.items && !self.quiet => {
+                let place = if filtered.path.is_empty() { filtered.uri } else { filtered.path };
+                let word = if filtered.taken { "take" } else { "leave out" };
+                self.say(&format!("{word:9} {}  ({})", place.escape_debug(), filtered.rule.escape_debug()));
             }
             Event::Error(problem) => {
                 self.warn(&format!("{}: {} [{}]", problem.uri.escape_debug(), problem.message, problem.code));
@@ -125,6 +157,8 @@ pub(crate) fn told(summary: &Summary) -> String {
         (summary.created, "created"),
         (summary.updated, "updated"),
         (summary.deleted, "deleted"),
+        (summary.selected, "taken"),
+        (summary.excluded, "excluded by filters"),
         (summary.skipped, "refused"),
         (summary.failed, "failed"),
         (summary.held, "deletions held back"),
@@ -137,7 +171,8 @@ pub(crate) fn told(summary: &Summary) -> String {
     if parts.is_empty() {
         parts.push("no difference".to_owned());
     }
-    let status = match (summary.dry_run, summary.failed + summary.skipped + summary.held) {
+    let undone = summary.failed + summary.skipped + summary.held + u64::from(summary.budget_spent);
+    let status = match (summary.dry_run, undone) {
         (true, _) => "would do",
         (false, 0) => "in sync",
         (false, _) => "NOT in sync",

@@ -1,16 +1,22 @@
 //! `abreast serve`: watch folders and publish them, until told to stop.
 
 use crate::args::ServeArgs;
-use crate::config::{File, ServeConfig, SetFile};
+use crate::config::{File, ServeConfig, SetConfig, SetFile};
 use crate::signals::Signals;
 use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
 use abreast_folder::Folder;
+use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{ServedSet, Server, ServerOptions, Site};
+use abreast_source::archive::{self, Archive};
+use abreast_source::deposit::Deposit;
+use abreast_source::dump::{DumpSet, Dumper, Dumps};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
+use abreast_source::versions::{Collector, VersionUrls};
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_store::SqliteLog;
 use anyhow::{Context as _, Result, bail};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::watch;
@@ -28,6 +34,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
         file.set.push(SetFile {
             name: args.name.clone(),
             title: args.title.clone(),
+            follow_links: args.follow_links.then_some(true),
             folder: folder.clone(),
             digests: args.digests.clone(),
             debounce: args.debounce.clone(),
@@ -35,8 +42,12 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
             reread: None,
             events: args.no_events.then_some(false),
             changes_per_list: args.changes_per_list,
+            dumps: args.dumps.to_file(),
+            versions: args.versions.to_file()?,
+            ..SetFile::default()
         });
     }
+    file.api = args.api.over(file.api);
     file.listen = args.listen.clone().or(file.listen);
     file.base_url = args.base_url.clone().or(file.base_url);
     file.data = args.data.clone().or(file.data);
@@ -52,6 +63,9 @@ pub(crate) struct Running {
     stop: watch::Sender<bool>,
     thread: JoinHandle<()>,
     watches: Vec<Watch>,
+    dumper: Option<Dumper>,
+    keeper: Option<archive::Keeper>,
+    collector: Option<Collector>,
     /// Held: no second process writes the same store.
     _lock: std::fs::File,
 }
@@ -87,7 +101,11 @@ impl Running {
             .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
         let address = server.address().context("cannot learn the address listened on")?;
         let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
-        let (mut published, mut served, mut watches) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut published, mut served, mut watches, mut abouts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut dump_sets = Vec::new();
+        let contents = crate::versions::open(&config.data, &config.sets)?;
+        let mut kept_sets = Vec::new();
+        let mut archives = Vec::new();
         for set in config.sets {
             let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
             let opened = log
@@ -100,32 +118,116 @@ impl Running {
             options.rescan = set.rescan;
             options.reread = set.reread;
             options.events = set.events;
-            let watch = Watch::start(options, Arc::clone(&log), opened.id);
+            options.follow_links = set.follow_links;
+            let kept = crate::versions::keep(&*log, opened.id, &set)?;
+            if kept.is_some() {
+                options.ingest.contents.clone_from(&contents);
+            }
+            options.ingest.links = set.links.policy(&set_urls.resources())?;
+            let links = Arc::clone(&options.ingest.links);
+            let deposit = (config.api.write && !set.records)
+                .then(|| Arc::new(Deposit::new(Arc::clone(&log), opened.id, options.ingest.clone())));
+            let (watch, status) = if set.records {
+                // Nothing to read first: changes are taken in from now on.
+                log.complete_import(opened.id).with_context(|| format!("cannot open the set `{}`", set.slug))?;
+                std::fs::create_dir_all(&set.folder).context("cannot make a folder in the store")?;
+                (None, Arc::default())
+            } else {
+                let watch = Watch::start(options, Arc::clone(&log), opened.id);
+                let status = Arc::clone(watch.status());
+                (Some(watch), status)
+            };
+            let served_folder =
+                abreast_source::open_folder(&set.folder, set.follow_links).context("cannot open a published folder")?;
             served.push(ServedSet {
                 slug: set.slug.clone(),
-                title: set.title,
-                folder: Folder::open(&set.folder).context("cannot open a published folder")?,
-                watch: Arc::clone(watch.status()),
+                title: set.title.clone(),
+                folder: served_folder.clone(),
+                watch: Arc::clone(&status),
                 link: abreast_server::resourcesync_link(&set_urls.capability_list())
                     .context("the base URL cannot stand in a header")?,
+                links,
+                deposit,
+                records: set.records,
             });
-            watches.push(watch);
-            published.push(PublishedSet { id: opened.id, slug: set.slug, urls: set_urls });
+            archives.push(open_archive(&config.data, &set)?);
+            abouts.push(set.about);
+            let versions = kept.is_some().then(|| VersionUrls::new(&urls, &set.slug, &set_urls.resources()));
+            kept_sets.extend(kept);
+            let set_published = PublishedSet {
+                versions,
+                links: set.links.published()?,
+                ..PublishedSet::new(opened.id, set.slug, set_urls)
+            };
+            dump_sets.push(DumpSet {
+                set: set_published.clone(),
+                folder: served_folder,
+                watch: status,
+                kept: crate::versions::reader(contents.as_ref()),
+                options: set.dumps,
+            });
+            watches.extend(watch);
+            published.push(set_published);
         }
+        let dumps = Dumps::open(Arc::clone(&log), &config.data.join("dumps"), dump_sets)
+            .context("cannot open the folder of dumps")?;
+        let dumps = Arc::new(dumps);
         let publisher = Publisher::new(Arc::clone(&log), urls.clone(), published, config.data.join("documents"))
-            .context("cannot make the folder for rendered documents")?;
-        let site = Arc::new(Site { publisher, sets: served, metrics });
+            .context("cannot make the folder for rendered documents")?
+            .with_abouts(abouts)
+            .with_archives(archives)
+            .with_dumps(Arc::clone(&dumps));
+        let publisher = match &contents {
+            Some(contents) => publisher.with_contents(contents.clone()),
+            None => publisher,
+        };
+        let api = Api::new(ApiOptions {
+            write: config.api.write,
+            readers: config.api.readers,
+            local: config.api.local,
+            max_content: config.api.max_content,
+            ..ApiOptions::new(crate::api::tokens_path(&config.data))
+        });
+        let api = Some(api.context("cannot read the tokens of the API")?);
+        let site = Arc::new(Site { publisher, sets: served, api, metrics });
+        let keeper = if site.sets.iter().enumerate().any(|(set, _)| site.publisher.archive(set).is_some()) {
+            let publisher = SitePublisher(Arc::clone(&site));
+            Some(archive::Keeper::start(publisher).context("cannot start the thread that archives lists")?)
+        } else {
+            None
+        };
         let (stop, stopped) = watch::channel(false);
         let thread = std::thread::Builder::new()
             .name("server".into())
             .spawn(move || runtime.block_on(server.run(site, stopped)))
             .context("cannot start the server's thread")?;
-        Ok(Self { address, base_url: urls.base().to_owned(), stop, thread, watches, _lock: lock })
+        let dumper =
+            if dumps.any() { Some(dumps.start().context("cannot start the thread that makes dumps")?) } else { None };
+        let collector = crate::versions::collect(log, contents.as_ref(), kept_sets)?;
+        Ok(Self {
+            collector,
+            address,
+            base_url: urls.base().to_owned(),
+            stop,
+            thread,
+            watches,
+            dumper,
+            keeper,
+            _lock: lock,
+        })
     }
 
-    /// Stops: no new connection, requests in flight are finished, then the watches, then the store.
+    /// Stops: no new connection, no dump, requests in flight are finished, then the watches, then the store.
     pub(crate) fn stop(self) {
         let _ = self.stop.send(true);
+        // Before the requests are waited for: one of them may wait for a package.
+        if let Some(dumper) = self.dumper {
+            dumper.stop();
+        }
+        drop(self.keeper);
+        if let Some(collector) = self.collector {
+            collector.stop();
+        }
         let _ = self.thread.join();
         for watch in self.watches {
             watch.stop();
@@ -133,12 +235,39 @@ impl Running {
     }
 }
 
+/// The publisher of a site, for those who need no more of it.
+struct SitePublisher(Arc<Site>);
+
+impl std::ops::Deref for SitePublisher {
+    type Target = Publisher;
+
+    fn deref(&self) -> &Publisher {
+        &self.0.publisher
+    }
+}
+
+/// The archive of a set, if it keeps one.
+pub(crate) fn open_archive(data: &Path, set: &SetConfig) -> Result<Option<Arc<Archive>>> {
+    let Some(rule) = set.archives else { return Ok(None) };
+    let archive = Archive::open(data.join("archives").join(&set.slug), rule)
+        .with_context(|| format!("cannot open the archive of the set `{}`", set.slug))?;
+    Ok(Some(Arc::new(archive)))
+}
+
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
     raise_file_limit();
     let mut signals = Signals::listen()?;
-    let shown: Vec<_> = config.sets.iter().map(|set| (set.slug.clone(), set.folder.display().to_string())).collect();
+    let shown: Vec<_> = config
+        .sets
+        .iter()
+        .map(|set| {
+            let what = if set.records { "records".to_owned() } else { set.folder.display().to_string() };
+            (set.slug.clone(), what)
+        })
+        .collect();
+    let writes = config.api.write;
     let data = config.data.display().to_string();
     let running = Running::start(config)?;
     for (slug, folder) in shown {
@@ -146,6 +275,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     }
     crate::terminal::line(&format!("  store          {data}"));
     crate::terminal::line(&format!("  listening on   http://{}/", running.address));
+    if writes {
+        crate::terminal::line(&format!("  changes go to  {}api/v1/ (docs/api.md)", running.base_url));
+    }
     crate::terminal::line(&format!("  to mirror it   abreast sync {} FOLDER", running.base_url));
     signals.wait();
     tracing::info!("stopping: finishing requests in flight");

@@ -1,27 +1,62 @@
 //! `abreast sync` and `abreast audit`: flags into options, outcomes into exit codes.
 
-use crate::args::{AuditArgs, MirrorArgs, SyncArgs};
+use crate::config::Unusable;
+use crate::jobs;
 use crate::report::Reporter;
-use abreast_destination::{AuditOptions, SyncOptions};
+use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
+use abreast_destination::{AuditOptions, Error, SyncOptions};
+use anyhow::{Result, bail};
+use clap::{ArgMatches, Args, FromArgMatches};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-fn options(args: &MirrorArgs) -> SyncOptions {
-    let mut options = SyncOptions::new(args.url.clone(), args.folder.clone());
+/// `file` is the configuration file that was named, if any.
+fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
+    let [url, folder] = args.places.as_slice() else {
+        bail!(Unusable("expected the Source's URL and the folder (help: abreast sync URL FOLDER)".to_owned()));
+    };
+    let mut net = abreast_net::Options::default();
+    let url = args.access.apply(url, &mut net)?;
+    net.extra_roots.clone_from(&args.ca_file);
+    net.retries = args.retries;
+    net.bandwidth.clone_from(&args.pace.bwlimit);
+    net.request_interval = args.pace.rate.unwrap_or_default();
+    let mut options = SyncOptions::new(url, folder);
+    options.net = net;
     options.state.clone_from(&args.state);
+    args.target.apply(folder, file, &mut options)?;
     options.base.clone_from(&args.base);
     options.set.clone_from(&args.set);
     options.connections = usize::from(args.connections);
     options.allow_hosts.clone_from(&args.allow_host);
     options.allow_downgrade = args.allow_downgrade;
-    options.net.extra_roots.clone_from(&args.ca_file);
-    options.net.retries = args.retries;
-    options
+    options.filter = args.filter.filter.clone();
+    args.reading.apply(&mut options);
+    options.ignore_robots = args.pace.ignore_robots;
+    Ok(options)
+}
+
+/// What is to be done: by the arguments alone, or as jobs of a configuration file with their names.
+fn wanted<A: Args + FromArgMatches + Clone>(
+    args: &A,
+    mirror: &MirrorArgs,
+    given: &ArgMatches,
+) -> Result<Vec<(Option<String>, A)>> {
+    // A file that the environment names is not meant where a URL and a folder are given.
+    let by_environment = given.value_source("config") == Some(clap::parser::ValueSource::EnvVariable);
+    let is_place = |text: &String| text.contains("://");
+    let file = mirror.config.as_ref().filter(|_| !(by_environment && mirror.places.first().is_some_and(is_place)));
+    let Some(file) = file else { return Ok(vec![(None, args.clone())]) };
+    let command = jobs::command::<A>();
+    let chosen = jobs::choose(jobs::read(file, &command)?, &mirror.places, mirror.all)?;
+    // All are checked before any begins.
+    chosen.into_iter().map(|job| Ok((Some(job.name.clone()), job.args(&command, given)?))).collect()
 }
 
 /// Becomes true at the first SIGTERM or SIGINT; a second one ends the process at once.
-fn cancel_on_signal() -> Arc<AtomicBool> {
+pub(crate) fn cancel_on_signal() -> Arc<AtomicBool> {
     let cancel = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&cancel);
     let listening = crate::signals::Signals::listen().and_then(|mut signals| {
@@ -40,58 +75,119 @@ fn cancel_on_signal() -> Arc<AtomicBool> {
 }
 
 /// Runs `sync`.
-pub(crate) fn run(args: &SyncArgs, verbose: u8) -> ExitCode {
-    let mut options = options(&args.mirror);
+pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<ExitCode> {
+    let jobs = wanted(args, &args.mirror, given)?;
+    let jobs: Vec<_> = jobs
+        .into_iter()
+        .map(|(name, args_of)| Ok((name, sync_options(&args_of, args.mirror.config.as_deref())?, args_of)))
+        .collect::<Result<_>>()?;
+    crate::serve::raise_file_limit();
+    let cancel = cancel_on_signal();
+    let several = jobs.len() > 1;
+    let work = |(name, options, args): &(Option<String>, SyncOptions, SyncArgs)| -> u8 {
+        let items = args.dry_run || args.follow || args.test_filter || verbose > 0;
+        let job = name.as_deref().filter(|_| several);
+        let stream = crate::target::takes_output(options);
+        let quiet = args.mirror.quiet || stream;
+        let reporter = Reporter::new(args.mirror.json && !stream, quiet, items && !stream).for_job(job);
+        run_one(options, args, &reporter, &cancel)
+    };
+    // Those that stay run beside each other, all others one after the other.
+    let codes: Vec<u8> = if several && jobs.iter().any(|(_, _, args)| args.follow) {
+        std::thread::scope(|scope| {
+            let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| work(job))).collect();
+            running.into_iter().map(|job| job.join().unwrap_or(1)).collect()
+        })
+    } else {
+        let mut codes = Vec::new();
+        for job in &jobs {
+            codes.push(work(job));
+            if codes.last() == Some(&130) {
+                break;
+            }
+        }
+        codes
+    };
+    Ok(ExitCode::from(codes.into_iter().find(|code| *code != 0).unwrap_or(0)))
+}
+
+fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
+    let mut options = options(&args.mirror, file)?;
     options.dry_run = args.dry_run;
     options.baseline = args.baseline;
     options.require_fixity = args.require_fixity;
     options.max_delete = args.max_delete.unwrap_or_default();
+    options.delete_excluded = args.delete_excluded;
     options.immutable = args.immutable;
+    options.republish |= args.republish;
     options.backup_dir.clone_from(&args.backup_dir);
     options.interval = args.interval;
-    crate::serve::raise_file_limit();
-    let reporter = Reporter::new(args.mirror.json, args.mirror.quiet, args.dry_run || args.follow || verbose > 0);
-    let cancel = cancel_on_signal();
-    let result = if args.follow {
-        abreast_destination::follow(&options, &reporter, &cancel)
+    options.max_bytes = args.max_bytes;
+    options.max_time = args.max_time;
+    args.offer.apply(&mut options);
+    Ok(options)
+}
+
+fn run_one(options: &SyncOptions, args: &SyncArgs, reporter: &Reporter, cancel: &AtomicBool) -> u8 {
+    let result = if args.test_filter {
+        abreast_destination::test_filter(options, reporter, cancel)
+    } else if args.follow {
+        abreast_destination::follow(options, reporter, cancel)
     } else {
-        abreast_destination::sync(&options, &reporter, &cancel)
+        abreast_destination::sync(options, reporter, cancel)
     };
     reporter.finish();
     match result {
-        Ok(summary) => ExitCode::from(summary.exit_code),
-        Err(error) => {
-            reporter.failed(&error);
-            ExitCode::from(error.exit_code().number())
-        }
+        Ok(summary) => summary.exit_code,
+        Err(error) => failed(reporter, &error),
     }
 }
 
+fn failed(reporter: &Reporter, error: &Error) -> u8 {
+    reporter.failed(error);
+    error.exit_code().number()
+}
+
 /// Runs `audit`.
-pub(crate) fn audit(args: &AuditArgs) -> ExitCode {
-    let options = AuditOptions { sync: options(&args.mirror), full: args.full };
+pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
+    let jobs = wanted(args, &args.mirror, given)?;
+    let jobs: Vec<_> = jobs
+        .into_iter()
+        .map(|(name, job)| {
+            let sync = options(&job.mirror, args.mirror.config.as_deref())?;
+            Ok((name, AuditOptions { sync, full: job.full }, job))
+        })
+        .collect::<Result<_>>()?;
     crate::serve::raise_file_limit();
-    let reporter = Reporter::new(args.mirror.json, args.mirror.quiet, true);
-    let result = abreast_destination::audit(&options, &reporter, &cancel_on_signal());
-    reporter.finish();
-    match result {
-        Ok(report) => {
-            if !args.mirror.json && !args.mirror.quiet {
-                crate::terminal::line(&format!(
-                    "{}: {} same, {} updated, {} missing, {} extra, {} unverified",
-                    if report.exit_code == 0 { "equal" } else { "DIFFERENT" },
-                    report.same,
-                    report.updated,
-                    report.missing,
-                    report.extra,
-                    report.unverified
-                ));
+    let cancel = cancel_on_signal();
+    let several = jobs.len() > 1;
+    let mut first = 0;
+    for (name, options, args) in &jobs {
+        let job = name.as_deref().filter(|_| several);
+        let reporter = Reporter::new(args.mirror.json, args.mirror.quiet, true).for_job(job);
+        let result = abreast_destination::audit(options, &reporter, &cancel);
+        reporter.finish();
+        let code = match result {
+            Ok(report) => {
+                if !args.mirror.json && !args.mirror.quiet {
+                    reporter.say(&format!(
+                        "{}: {} same, {} updated, {} missing, {} extra, {} unverified",
+                        if report.exit_code == 0 { "equal" } else { "DIFFERENT" },
+                        report.same,
+                        report.updated,
+                        report.missing,
+                        report.extra,
+                        report.unverified
+                    ));
+                }
+                report.exit_code
             }
-            ExitCode::from(report.exit_code)
-        }
-        Err(error) => {
-            reporter.failed(&error);
-            ExitCode::from(error.exit_code().number())
+            Err(error) => failed(&reporter, &error),
+        };
+        first = if first == 0 { code } else { first };
+        if code == 130 {
+            break;
         }
     }
+    Ok(ExitCode::from(first))
 }

@@ -3,9 +3,10 @@
 //! Stopping, in this order: readiness says no, no new connection is accepted, requests in flight are finished
 //! (at most [`ServerOptions::stop_timeout`]), connections are closed. The caller then stops the watches and closes the store.
 
+use crate::api;
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
-use crate::routes::{document, health, home, resource};
+use crate::routes::{document, dump, health, memento, resource, timegate, timemap};
 use crate::site::Site;
 use crate::stream::ClientStream;
 use http::header::{ALLOW, CONNECTION, HOST};
@@ -182,10 +183,27 @@ async fn serve(stream: TcpStream, shared: &Arc<Shared>, mut stop: watch::Receive
 }
 
 async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Result<Answer> {
+    if api::is_path(request.uri().path()) {
+        return Ok(handle_api(shared, request).await);
+    }
     let answer = dispatch(shared, &request).await?;
     shared.counters.count(answer.status());
     tracing::debug!(method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
     Ok(answer)
+}
+
+/// Requests to the API may have bodies, and methods that write.
+async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer {
+    let reader = matches!(*request.method(), Method::GET | Method::HEAD);
+    let refused = refused(&request, reader);
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let answer = match refused {
+        Some(answer) => answer,
+        None => api::answer(&shared.site, request).await,
+    };
+    shared.counters.count(answer.status());
+    tracing::debug!(%method, path = uri.path(), status = answer.status().as_u16());
+    answer
 }
 
 async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Result<Answer> {
@@ -194,26 +212,52 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Ok(answer);
     }
-    if let Some(answer) = refused(request) {
+    if let Some(answer) = refused(request, true) {
         return Ok(answer);
     }
     let site = &shared.site;
     match route(request.uri().path(), site.sets.iter().map(|set| set.slug.as_str())) {
-        Route::Home => Ok(home::answer(site)),
         Route::Live => Ok(health::live()),
         Route::Ready => Ok(health::ready(site, shared.stopping.load(Ordering::Relaxed))),
         Route::Metrics => Ok(health::metrics(site)),
         Route::Document(path) => document::answer(site, path, request.method(), request.headers()).await,
-        Route::Resource(set, path) => resource::answer(&site.sets[set], &path, request.method(), request.headers()),
+        Route::Resource(set, path) => {
+            let mut answer = resource::answer(&site.sets[set], &path, request.method(), request.headers())?;
+            memento::link_original(site, set, &path, &mut answer).await?;
+            Ok(answer)
+        }
+        Route::Memento(set, version) => {
+            let version = with_query(version, request.uri().query());
+            memento::answer(site, set, &version, request.method(), request.headers()).await
+        }
+        Route::TimeGate(uri) => {
+            timegate::answer(site, &with_query(uri, request.uri().query()), request.headers()).await
+        }
+        Route::TimeMap(uri) => {
+            let uri = with_query(uri, request.uri().query());
+            timemap::answer(site, &uri, request.method(), request.headers()).await
+        }
+        Route::Package(set, name) => dump::answer(site, set, &name, request.method(), request.headers()),
+        Route::ChangesSince(set) => {
+            dump::since(site, set, request.uri().query(), request.method(), request.headers()).await
+        }
         Route::NotFound => Ok(problem(StatusCode::NOT_FOUND, "nothing is published at this address")),
     }
 }
 
+/// A URI in a path keeps its query.
+fn with_query(path: String, query: Option<&str>) -> String {
+    match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    }
+}
+
 /// What no honest reader sends; the connection is closed after the answer.
-fn refused(request: &Request<Incoming>) -> Option<Answer> {
+fn refused(request: &Request<Incoming>, reader: bool) -> Option<Answer> {
     let (status, detail) = if !host_is_sound(request.headers(), request.version()) {
         (StatusCode::BAD_REQUEST, "a request names one host")
-    } else if !request.body().is_end_stream() {
+    } else if reader && !request.body().is_end_stream() {
         // A way to smuggle a second request past a proxy [rfc9110 §9.3.1].
         (StatusCode::BAD_REQUEST, "GET and HEAD have no body here")
     } else if request.uri().path_and_query().is_some_and(|target| target.as_str().len() > MAX_TARGET) {

@@ -1,7 +1,10 @@
 //! What does this server serve?
 
+use crate::api::Api;
 use abreast_folder::Folder;
 use abreast_source::WatchStatus;
+use abreast_source::deposit::Deposit;
+use abreast_source::links::Links;
 use abreast_source::publish::Publisher;
 use http::HeaderValue;
 use std::sync::Arc;
@@ -18,6 +21,19 @@ pub struct ServedSet {
     pub watch: Arc<WatchStatus>,
     /// Value of the Link header on every resource: where the Capability List is [rs-core §6.3.2].
     pub link: HeaderValue,
+    /// Where the links of its files come from.
+    pub links: Arc<Links>,
+    /// How content comes into its folder through the API; `None` when it does not.
+    pub deposit: Option<Arc<Deposit>>,
+    /// It has records of resources that live elsewhere, and no content: its folder is empty and not watched.
+    pub records: bool,
+}
+
+impl ServedSet {
+    /// The folder as it was last read; `None` for a set of records.
+    pub(crate) fn current_folder(&self) -> Option<Folder> {
+        (!self.records).then(|| self.watch.folder().unwrap_or_else(|| self.folder.clone()))
+    }
 }
 
 /// Everything a request can reach. Sets are in the publisher's order.
@@ -26,6 +42,8 @@ pub struct Site {
     pub publisher: Publisher,
     /// Folders.
     pub sets: Vec<ServedSet>,
+    /// The API, if there is one.
+    pub api: Option<Api>,
     /// Renders `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
 }

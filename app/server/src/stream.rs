@@ -1,5 +1,6 @@
 //! What may a client do with its connection? Read its answers in time, and end its lines as HTTP does.
 
+use crate::lines::Lines;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,12 +15,12 @@ pub(crate) struct ClientStream {
     stall: Duration,
     /// Runs only while the client does not read.
     stalled: Option<Pin<Box<Sleep>>>,
-    last_read: u8,
+    lines: Lines,
 }
 
 impl ClientStream {
     pub(crate) fn new(stream: TcpStream, stall: Duration) -> Self {
-        Self { stream, stall, stalled: None, last_read: 0 }
+        Self { stream, stall, stalled: None, lines: Lines::default() }
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -34,20 +35,6 @@ impl ClientStream {
         let _ = self.stream.set_zero_linger();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
     }
-
-    /// A line feed without carriage return becomes a byte that no header may hold, and so a 400: where peers
-    /// disagree about the end of a line, one sees two requests where the other sees one [rfc9112 §2.2, §11.2].
-    /// Bodies are never read here, so nothing else is touched.
-    fn refuse_bare_line_feeds(&mut self, read: &mut [u8]) {
-        let Some(&last) = read.last() else { return };
-        let bare: Vec<usize> = memchr::memchr_iter(b'\n', read)
-            .filter(|at| at.checked_sub(1).map_or(self.last_read, |before| read[before]) != b'\r')
-            .collect();
-        for at in bare {
-            read[at] = 0;
-        }
-        self.last_read = last;
-    }
 }
 
 impl AsyncRead for ClientStream {
@@ -55,7 +42,7 @@ impl AsyncRead for ClientStream {
         let this = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
-        this.refuse_bare_line_feeds(&mut buffer.filled_mut()[before..]);
+        this.lines.filter(&mut buffer.filled_mut()[before..]);
         Poll::Ready(Ok(()))
     }
 }

@@ -95,7 +95,7 @@ fn nothing_is_lost_torn_or_invented_by_kills_at_random() {
     assert_whole(&copy);
 }
 
-fn spawn(mut work: impl FnMut() + Send + 'static, stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
+pub(crate) fn spawn(mut work: impl FnMut() + Send + 'static, stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {
@@ -105,7 +105,7 @@ fn spawn(mut work: impl FnMut() + Send + 'static, stop: &Arc<AtomicBool>) -> std
 }
 
 /// Writes, replaces, renames and removes files all the time.
-fn writer(folder: PathBuf, seed: u64) -> impl FnMut() + Send {
+pub(crate) fn writer(folder: PathBuf, seed: u64) -> impl FnMut() + Send {
     let mut random = Random::new(seed + 1_000);
     let mut version = 1;
     move || {
@@ -178,8 +178,9 @@ fn content(number: u64, version: u64) -> String {
 }
 
 /// Replaces a file as careful programs do: written aside, then renamed.
-fn write_version(folder: &Path, number: u64, version: u64) {
-    let aside = folder.join(format!(".{number}.new"));
+pub(crate) fn write_version(folder: &Path, number: u64, version: u64) {
+    // Two writers may write the same file at once.
+    let aside = folder.join(format!(".{number}.{:?}.new", std::thread::current().id()));
     fs::write(&aside, content(number, version)).unwrap();
     fs::rename(aside, path_of(folder, number)).unwrap();
 }
@@ -188,7 +189,7 @@ fn md5(text: &str) -> String {
     hex(&Md5::digest(text))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -219,7 +220,7 @@ fn read_log(source: &Source) -> Option<BTreeMap<String, String>> {
     Some(lists.into_iter().flat_map(changes_of).collect())
 }
 
-fn change_lists(source: &Source) -> Option<Vec<Document>> {
+pub(crate) fn change_lists(source: &Source) -> Option<Vec<Document>> {
     let top = fetch(&source.address, "/set/changelist.xml")?;
     match top.head.root {
         Root::UrlSet => Some(vec![top]),
@@ -228,7 +229,7 @@ fn change_lists(source: &Source) -> Option<Vec<Document>> {
 }
 
 /// The base is 60 files of version 0; the log says what became of them.
-fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
+pub(crate) fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
     let mut table: BTreeMap<String, String> =
         (0..60).map(|number| (format!("f{number:03}.txt"), format!("md5:{}", md5(&content(number, 0))))).collect();
     for entry in change_lists(source)?.into_iter().flat_map(|list| list.entries) {
@@ -241,7 +242,7 @@ fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
     Some(table)
 }
 
-fn digests(folder: &Path) -> BTreeMap<String, String> {
+pub(crate) fn digests(folder: &Path) -> BTreeMap<String, String> {
     files(folder)
         .into_iter()
         .map(|(path, bytes)| (path.to_string_lossy().into_owned(), format!("md5:{}", hex(&Md5::digest(bytes)))))

@@ -1,8 +1,20 @@
 //! The real binary on loopback: a Source, a Destination, and folders compared at the end.
 #![expect(clippy::unwrap_used, reason = "tests end at the first surprise")]
 
+mod aggregate;
+mod api;
+mod build;
+mod choices;
 mod crash;
+mod dumps;
+mod faults;
+mod from_dumps;
 mod interop;
+mod maintenance;
+mod many;
+mod packed;
 mod real;
 mod session;
+mod validate;
+mod versions;
 mod world;

@@ -11,8 +11,14 @@ use std::time::{Duration, Instant};
 /// `abreast` with arguments, none of the caller's settings.
 pub(crate) fn abreast() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_abreast"));
-    for name in ["ABREAST_CONFIG", "ABREAST_LISTEN", "ABREAST_BASE_URL", "ABREAST_DATA", "ABREAST_LOG"] {
-        command.env_remove(name);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy().to_lowercase();
+        if text.ends_with("_proxy")
+            || text == "netrc"
+            || text.starts_with("abreast_") && !text.starts_with("abreast_test_")
+        {
+            command.env_remove(name);
+        }
     }
     command
 }
@@ -40,6 +46,17 @@ impl Source {
         let mut command = abreast();
         command.arg("serve").arg(folder).arg("--listen").arg(format!("127.0.0.1:{port}"));
         command.args(["--name", "set", "--debounce", "30ms"]).args(more);
+        Self::run(command)
+    }
+
+    /// Serves the sets of a configuration file on a free port.
+    pub(crate) fn start_config(config: &str) -> Self {
+        let mut command = abreast();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--config", config]);
+        Self::run(command)
+    }
+
+    fn run(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut address = None;

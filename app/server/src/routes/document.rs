@@ -4,7 +4,7 @@ use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
 use abreast_source::publish::{Body, Document, DocumentPath, Freshness, PublishError};
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, LINK, VARY};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, LINK, VARY};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::fs::File;
 use std::io;
@@ -62,11 +62,15 @@ fn represent(
         more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
     }
     let sets = match path {
-        DocumentPath::SitemapIndex => site.sets.as_slice(),
-        DocumentPath::SitemapShard(set, _) => site.sets.get(set..=set).unwrap_or_default(),
+        DocumentPath::SourcePage | DocumentPath::SitemapIndex => site.sets.as_slice(),
+        DocumentPath::SetPage(set) | DocumentPath::SitemapShard(set, _) => site.sets.get(set..=set).unwrap_or_default(),
         _ => &[],
     };
     more.extend(sets.iter().map(|set| (LINK, set.link.clone())));
+    if document.content_type == abreast_source::publish::HTML {
+        let policy = HeaderValue::from_static(abreast_source::publish::CONTENT_SECURITY_POLICY);
+        more.push((CONTENT_SECURITY_POLICY, policy));
+    }
     let length = body.length();
     let content = match body {
         Body::Memory(bytes) => Content::Memory(bytes),
@@ -103,6 +107,7 @@ fn refusal(error: &PublishError) -> Answer {
         PublishError::NotFound => problem(StatusCode::NOT_FOUND, "there is no such document"),
         PublishError::Gone => problem(StatusCode::GONE, &error.to_string()),
         PublishError::Importing => try_later(&error.to_string(), 2),
+        PublishError::Making => super::dump::making(&error.to_string()),
         _ => {
             tracing::error!("cannot make a document: {error}");
             problem(StatusCode::INTERNAL_SERVER_ERROR, "the document could not be made; the server's log says why")

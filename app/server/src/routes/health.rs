@@ -37,7 +37,7 @@ pub(crate) fn metrics(site: &Site) -> Answer {
             gauge!("abreast_log_head_time_seconds", "set" => set.slug.clone()).set(head.time.as_micros() as f64 / 1e6);
             gauge!("abreast_resources", "set" => set.slug.clone()).set(head.resources as f64);
         }
-        let watching = matches!(set.watch.state(), WatchState::Watching | WatchState::Scanning);
+        let watching = set.records || matches!(set.watch.state(), WatchState::Watching | WatchState::Scanning);
         gauge!("abreast_source_watching", "set" => set.slug.clone()).set(f64::from(u8::from(watching)));
         gauge!("abreast_source_unreadable_files", "set" => set.slug.clone()).set(set.watch.problems() as f64);
         if let Some(at) = set.watch.last_scan() {

@@ -1,6 +1,9 @@
 //! One route a file, named as the URL reads.
 
 pub(crate) mod document;
+pub(crate) mod dump;
 pub(crate) mod health;
-pub(crate) mod home;
+pub(crate) mod memento;
 pub(crate) mod resource;
+pub(crate) mod timegate;
+pub(crate) mod timemap;

@@ -40,6 +40,16 @@ pub(crate) fn answer(set: &ServedSet, path: &str, method: &Method, headers: &Hea
     } else {
         Content::File(Arc::new(file), stat)
     };
+    let mut more = vec![
+        (LINK, set.link.clone()),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        // Published files are strangers to this origin: their scripts and forms do nothing here.
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
+    ];
+    if set.links.active() {
+        let links = set.links.headers(current.as_ref().unwrap_or(&set.folder), &relative);
+        more.extend(links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))));
+    }
     Ok(Representation {
         content,
         length: stat.size,
@@ -48,12 +58,7 @@ pub(crate) fn answer(set: &ServedSet, path: &str, method: &Method, headers: &Hea
         modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
         content_type: HeaderValue::from_static(abreast_source::media_type_of(&relative)),
         coarse_time: false,
-        more: vec![
-            (LINK, set.link.clone()),
-            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-            // Published files are strangers to this origin: their scripts and forms do nothing here.
-            (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
-        ],
+        more,
     }
     .answer(method, headers))
 }
@@ -67,7 +72,7 @@ fn read(mut file: &File, stat: &Stat) -> io::Result<Option<Bytes>> {
 }
 
 /// The path beneath the folder; `None` for what is not published.
-fn relative_path(path: &str) -> Option<Vec<u8>> {
+pub(crate) fn relative_path(path: &str) -> Option<Vec<u8>> {
     let mut relative = Vec::with_capacity(path.len());
     let encoded = path.contains('%');
     for segment in path.split('/') {

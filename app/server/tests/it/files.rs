@@ -120,7 +120,11 @@ fn published_html_is_a_stranger_to_this_origin() {
             assert!(reply.header("link").contains("rel=\"resourcesync\""));
         }
     }
-    let home = served.get("/");
-    assert!(home.text().contains("A &lt;set>") || home.text().contains("A &lt;set&gt;"));
-    assert!(home.header("content-security-policy").contains("default-src 'none'"));
+    for target in ["/", "/about.html", "/set/about.html"] {
+        let page = served.get(target);
+        assert!(page.text().contains("A &lt;set&gt;") && !page.text().contains("A <set"));
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        assert!(page.header("content-security-policy").contains("default-src 'none'"));
+        assert!(page.header("link").contains("/set/capabilitylist.xml>; rel=\"resourcesync\""));
+    }
 }

@@ -1,7 +1,10 @@
 //! What a server on a real socket answers, to honest clients and to others.
 #![expect(clippy::unwrap_used, reason = "tests end at the first surprise")]
 
+mod api;
+mod api_hostile;
 mod documents;
+mod dumps;
 mod files;
 mod health;
 mod limits;
@@ -9,4 +12,5 @@ mod ranges;
 mod requests;
 mod stop;
 mod targets;
+mod versions;
 mod world;

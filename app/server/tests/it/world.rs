@@ -4,6 +4,7 @@ use abreast_core::{ChangeLog, Clock, NewSet, PageRule, SetId, SystemClock};
 use abreast_folder::Folder;
 use abreast_server::{ServedSet, Server, ServerOptions, Site};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
+use abreast_source::versions::VersionUrls;
 use abreast_source::{IngestOptions, ScanOptions, WatchStatus, scan};
 use abreast_store::MemoryLog;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -25,6 +26,9 @@ pub(crate) struct World {
     pub(crate) log: Arc<dyn ChangeLog>,
     pub(crate) set: SetId,
     pub(crate) status: Arc<WatchStatus>,
+    pub(crate) dumps: Option<Arc<abreast_source::dump::Dumps>>,
+    /// Where versions are kept, if they are.
+    pub(crate) contents: Option<abreast_contents::Contents>,
 }
 
 impl World {
@@ -40,7 +44,7 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(clock));
         let set = log.open_set(&NewSet { slug: "set".into(), page_rule }).unwrap().id;
-        Self { temporary, folder, log, set, status: Arc::default() }
+        Self { temporary, folder, log, set, status: Arc::default(), dumps: None, contents: None }
     }
 
     pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) {
@@ -51,7 +55,8 @@ impl World {
 
     /// Records what the folder holds, and ends the import.
     pub(crate) fn publish(&self) {
-        let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
+        let contents = self.contents.clone();
+        let ingest = IngestOptions { settle: Duration::ZERO, contents, ..IngestOptions::default() };
         let options = ScanOptions { ingest, ..ScanOptions::default() };
         let folder = Folder::open(&self.folder).unwrap();
         scan(&folder, b"", &*self.log, self.set, &options, &AtomicBool::new(false)).unwrap();
@@ -68,23 +73,33 @@ impl World {
         let urls = SourceUrls::new(BASE);
         let set_urls = urls.set("set");
         let link = abreast_server::resourcesync_link(&set_urls.capability_list()).unwrap();
-        let sets = vec![PublishedSet { id: self.set, slug: "set".into(), urls: set_urls }];
+        let versions = self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", &set_urls.resources()));
+        let sets = vec![PublishedSet { versions, ..PublishedSet::new(self.set, "set", set_urls) }];
         let documents = self.temporary.path().join("documents");
         let publisher = Publisher::new(Arc::clone(&self.log), urls, sets, documents).unwrap();
+        let about = abreast_source::publish::About { title: "A <set>".into(), ..Default::default() };
+        let publisher = publisher.with_abouts([about]);
+        let publisher = match &self.dumps {
+            Some(dumps) => publisher.with_dumps(Arc::clone(dumps)),
+            None => publisher,
+        };
+        let publisher = match &self.contents {
+            Some(contents) => publisher.with_contents(contents.clone()),
+            None => publisher,
+        };
         let served = ServedSet {
             slug: "set".into(),
             title: "A <set>".into(),
             folder: Folder::open(&self.folder).unwrap(),
             watch: Arc::clone(&self.status),
             link,
+            links: Arc::default(),
+            deposit: None,
+            records: false,
         };
-        let site = Site { publisher, sets: vec![served], metrics: Box::new(|| "abreast_test 1\n".into()) };
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let server = runtime.block_on(Server::bind(([127, 0, 0, 1], 0).into(), options)).unwrap();
-        let address = server.address().unwrap();
-        let (stop, stopped) = watch::channel(false);
-        let thread = std::thread::spawn(move || runtime.block_on(server.run(Arc::new(site), stopped)));
-        Served { address, stop, thread: Some(thread) }
+        let metrics = Box::new(|| "abreast_test 1\n".into());
+        let site = Site { publisher, sets: vec![served], api: None, metrics };
+        Served::start(site, options)
     }
 }
 
@@ -96,6 +111,15 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    pub(crate) fn start(site: Site, options: ServerOptions) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let server = runtime.block_on(Server::bind(([127, 0, 0, 1], 0).into(), options)).unwrap();
+        let address = server.address().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let thread = std::thread::spawn(move || runtime.block_on(server.run(Arc::new(site), stopped)));
+        Self { address, stop, thread: Some(thread) }
+    }
+
     pub(crate) fn connect(&self) -> Client {
         Client::over(TcpStream::connect(self.address).unwrap())
     }

@@ -1,0 +1,228 @@
+//! How is a Source reached: through which proxy, with which credentials and certificates?
+//!
+//! Secrets come from files, commands or the environment, never from the command line, where every user of the machine
+//! could read them; and they are for the Source's own scheme, host and port.
+
+use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies};
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Longest secret read.
+const SECRET_MAX: u64 = 64 << 10;
+/// Longest `.netrc` read.
+const NETRC_MAX: u64 = 1 << 20;
+
+/// Stands for the file that NETRC names, or else the one in the home folder.
+const USUAL_NETRC: &str = "~/.netrc";
+
+/// Proxies, credentials, certificates.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Access (secrets: ABREAST_TOKEN and ABREAST_PASSWORD are read as well)")]
+pub(crate) struct AccessArgs {
+    /// Proxy: http://, https://, socks5:// or socks5h://HOST:PORT [default: http_proxy, https_proxy, all_proxy]
+    #[arg(long, value_name = "URL", env = "ABREAST_PROXY", hide_env_values = true)]
+    pub(crate) proxy: Option<String>,
+    /// Hosts, addresses and networks to reach directly, with commas between them; * for all [default: no_proxy]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) no_proxy: Option<String>,
+    /// User name for the Source; its password from --password-file, --password-command or ABREAST_PASSWORD
+    #[arg(long, value_name = "NAME", env = "ABREAST_USER")]
+    pub(crate) user: Option<String>,
+    /// File with the password
+    #[arg(long, value_name = "FILE", requires = "user", conflicts_with = "password_command")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// Command that prints the password, run by the shell
+    #[arg(long, value_name = "COMMAND", requires = "user")]
+    pub(crate) password_command: Option<String>,
+    /// File with a bearer token for the Source
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "token_command"])]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Command that prints a bearer token for the Source, run by the shell
+    #[arg(long, value_name = "COMMAND", conflicts_with = "user")]
+    pub(crate) token_command: Option<String>,
+    /// Credentials by host from a .netrc file [default file: NETRC, else .netrc in the home folder]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = USUAL_NETRC, require_equals = true)]
+    pub(crate) netrc: Option<PathBuf>,
+    /// Certificate to show to the Source, in PEM, with those that signed it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_cert: Option<PathBuf>,
+    /// Private key of --client-cert, in PEM [default: the same file]
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    pub(crate) client_key: Option<PathBuf>,
+    /// Know this host by its key alone, whatever is wrong with its certificate; may be given several times
+    #[arg(long, value_name = "HOST=sha256/BASE64", value_parser = parse_pin)]
+    pub(crate) pin: Vec<Pin>,
+}
+
+fn parse_pin(text: &str) -> Result<Pin, String> {
+    Pin::parse(text).map_err(|error| error.to_string())
+}
+
+impl AccessArgs {
+    /// Puts everything into the options of the HTTP client; gives back the Source's URL without credentials.
+    ///
+    /// # Errors
+    /// A secret that cannot be read, or a proxy that cannot be used; no message has a secret in it.
+    pub(crate) fn apply(&self, url: &str, net: &mut Options) -> Result<String> {
+        let environment = |name: &str| std::env::var(name).ok();
+        net.proxies = match &self.proxy {
+            Some(proxy) => Proxies::through(proxy)?
+                .bypassing(&environment("no_proxy").or_else(|| environment("NO_PROXY")).unwrap_or_default()),
+            None => Proxies::from_environment(environment)?,
+        };
+        if let Some(list) = &self.no_proxy {
+            net.proxies = std::mem::take(&mut net.proxies).bypassing(list);
+        }
+        let (url, in_url) = without_login(url);
+        if let Some(own) = self.own(in_url)? {
+            warn_if_readable_on_the_way(&url);
+            net.credentials.add(&url, own)?;
+        }
+        if let Some(path) = &self.netrc {
+            let path = if path.as_os_str() == USUAL_NETRC { usual_netrc()? } else { path.clone() };
+            let text = read_limited(&path, NETRC_MAX)?;
+            net.credentials.add_netrc(&text, &url)?;
+        }
+        net.pins.clone_from(&self.pin);
+        net.client_certificate = self.client_cert.as_ref().map(|certificate| ClientCertificate {
+            url: url.clone(),
+            certificate: certificate.clone(),
+            key: self.client_key.clone().unwrap_or_else(|| certificate.clone()),
+        });
+        Ok(url)
+    }
+
+    /// The credentials for the Source itself.
+    fn own(&self, in_url: Option<Authorization>) -> Result<Option<Authorization>> {
+        let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        if let Some(user) = &self.user {
+            let password = match (&self.password_file, &self.password_command) {
+                (Some(file), _) => first_line(&read_limited(file, SECRET_MAX)?),
+                (None, Some(command)) => first_line(&printed_by(command)?),
+                (None, None) => match environment("ABREAST_PASSWORD") {
+                    Some(password) => password,
+                    None => bail!(crate::config::Unusable(
+                        "`--user` has no password (help: give it by --password-file, --password-command or ABREAST_PASSWORD)"
+                            .to_owned()
+                    )),
+                },
+            };
+            return Ok(Some(Authorization::basic(user, &password)));
+        }
+        let token = match (&self.token_file, &self.token_command) {
+            (Some(file), _) => Some(first_line(&read_limited(file, SECRET_MAX)?)),
+            (None, Some(command)) => Some(first_line(&printed_by(command)?)),
+            (None, None) => environment("ABREAST_TOKEN"),
+        };
+        Ok(match token {
+            Some(token) => Some(Authorization::bearer(&token)?),
+            None => in_url,
+        })
+    }
+}
+
+/// Credentials before the host are taken out, so that they are in no state, log or message.
+fn without_login(url: &str) -> (String, Option<Authorization>) {
+    let Ok(mut parsed) = url::Url::parse(url) else { return (url.to_owned(), None) };
+    if parsed.username().is_empty() && parsed.password().is_none() {
+        return (url.to_owned(), None);
+    }
+    let login = abreast_net::Authorization::of_url(url);
+    // Only URLs without a host refuse this, and those have no login.
+    let _ = parsed.set_username("");
+    let _ = parsed.set_password(None);
+    (parsed.into(), login)
+}
+
+fn warn_if_readable_on_the_way(url: &str) {
+    let Ok(parsed) = url::Url::parse(url) else { return };
+    let here = match parsed.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    if parsed.scheme() == "http" && !here {
+        tracing::warn!("credentials are sent to {url} unencrypted: use https if the Source has it");
+    }
+}
+
+fn usual_netrc() -> Result<PathBuf> {
+    let named = std::env::var_os("NETRC").map(PathBuf::from);
+    let usual = || std::env::home_dir().map(|home| home.join(".netrc"));
+    named.or_else(usual).context("there is no home folder to look for .netrc in (help: name the file, --netrc=FILE)")
+}
+
+/// A small file of text; others had better not be able to read it.
+fn read_limited(path: &Path, most: u64) -> Result<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let task = || format!("cannot read `{}`", path.display());
+    let file = std::fs::File::open(path).with_context(task)?;
+    let about = file.metadata().with_context(task)?;
+    if about.is_file() && about.permissions().mode() & 0o077 != 0 {
+        tracing::warn!("`{}` can be read by other users: chmod 600 {}", path.display(), path.display());
+    }
+    let mut text = String::new();
+    file.take(most + 1).read_to_string(&mut text).with_context(task)?;
+    if text.len() as u64 > most {
+        bail!("`{}` is larger than {most} bytes", path.display());
+    }
+    Ok(text)
+}
+
+/// What a command of the user's prints; what it says on standard error is shown.
+fn printed_by(command: &str) -> Result<String> {
+    let task = "cannot run the command that prints a secret";
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context(task)?;
+    let mut text = String::new();
+    let read = child.stdout.take().map(|out| out.take(SECRET_MAX).read_to_string(&mut text)).transpose();
+    let status = child.wait().context(task)?;
+    read.context("the command that prints a secret printed something that is no text")?;
+    if !status.success() {
+        bail!("the command that prints a secret failed ({status})");
+    }
+    Ok(text)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_in_the_url_leaves_it() {
+        let (url, login) = without_login("https://me:hush@museum.example/list?x#y");
+        assert_eq!(url, "https://museum.example/list?x#y");
+        assert!(login.is_some());
+        assert_eq!(without_login("https://museum.example/%7e").0, "https://museum.example/%7e");
+    }
+
+    #[test]
+    fn secrets_come_from_files_and_commands() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("secret");
+        std::fs::write(&file, "hush\nmore").unwrap();
+        let of = |access: AccessArgs| {
+            let mut net = Options::default();
+            access.apply("https://museum.example/", &mut net).map(|_| net.credentials.is_empty())
+        };
+        let command = |text: &str| AccessArgs { token_command: Some(text.into()), ..AccessArgs::default() };
+        assert!(!of(AccessArgs { token_file: Some(file), ..AccessArgs::default() }).unwrap());
+        assert!(!of(command("echo hush")).unwrap());
+        assert!(of(command("echo hush; exit 3")).is_err());
+        assert!(of(AccessArgs { token_file: Some("/nowhere".into()), ..AccessArgs::default() }).is_err());
+        let error = of(command("printf 'hu\\001sh'")).unwrap_err();
+        assert!(!format!("{error:?}").contains("hu\u{1}sh"));
+    }
+}

@@ -1,0 +1,239 @@
+//! What does the API do, and which links are published? The `[api]`, `links` and `set_links` of the configuration.
+
+use abreast_server::api::{Readers, Scope, is_local_host, read_tokens};
+use abreast_source::links::{LinkRecord, Links, PublishedLinks, RuleOptions, read_links};
+use anyhow::{Result, anyhow};
+use clap::Args;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Largest content taken in, if it is not said.
+const MAX_CONTENT: u64 = 1 << 30;
+
+/// `[api]` of the configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiFile {
+    /// Take changes in? Default false.
+    pub(crate) write: Option<bool>,
+    /// Who may read through the API: `anyone` (default) or `token`.
+    pub(crate) read: Option<String>,
+    /// Largest content taken in, in bytes; default 1 GiB.
+    pub(crate) max_content: Option<u64>,
+}
+
+/// The same as a flag.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "API")]
+pub(crate) struct ApiArgs {
+    /// Take changes in through the API; on a public address this needs a token (`abreast token create`)
+    #[arg(long, env = "ABREAST_API_WRITE")]
+    pub(crate) api_write: bool,
+}
+
+impl ApiArgs {
+    /// What the flag says, over what the file says.
+    pub(crate) fn over(&self, file: Option<ApiFile>) -> Option<ApiFile> {
+        if self.api_write { Some(ApiFile { write: Some(true), ..file.unwrap_or_default() }) } else { file }
+    }
+}
+
+/// One `[[set.links]]`: a rule.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RuleFile {
+    /// Which resources: `*.pdf` in any folder, or `records/**/*.xml` for the whole path.
+    #[serde(rename = "match")]
+    pub(crate) pattern: String,
+    /// Relation: a registered name or a URI.
+    pub(crate) rel: String,
+    /// Where it leads; `{stem}`, `{name}`, `{ext}`, `{dir}`, `{path}`, `{uri}` stand for parts of the path.
+    pub(crate) href: String,
+    /// Media type of the target.
+    #[serde(rename = "type")]
+    pub(crate) media_type: Option<String>,
+    /// Content coding of the target.
+    pub(crate) encoding: Option<String>,
+    /// Priority among links of one relation, 1 to 999999.
+    pub(crate) pri: Option<u32>,
+    /// Only where the target is a published file of the set? Default false.
+    pub(crate) if_exists: Option<bool>,
+}
+
+/// One `[[set.set_links]]`: a link of the set as a whole.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetLinkFile {
+    /// Relation: a registered name or a URI.
+    pub(crate) rel: String,
+    /// Where it leads.
+    pub(crate) href: String,
+    /// Media type of the target.
+    #[serde(rename = "type")]
+    pub(crate) media_type: Option<String>,
+}
+
+/// The keys of the tables above, for the nearest one to a misspelt one.
+pub(crate) const API_KEYS: &[&str] = &["write", "read", "max_content"];
+pub(crate) const RULE_KEYS: &[&str] = &["match", "rel", "href", "type", "encoding", "pri", "if_exists"];
+pub(crate) const SET_LINK_KEYS: &[&str] = &["rel", "href", "type"];
+
+/// The API, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiConfig {
+    pub(crate) write: bool,
+    pub(crate) readers: Readers,
+    pub(crate) max_content: u64,
+    /// Only programs on this machine connect.
+    pub(crate) local: bool,
+}
+
+/// The links of one set, checked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinksConfig {
+    pub(crate) rules: Vec<RuleOptions>,
+    pub(crate) set_links: Vec<LinkRecord>,
+}
+
+impl LinksConfig {
+    /// The rules, for a set whose resources' URIs begin so.
+    pub(crate) fn policy(&self, resources: &str) -> Result<Arc<Links>> {
+        let links = Links::new(&self.rules, resources);
+        links.map(Arc::new).map_err(|wrong| anyhow!("a rule for links is wrong: {}", wrong[0].1))
+    }
+
+    /// The links of the set as a whole.
+    pub(crate) fn published(&self) -> Result<PublishedLinks> {
+        read_links("", &self.set_links).map(PublishedLinks).map_err(|why| anyhow!("`set_links`: {why}"))
+    }
+}
+
+/// Where the tokens are.
+pub(crate) fn tokens_path(data: &Path) -> PathBuf {
+    data.join("tokens.json")
+}
+
+/// Checks `[api]`; every problem is added to the others.
+pub(crate) fn check(
+    file: Option<ApiFile>,
+    listen: SocketAddr,
+    base_url: Option<&str>,
+    data: &Path,
+    problems: &mut Vec<String>,
+) -> ApiConfig {
+    let file = file.unwrap_or_default();
+    let readers = match file.read.as_deref() {
+        None | Some("anyone") => Readers::Anyone,
+        Some("token") => Readers::Tokens,
+        Some(other) => {
+            problems.push(format!("`api.read`: `{other}` is neither `anyone` nor `token`"));
+            Readers::Tokens
+        }
+    };
+    let host = base_url.and_then(|base| url::Url::parse(base).ok()).and_then(|base| base.host_str().map(str::to_owned));
+    // A proxy on this machine makes a local server public; its base URL tells.
+    let local = listen.ip().is_loopback() && host.is_none_or(|host| is_local_host(&host));
+    let write = file.write.unwrap_or(false);
+    let path = tokens_path(data);
+    match read_tokens(&path) {
+        Ok(tokens) if write && !local && !tokens.iter().any(|token| token.scope >= Scope::Write) => {
+            let of = if listen.ip().is_loopback() { "`base_url`" } else { "`listen`" };
+            problems.push(format!(
+                "`api.write`: anyone who reaches this server could change what it publishes, since {of} is not of this \
+                 machine alone and there is no token\n  help: abreast token create --name NAME --scope write --data {}",
+                data.display()
+            ));
+        }
+        Ok(_) => {}
+        Err(error) => problems.push(format!("`api`: cannot read the tokens: {error}")),
+    }
+    ApiConfig { write, readers, max_content: file.max_content.unwrap_or(MAX_CONTENT), local }
+}
+
+/// Checks the links of a set; every problem is added to the others.
+pub(crate) fn check_links(
+    slug: &str,
+    rules: Vec<RuleFile>,
+    set_links: Vec<SetLinkFile>,
+    problems: &mut Vec<String>,
+) -> LinksConfig {
+    let rules: Vec<RuleOptions> = rules
+        .into_iter()
+        .map(|rule| RuleOptions {
+            pattern: rule.pattern,
+            link: LinkRecord {
+                rel: rule.rel,
+                href: rule.href,
+                media_type: rule.media_type,
+                encoding: rule.encoding,
+                pri: rule.pri,
+                ..LinkRecord::default()
+            },
+            if_exists: rule.if_exists.unwrap_or(false),
+        })
+        .collect();
+    if let Err(wrong) = Links::new(&rules, "https://example.org/") {
+        problems.extend(wrong.into_iter().map(|(number, why)| format!("`set.links` {number} of set `{slug}`: {why}")));
+    }
+    let set_links: Vec<LinkRecord> = set_links
+        .into_iter()
+        .map(|link| LinkRecord { rel: link.rel, href: link.href, media_type: link.media_type, ..LinkRecord::default() })
+        .collect();
+    if let Err(why) = read_links("", &set_links) {
+        problems.push(format!("`set.set_links` of set `{slug}`: {why}"));
+    }
+    LinksConfig { rules, set_links }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_server::api::{new_token, write_tokens};
+
+    fn problems(write: bool, listen: &str, base: Option<&str>, data: &Path) -> Vec<String> {
+        let mut problems = Vec::new();
+        let file = ApiFile { write: Some(write), ..ApiFile::default() };
+        check(Some(file), listen.parse().unwrap(), base, data, &mut problems);
+        problems
+    }
+
+    #[test]
+    fn writing_on_a_public_address_needs_a_token() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path();
+        assert!(problems(true, "127.0.0.1:80", None, data).is_empty());
+        assert!(problems(false, "0.0.0.0:80", Some("https://example.org/"), data).is_empty());
+        for (listen, base) in [
+            ("0.0.0.0:80", "http://127.0.0.1/"),
+            ("192.0.2.1:80", "http://192.0.2.1/"),
+            ("127.0.0.1:80", "https://example.org/"),
+        ] {
+            let told = problems(true, listen, Some(base), data).join("\n");
+            assert!(told.contains("`api.write`") && told.contains("help: abreast token create"), "{listen}: {told}");
+        }
+        for (scope, fits) in [(Scope::Read, false), (Scope::Write, true)] {
+            let (_, token) = new_token("n", scope, Vec::new(), "").unwrap();
+            write_tokens(&tokens_path(data), &[token]).unwrap();
+            assert_eq!(problems(true, "0.0.0.0:80", Some("https://example.org/"), data).is_empty(), fits);
+        }
+    }
+
+    #[test]
+    fn bad_rules_are_told_with_their_number() {
+        let rule = |rel: &str| RuleFile {
+            pattern: "*".into(),
+            rel: rel.into(),
+            href: "{stem}.xml".into(),
+            media_type: None,
+            encoding: None,
+            pri: None,
+            if_exists: None,
+        };
+        let mut problems = Vec::new();
+        check_links("s", vec![rule("describedby"), rule("describedBy")], Vec::new(), &mut problems);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].starts_with("`set.links` 2 of set `s`: `rel`"), "{problems:?}");
+    }
+}

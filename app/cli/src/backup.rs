@@ -1,0 +1,259 @@
+//! `abreast backup`: a consistent copy of a Source's store, also while it is served.
+//!
+//! ```text
+//! BACKUPS/contents/ab/cdef…          kept contents, once for all backups
+//! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, and what else is not derived
+//! ```
+//!
+//! Contents are copied before the database is, and what it names besides afterwards: no row is without its content. A
+//! backup gets its name when all of it is durable.
+
+use crate::check::Place;
+use crate::repair::code_of;
+use crate::terminal::line;
+use crate::{check, logging};
+use abreast_contents::{digest, path_of, visit_all};
+use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_store::backup::{check_copy, copy, needed_contents};
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Examples:
+  abreast backup /var/lib/abreast /mnt/backups/papers
+  abreast backup ./papers /mnt/backups/papers --json
+  abreast restore /mnt/backups/papers /var/lib/abreast
+
+The server may be running. Run again, only contents that are not in BACKUPS yet are copied. What can be made again is left
+out: rendered documents, dumps. The published folder itself is not copied: it is yours.
+
+Exit codes: 0 done, 1 the store is not sound, 2 usage, 10 another backup is at work, 13 disk.";
+
+/// Times that a database is copied because contents went while they were copied.
+const ATTEMPTS: u32 = 5;
+/// What is derived, or of this moment only.
+const LEFT_OUT: [&str; 4] = ["contents", "documents", "dumps", "tmp"];
+pub(crate) const MANIFEST: &str = "manifest.json";
+const DATABASE: &str = "source.db";
+const MAKING: &str = "making-";
+
+/// Options of `backup`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct BackupArgs {
+    /// Folder of a store, or a published folder with its store in .abreast
+    dir: String,
+    /// Folder of backups; made if it is missing
+    backups: PathBuf,
+    /// The outcome as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a backup holds.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Manifest {
+    /// Of the format of backups: 1.
+    pub(crate) format: u32,
+    pub(crate) created: String,
+    pub(crate) program: String,
+    pub(crate) sets: Vec<SetEntry>,
+    pub(crate) files: Vec<FileEntry>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct SetEntry {
+    pub(crate) name: String,
+    pub(crate) position: u64,
+    pub(crate) resources: u64,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct FileEntry {
+    /// Within the backup, components parted by `/`.
+    pub(crate) path: String,
+    pub(crate) length: u64,
+    pub(crate) blake3: String,
+}
+
+/// Runs `backup`.
+pub(crate) fn run(args: &BackupArgs) -> ExitCode {
+    let Some(store) = Place::find(&args.dir).store else {
+        logging::failure(&anyhow::anyhow!(
+            "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
+             makes it again",
+            args.dir
+        ));
+        return ExitCode::from(2);
+    };
+    match backup(&store, &args.backups) {
+        Ok((path, manifest, contents)) => {
+            if args.json {
+                line(
+                    &json!({"type": "summary", "backup": path, "sets": manifest.sets, "contents_copied": contents})
+                        .to_string(),
+                );
+            } else {
+                for set in &manifest.sets {
+                    line(&format!("set {}: {} resources, up to position {}", set.name, set.resources, set.position));
+                }
+                line(&format!("{contents} contents copied"));
+                line(&format!("backup {}", path.display()));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            logging::failure(&error);
+            ExitCode::from(code_of(&error))
+        }
+    }
+}
+
+fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
+    fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
+    let folder = abreast_folder::Folder::open(backups)?;
+    let Some(_lock) = folder.root().lock(b"backup.lock")? else {
+        let pid =
+            check::holder_of(&backups.join("backup.lock")).map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        return Err(abreast_core::LogError::new(
+            abreast_core::ErrorKind::Busy,
+            format!("another backup{pid} is writing to `{}`\n  help: wait for it", backups.display()),
+        )
+        .into());
+    };
+    remove_unfinished(backups)?;
+    let created = SystemClock.now();
+    let name = created.to_string().replace(['-', ':'], "");
+    let (making, done) = (backups.join(format!("{MAKING}{name}")), backups.join(&name));
+    fs::create_dir(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
+    let mut copied = 0;
+    visit_all(&store.join("contents"), &mut |id, length| {
+        copied += u64::from(keep_content(store, backups, &id, length)?.unwrap_or(false));
+        Ok(())
+    })
+    .context("cannot copy kept contents")?;
+    let database = making.join(DATABASE);
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        copy(&store.join(DATABASE), &database)?;
+        let (mut failed, mut missing) = (None, None);
+        needed_contents(&database, &mut |id, length| match keep_content(store, backups, &id, length) {
+            Ok(Some(new)) => copied += u64::from(new),
+            Ok(None) => missing = Some(id),
+            Err(error) => failed = Some(error),
+        })?;
+        if let Some(error) = failed {
+            return Err(error).context("cannot copy kept contents");
+        }
+        let Some(id) = missing else { break };
+        if attempt >= ATTEMPTS {
+            bail!(
+                "the kept content {id} is missing (help: `abreast check` tells what else is, `abreast repair` mends it)"
+            );
+        }
+        fs::remove_file(&database).context("cannot copy the database once more")?;
+    }
+    let sets = check_copy(&database, &mut |_, _| {})?;
+    copy_rest(store, Path::new(""), &making).context("cannot copy the other files of the store")?;
+    let mut files = Vec::new();
+    list(&making, Path::new(""), &mut files).context("cannot read the backup again")?;
+    let sets =
+        sets.into_iter().map(|set| SetEntry { name: set.slug, position: set.position, resources: set.resources });
+    let manifest = Manifest {
+        format: 1,
+        created: created.to_string(),
+        program: format!("abreast {}", env!("CARGO_PKG_VERSION")),
+        sets: sets.collect(),
+        files,
+    };
+    fs::write(making.join(MANIFEST), serde_json::to_vec_pretty(&manifest)?).context("cannot write the manifest")?;
+    let synced = abreast_folder::Folder::open(backups)?.root().sync_filesystem();
+    synced.context("cannot make the backup durable")?;
+    fs::rename(&making, &done).context("cannot name the backup")?;
+    File::open(backups).and_then(|folder| folder.sync_all()).context("cannot make the backup durable")?;
+    Ok((done, manifest, copied))
+}
+
+/// What a backup that was killed left.
+fn remove_unfinished(backups: &Path) -> Result<()> {
+    for entry in fs::read_dir(backups)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(MAKING) {
+            fs::remove_dir_all(entry.path()).context("cannot remove what an earlier backup left")?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a kept content unless it is there; `None` when the store does not have it.
+fn keep_content(store: &Path, backups: &Path, id: &ContentId, length: u64) -> io::Result<Option<bool>> {
+    let from = store.join("contents").join(path_of(id));
+    let to = backups.join("contents").join(path_of(id));
+    if fs::metadata(&to).is_ok_and(|metadata| metadata.len() == length) {
+        return Ok(Some(false));
+    }
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let aside = to.with_extension("new");
+    match fs::copy(&from, &aside) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !from.exists() => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    if digest(&aside)?.0 != *id {
+        fs::remove_file(&aside)?;
+        return Err(io::Error::other(format!("the kept content {id} is damaged (help: `abreast check --read-data`)")));
+    }
+    fs::rename(&aside, &to)?;
+    Ok(Some(true))
+}
+
+/// Everything else that is not derived: archives of lists, tokens, the book of a static site.
+fn copy_rest(store: &Path, below: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(store.join(below))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let text = name.to_string_lossy();
+        let top = below.as_os_str().is_empty();
+        if top && (LEFT_OUT.contains(&&*text) || text.starts_with(DATABASE) || text.starts_with("mirror.db"))
+            || text.ends_with("lock")
+        {
+            continue;
+        }
+        let path = below.join(&name);
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            fs::create_dir_all(to.join(&path))?;
+            copy_rest(store, &path, to)?;
+        } else if kind.is_file() {
+            match fs::copy(entry.path(), to.join(&path)) {
+                // A server replaced it just now; what it belongs to is found without it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                copied => drop(copied?),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list(root: &Path, below: &Path, files: &mut Vec<FileEntry>) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            list(root, &path, files)?;
+        } else {
+            let (id, length) = digest(&entry.path())?;
+            files.push(FileEntry { path: path.to_string_lossy().into_owned(), length, blake3: id.to_string() });
+        }
+    }
+    Ok(())
+}

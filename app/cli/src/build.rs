@@ -1,0 +1,335 @@
+//! `abreast build`: a whole Source as files, for a web server or a bucket that only sends files.
+
+use crate::config::{File, ServeConfig, SetConfig, SetFile, Unusable};
+use crate::terminal::{line, warning};
+use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
+use abreast_folder::Folder;
+use abreast_source::archive::ArchiveError;
+use abreast_source::links::Links;
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
+use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
+use abreast_source::{IngestOptions, ScanError, ScanOptions, ScanReport, scan};
+use abreast_store::SqliteLog;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+const HELP: &str = "\
+Examples:
+  abreast build ./papers --out ./site --base-url https://papers.example.org/ --copy
+  abreast build /var/www/html/data --out /var/www/html --base-url https://example.org/ --resources-url https://example.org/data/
+  abreast build --config abreast.toml --out ./site --base-url https://user.github.io/project/ --copy --gzip
+
+Writes Source Description, Capability Lists, Resource and Change Lists with their indexes, Sitemaps, robots.txt and
+pages for people. Run it again after changes: they become Change List entries, and only files whose bytes changed are
+written. Files that it did not write are never replaced. What it needs to know next time is in SITE/.abreast (do not
+publish that folder).
+
+Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read, 10 locked, 13 disk full, 130 cancelled.";
+
+/// A file changed more recently than this is looked at again: its time may not tell a further change.
+const SETTLE: Duration = Duration::from_millis(50);
+/// How long files that are being written are waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Options of `build`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct BuildArgs {
+    /// Folder to publish
+    #[arg(required_unless_present = "config")]
+    folder: Option<PathBuf>,
+    /// Where to write the site; made if it is missing
+    #[arg(long, value_name = "SITE")]
+    out: PathBuf,
+    /// Public URL of SITE, from which every published URL is built
+    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL")]
+    base_url: String,
+    /// Copy the resources into the site as well
+    #[arg(long, required_unless_present = "resources_url")]
+    copy: bool,
+    /// The resources are published already: the URL of FOLDER
+    #[arg(long, value_name = "URL", conflicts_with_all = ["copy", "config"])]
+    resources_url: Option<String>,
+    /// Put each document in gzip beside it, as NAME.gz (nginx: `gzip_static on`)
+    #[arg(long)]
+    gzip: bool,
+    /// Configuration file, for several sets and all settings of a set
+    #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
+    config: Option<PathBuf>,
+    /// Folder of the store [default: SITE/.abreast]
+    #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
+    data: Option<PathBuf>,
+    /// Name of the set in URLs [default: made from the folder's name]
+    #[arg(long)]
+    name: Option<String>,
+    /// Title of the set for people [default: its name]
+    #[arg(long)]
+    title: Option<String>,
+    /// Digests to compute: md5, sha-256 or both [default: md5]
+    #[arg(long, value_name = "WHICH")]
+    digests: Option<String>,
+    /// Changes in one Change List, 1 to 50000 [default: 5000]
+    #[arg(long, value_name = "N")]
+    changes_per_list: Option<u32>,
+    /// Follow relative symbolic links that lead to something published beneath the folder
+    #[arg(long)]
+    follow_links: bool,
+    /// Read every file, also those that look unchanged by size, times and inode
+    #[arg(long)]
+    reread: bool,
+    /// The outcome as one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    /// Tell nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Runs `build`.
+pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
+    let config = config(args)?;
+    crate::serve::raise_file_limit();
+    let cancel = crate::sync::cancel_on_signal();
+    let begun = Instant::now();
+    match build(args, config, &cancel) {
+        Ok((scanned, report)) => {
+            for problem in &report.problems {
+                warning(problem);
+            }
+            if report.problem_count > report.problems.len() as u64 {
+                warning(&format!("and {} more", report.problem_count - report.problems.len() as u64));
+            }
+            tell(args, &scanned, &report, begun.elapsed());
+            Ok(ExitCode::from(if report.problem_count > 0 { 3 } else { 0 }))
+        }
+        Err(error) => {
+            let code = match error.downcast_ref::<SiteError>() {
+                Some(SiteError::Locked(_)) => 10,
+                Some(SiteError::Stopped) => 130,
+                Some(error) if error.is_full() => 13,
+                _ if matches!(error.downcast_ref(), Some(ScanError::Stopped)) => 130,
+                _ if matches!(error.downcast_ref(), Some(ArchiveError::Stopped)) => 130,
+                _ if error.is::<Locked>() => 10,
+                _ => return Err(error),
+            };
+            crate::logging::failure(&error);
+            Ok(ExitCode::from(code))
+        }
+    }
+}
+
+/// What the scans found, all sets together.
+#[derive(Default)]
+struct Scanned {
+    files: u64,
+    changes: u64,
+    links: u64,
+}
+
+/// Somebody else has the store.
+#[derive(Debug)]
+struct Locked(String);
+
+impl std::fmt::Display for Locked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "another abreast uses the store `{}` (help: wait for it, or name another with --data)", self.0)
+    }
+}
+
+impl std::error::Error for Locked {}
+
+/// Folder and flags over the configuration file.
+fn config(args: &BuildArgs) -> Result<ServeConfig> {
+    let mut file = match &args.config {
+        Some(path) => File::read(path)?,
+        None => File::default(),
+    };
+    if let Some(folder) = &args.folder {
+        if !file.set.is_empty() {
+            bail!(Unusable("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
+        }
+        file.set.push(SetFile {
+            name: args.name.clone(),
+            title: args.title.clone(),
+            folder: folder.clone(),
+            digests: args.digests.clone(),
+            follow_links: args.follow_links.then_some(true),
+            changes_per_list: args.changes_per_list,
+            ..SetFile::default()
+        });
+    }
+    file.listen = None;
+    file.base_url = Some(args.base_url.clone());
+    file.data = Some(args.data.clone().unwrap_or_else(|| args.out.join(".abreast")));
+    let config = ServeConfig::check(file)?;
+    for set in &config.sets {
+        if set.records {
+            bail!(Unusable(format!(
+                "the set `{}` has no folder: its records come over the API, and `abreast serve` publishes them",
+                set.slug
+            )));
+        }
+        check_place(&args.out, &set.folder, args.copy)?;
+    }
+    if let Some(url) = &args.resources_url
+        && !matches!(url::Url::parse(url), Ok(url) if matches!(url.scheme(), "http" | "https") && url.query().is_none())
+    {
+        bail!(Unusable(format!("`--resources-url`: `{url}` is no http or https URL without query")));
+    }
+    Ok(config)
+}
+
+/// A site in the folder would be published as part of it; a folder among the copies would copy itself.
+fn check_place(site: &Path, folder: &Path, copy: bool) -> Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let absolute = std::path::absolute(site)?;
+    let existing = absolute.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
+    let rest = absolute.strip_prefix(existing).unwrap_or(Path::new(""));
+    let resolved = std::fs::canonicalize(existing)?.join(rest);
+    if let Ok(inside) = resolved.strip_prefix(folder)
+        && inside.iter().all(|name| abreast_source::is_published_name(name.as_bytes()))
+    {
+        bail!(Unusable(format!(
+            "`--out`: the site `{}` lies in the folder it publishes (help: choose a folder beside or above it)",
+            site.display()
+        )));
+    }
+    if copy && folder.starts_with(&resolved) {
+        bail!(Unusable(format!(
+            "`--copy`: the folder `{}` lies in the site, and needs no copy there (help: name its URL with --resources-url)",
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
+fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(Scanned, SiteReport)> {
+    std::fs::create_dir_all(&config.data)
+        .with_context(|| format!("cannot make the store's folder `{}`", config.data.display()))?;
+    let data = Folder::open(&config.data).context("cannot open the store's folder")?;
+    let Some(_lock) = data.root().lock(b"source.lock").context("cannot lock the store")? else {
+        bail!(Locked(config.data.display().to_string()));
+    };
+    let path = config.data.join("source.db");
+    let log: Arc<dyn ChangeLog> = Arc::new(
+        SqliteLog::open(&path, Arc::new(SystemClock))
+            .with_context(|| format!("cannot open the store `{}`", path.display()))?,
+    );
+    let urls = SourceUrls::new(&args.base_url);
+    let mut scanned = Scanned::default();
+    let mut unreadable = SiteReport::default();
+    let (mut published, mut folders, mut abouts, mut archives) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for set in config.sets {
+        let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
+        let opened = log
+            .open_set(&NewSet { slug: set.slug.clone(), page_rule })
+            .with_context(|| format!("cannot open the set `{}`", set.slug))?;
+        let folder =
+            abreast_source::open_folder(&set.folder, set.follow_links).context("cannot open a published folder")?;
+        let set_urls = urls.set(&set.slug);
+        let set_urls = args.resources_url.as_ref().map(|url| set_urls.clone().with_resources(url)).unwrap_or(set_urls);
+        let links = set.links.policy(&set_urls.resources())?;
+        let report = scan_set(&*log, opened.id, &folder, &set, links, args.reread, cancel)?;
+        scanned.files += report.files;
+        scanned.changes += report.ingest.recorded;
+        scanned.links += report.links;
+        unreadable.problem_count += report.ingest.problem_count;
+        unreadable.problems.extend(report.ingest.problems);
+        archives.push(crate::serve::open_archive(&config.data, &set)?);
+        let links = set.links.published()?;
+        published.push(PublishedSet { links, ..PublishedSet::new(opened.id, set.slug, set_urls) });
+        folders.push(folder);
+        abouts.push(set.about);
+    }
+    let publisher = Publisher::new(Arc::clone(&log), urls, published, config.data.join("documents"))
+        .context("cannot make the folder for rendered documents")?
+        .with_abouts(abouts)
+        .with_archives(archives);
+    for set in 0..publisher.sets().len() {
+        abreast_source::archive::take(&publisher, set, cancel)?;
+    }
+    let options = SiteOptions { copy: args.copy, gzip: args.gzip };
+    let mut report = write_site(&publisher, &folders, &args.out, options, cancel)?;
+    report.problem_count += unreadable.problem_count;
+    report.problems.extend(unreadable.problems);
+    Ok((scanned, report))
+}
+
+/// Records what changed in a folder since the last build; files still being written are waited for a little.
+fn scan_set(
+    log: &dyn ChangeLog,
+    id: abreast_core::SetId,
+    folder: &Folder,
+    set: &SetConfig,
+    links: Arc<Links>,
+    read_all: bool,
+    cancel: &AtomicBool,
+) -> Result<ScanReport> {
+    let ingest = IngestOptions { digests: set.digests, settle: SETTLE, links, ..IngestOptions::default() };
+    let options = ScanOptions { ingest, read_all, ..ScanOptions::default() };
+    let importing = log.head(id)?.importing;
+    let until = Instant::now() + PATIENCE;
+    let mut recorded = 0;
+    let mut report = loop {
+        let mut report = scan(folder, b"", log, id, &options, cancel)?;
+        recorded += report.ingest.recorded;
+        // An import only adds: if one was interrupted, what is gone since is found once it is complete.
+        if report.ingest.deferred.is_empty() || Instant::now() >= until {
+            // What was there first is the base of the log, and no change.
+            report.ingest.recorded = if importing { 0 } else { recorded };
+            break report;
+        }
+        std::thread::sleep(SETTLE);
+    };
+    if importing {
+        log.complete_import(id)?;
+        if report.gone > 0 {
+            scan(folder, b"", log, id, &options, cancel)?;
+        }
+    }
+    for path in std::mem::take(&mut report.ingest.deferred) {
+        report.ingest.problem_count += 1;
+        let path = String::from_utf8_lossy(&path).escape_debug().to_string();
+        report.ingest.problems.push(format!("`{path}` is being written, and left as it was (help: build again)"));
+    }
+    Ok(report)
+}
+
+fn tell(args: &BuildArgs, scanned: &Scanned, report: &SiteReport, took: Duration) {
+    if args.json {
+        let told = serde_json::json!({
+            "type": "summary", "files": scanned.files, "changes": scanned.changes, "links_not_followed": scanned.links,
+            "documents_written": report.written, "documents_unchanged": report.unchanged, "removed": report.removed,
+            "copied": report.copied, "problems": report.problem_count, "notices": report.notices,
+            "seconds": took.as_secs_f64(), "exit_code": if report.problem_count > 0 { 3 } else { 0 },
+        });
+        line(&told.to_string());
+        return;
+    }
+    if args.quiet {
+        return;
+    }
+    for notice in &report.notices {
+        line(&format!("note: {notice}"));
+    }
+    if scanned.links > 0 {
+        line(&format!("note: {} symbolic links were not followed", scanned.links));
+    }
+    line(&format!(
+        "{}: {} files, {} changes; documents: {} written, {} as they were, {} removed; {} resources copied ({:.2} s)",
+        args.out.display(),
+        scanned.files,
+        scanned.changes,
+        report.written,
+        report.unchanged,
+        report.removed,
+        report.copied,
+        took.as_secs_f64()
+    ));
+    line(&format!("to mirror it once it is at its URL: abreast sync {} FOLDER", args.base_url));
+}

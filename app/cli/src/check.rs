@@ -1,0 +1,283 @@
+//! `abreast check`: is what is stored sound? Looks only, also beside a running server.
+
+use crate::logging;
+use crate::terminal::line;
+use abreast_contents::{digest, path_of, visit_all};
+use abreast_core::{ContentId, Finding, Severity};
+use abreast_destination::check as copy;
+use abreast_store::check::{Findings, check_log};
+use anyhow::{Context as _, Result};
+use clap::Args;
+use serde_json::json;
+use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const HELP: &str = "\
+Examples:
+  abreast check /var/lib/abreast
+  abreast check ./papers --read-data-subset 10%
+  abreast check warc:./packed --read-data --json
+
+DIR is the folder of a Source's store, a published folder with its store in .abreast, a copy that `abreast sync` keeps, or
+the folder of its state. Nothing is changed; a server may be running. docs/maintenance.md explains each finding.
+
+Exit codes: 0 sound, 1 something was found, 2 usage, 13 could not look, 130 cancelled.";
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct CheckArgs {
+    /// Folder of a store, or of a copy
+    dir: String,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// Findings as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which contents are read.
+#[derive(Debug, Default, Args)]
+pub(crate) struct DataArgs {
+    /// Read all contents, files and packages, and compare their digests
+    #[arg(long, conflicts_with = "read_data_subset")]
+    read_data: bool,
+    /// Read a part of them, another one each time, such as 10%
+    #[arg(long, value_name = "N%", value_parser = share)]
+    read_data_subset: Option<f64>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.trim_end_matches('%').parse().map_err(|_| "expected a share such as 10%".to_owned())?;
+    if (0.0..=100.0).contains(&share) { Ok(share) } else { Err("expected 0% to 100%".to_owned()) }
+}
+
+impl DataArgs {
+    /// Says of a name whether its bytes are read in this run.
+    pub(crate) fn wants(&self) -> impl Fn(&str) -> bool + use<> {
+        let share = if self.read_data { 100.0 } else { self.read_data_subset.unwrap_or(0.0) };
+        let chance = std::hash::RandomState::new();
+        move |name| share >= 100.0 || (chance.hash_one(name) % 100_000) as f64 / 1_000.0 < share
+    }
+}
+
+/// What is in a folder?
+pub(crate) struct Place {
+    /// The folder of a Source's store.
+    pub(crate) store: Option<PathBuf>,
+    /// The folder of a copy.
+    pub(crate) copy: Option<PathBuf>,
+}
+
+impl Place {
+    pub(crate) fn find(dir: &str) -> Self {
+        let dir = PathBuf::from(dir.strip_prefix("warc:").unwrap_or(dir));
+        let own = dir.join(".abreast");
+        let store = [dir.clone(), own].into_iter().find(|folder| {
+            let names = ["source.db", "source.db.salvaged"];
+            names.iter().any(|name| folder.join(name).is_file())
+        });
+        Self { store, copy: copy::state_of(&dir).map(|_| dir) }
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.store.is_none() && self.copy.is_none()
+    }
+}
+
+/// Which process holds a lock file, as the kernel tells?
+pub(crate) fn holder_of(lock: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = std::fs::metadata(lock).ok()?.ino().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, file, ..] = words.as_slice() else { return None };
+        if file.rsplit(':').next() == Some(inode.as_str()) { pid.parse().ok() } else { None }
+    })
+}
+
+/// What a finding asks for.
+pub(crate) const fn way_out(rule: &str) -> &'static str {
+    match rule.as_bytes() {
+        b"store.schema" => "use the newer program that wrote it",
+        b"store.damaged" | b"store.row" => {
+            "restore a backup, or stop the server and run `abreast repair`; look at the disk, it may be failing"
+        }
+        b"contents.missing" | b"contents.length" | b"contents.digest" => {
+            "stop the server and run `abreast repair`; versions whose bytes are lost are dropped, others come from a backup"
+        }
+        b"contents.orphan" => "nothing; the next start of the server or `abreast repair` may remove them",
+        b"dumps.unfinished" | b"dumps.record" | b"dumps.package" => {
+            "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
+        }
+        b"copy.missing" | b"copy.changed" | b"copy.digest" => {
+            "run `abreast repair`, then `abreast sync`: it fetches them again; what was changed here is put aside"
+        }
+        b"copy.leftover" => "nothing; the next run, or `abreast repair`, removes it",
+        b"copy.segment" => "restore the file; or remove the state folder .abreast and run `abreast sync` again",
+        b"copy.pending" => "run `abreast sync`",
+        b"copy.elsewhere" => "run `abreast audit`",
+        b"copy.path" => "run `abreast sync --baseline`",
+        b"state.damaged" => "run `abreast repair`, then `abreast sync`",
+        b"store.schema-old" => "start the program of this version once",
+        _ => "stop the server and run `abreast repair`",
+    }
+}
+
+/// Runs `check`.
+pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    let cancel = crate::sync::cancel_on_signal();
+    let place = Place::find(&args.dir);
+    if place.is_none() {
+        let error = anyhow::anyhow!(
+            "there is neither a store nor a copy in `{}`\n  help: name the folder of a store (it has a file source.db) or of \
+             a copy",
+            args.dir
+        );
+        logging::failure(&error);
+        return ExitCode::from(2);
+    }
+    let (mut findings, mut told) = (Findings::default(), Vec::new());
+    let looked = look(&place, &args.data, &mut findings, &mut told, &cancel);
+    tell(args, &findings, &told);
+    match looked {
+        Err(error) => {
+            logging::failure(&error);
+            ExitCode::from(if cancel.load(Ordering::Relaxed) { 130 } else { 13 })
+        }
+        Ok(()) => ExitCode::from(u8::from(!findings.is_sound())),
+    }
+}
+
+fn look(
+    place: &Place,
+    data: &DataArgs,
+    findings: &mut Findings,
+    told: &mut Vec<String>,
+    cancel: &AtomicBool,
+) -> Result<()> {
+    let wants = data.wants();
+    if let Some(store) = &place.store {
+        if let Some(pid) = holder_of(&store.join("source.lock")) {
+            told.push(format!("process {pid} is using the store meanwhile"));
+        }
+        check_store(store, &wants, findings, told, cancel)?;
+    }
+    if let Some(folder) = &place.copy {
+        if let Some(pid) = holder_of(&copy::lock_of(folder)) {
+            told.push(format!("process {pid} is at work on the copy: what it changes meanwhile may be told as found"));
+        }
+        let facts = copy::check_copy(folder, &wants, findings, cancel)?;
+        told.push(format!("copy: {} resources, {} read", facts.resources, facts.read));
+    }
+    Ok(())
+}
+
+/// Looks at the folder of a Source's store: log and tables, kept contents, dumps.
+pub(crate) fn check_store(
+    store: &Path,
+    wants: &dyn Fn(&str) -> bool,
+    findings: &mut Findings,
+    told: &mut Vec<String>,
+    cancel: &AtomicBool,
+) -> Result<()> {
+    let mut needed: HashMap<ContentId, u64> = HashMap::new();
+    let sets = check_log(&store.join("source.db"), findings, &mut |id, length| {
+        needed.insert(id, length);
+    })?;
+    for set in &sets {
+        told.push(format!("set {}: {} resources, {} changes", set.slug, set.resources, set.position));
+    }
+    let contents = store.join("contents");
+    let place = contents.display().to_string();
+    let (mut kept, mut read, mut orphans) = (0_u64, 0_u64, 0_u64);
+    visit_all(&contents, &mut |id, length| {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
+        kept += 1;
+        match needed.remove(&id) {
+            None => orphans += 1,
+            Some(expected) if expected != length => {
+                findings.add(
+                    "contents.length",
+                    format!("{place}: {id}"),
+                    format!("{length} bytes, {expected} were kept"),
+                );
+            }
+            Some(_) if wants(&id.to_string()) => {
+                read += 1;
+                match digest(&contents.join(path_of(&id))) {
+                    Ok((found, _)) if found == id => {}
+                    Ok(_) => findings.add("contents.digest", format!("{place}: {id}"), "other bytes than were kept"),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) => findings.add("contents.digest", format!("{place}: {id}"), error.to_string()),
+                }
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    })
+    .with_context(|| format!("cannot look at the kept contents in `{place}`"))?;
+    // What a server put or dropped since the rows were read is no finding.
+    let served = holder_of(&store.join("source.lock")).is_some();
+    for (id, _) in needed {
+        if !(served && contents.join(path_of(&id)).exists()) {
+            findings.add("contents.missing", format!("{place}: {id}"), "rows need bytes that are not kept");
+        }
+    }
+    if orphans > 0 {
+        findings.note("contents.orphan", place, format!("{orphans} kept contents are needed by no row"));
+    }
+    if kept > 0 {
+        told.push(format!("kept contents: {kept}, {read} read"));
+    }
+    let packages = abreast_source::dump::check_dumps(&store.join("dumps"), wants("dumps"), &mut |finding| {
+        // A server makes dumps all the time.
+        if !(served && finding.rule == "dumps.unfinished") {
+            findings.add(finding.rule, finding.location, finding.message);
+        }
+    })
+    .context("cannot look at the dumps")?;
+    if packages > 0 {
+        told.push(format!("packages of dumps: {packages}"));
+    }
+    Ok(())
+}
+
+fn tell(args: &CheckArgs, findings: &Findings, told: &[String]) {
+    let severity = |finding: &Finding| if finding.severity == Severity::Note { "note" } else { "error" };
+    if args.json {
+        for finding in findings.list() {
+            line(
+                &json!({"type": "finding", "code": finding.rule, "severity": severity(finding), "where": finding.location,
+                "what": finding.message, "help": way_out(finding.rule)})
+                .to_string(),
+            );
+        }
+        line(
+            &json!({"type": "summary", "sound": findings.is_sound(), "counts": findings.counts(), "looked": told})
+                .to_string(),
+        );
+        return;
+    }
+    for text in told {
+        line(text);
+    }
+    for finding in findings.list() {
+        line(&format!("{} [{}] {}", severity(finding), finding.rule, finding.location));
+        line(&format!("  {}", finding.message));
+        line(&format!("  help: {}", way_out(finding.rule)));
+    }
+    for (rule, count) in findings.counts() {
+        let shown = findings.list().iter().filter(|finding| finding.rule == *rule).count() as u64;
+        if *count > shown {
+            line(&format!("and {} more of {rule}", count - shown));
+        }
+    }
+    line(if findings.is_sound() { "sound" } else { "not sound" });
+}

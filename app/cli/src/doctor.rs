@@ -1,0 +1,217 @@
+//! `abreast doctor`: what on this machine, in a folder or on the way to an address would get in the way?
+
+use crate::terminal::line;
+use abreast_net::{Client, Options, Proxies, Request, Shared};
+use clap::Args;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const HELP: &str = "\
+Examples:
+  abreast doctor
+  abreast doctor ./papers
+  abreast doctor https://papers.example.org/
+
+With a folder: space, inodes, whether it can be written, what its file system does to names and times. With an address:
+names, proxies, TLS, the server's clock. Each line says `ok`, or `bad` with a way out.
+
+Exit codes: 0 all is well, 1 something would get in the way.";
+
+/// 2025-01-01: no clock that is right is behind it.
+const CLOCK_MIN: u64 = 1_735_689_600;
+/// Clocks further apart make times of changes misleading.
+const CLOCK_APART: i64 = 60;
+/// Bytes of an answer that are read.
+const ANSWER_MAX: u64 = 64 << 20;
+const SPACE_MIN: u64 = 1 << 30;
+const INODES_MIN: u64 = 100_000;
+const FILES_MIN: u64 = 4_096;
+const WATCHES_MIN: u64 = 65_536;
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct DoctorArgs {
+    /// A folder, or the address of a Source
+    what: Option<String>,
+    /// The address that a server would listen on
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    listen: String,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+struct Doctor {
+    json: bool,
+    bad: u64,
+}
+
+impl Doctor {
+    fn tell(&mut self, code: &str, good: bool, what: &str, help: &str) {
+        self.bad += u64::from(!good);
+        if self.json {
+            let help = if good { None } else { Some(help) };
+            line(&json!({"type": "check", "code": code, "ok": good, "what": what, "help": help}).to_string());
+            return;
+        }
+        line(&format!("{}  {code}: {what}", if good { "ok " } else { "bad" }));
+        if !good {
+            line(&format!("     help: {help}"));
+        }
+    }
+}
+
+/// Runs `doctor`.
+pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
+    let mut doctor = Doctor { json: args.json, bad: 0 };
+    machine(&mut doctor, &args.listen);
+    match args.what.as_deref() {
+        Some(url) if url.starts_with("http://") || url.starts_with("https://") => address(&mut doctor, url),
+        Some(folder) => look_at_folder(&mut doctor, Path::new(folder.strip_prefix("warc:").unwrap_or(folder))),
+        None => look_at_folder(&mut doctor, Path::new(".")),
+    }
+    ExitCode::from(u8::from(doctor.bad > 0))
+}
+
+fn machine(doctor: &mut Doctor, listen: &str) {
+    doctor.tell(
+        "version",
+        true,
+        &format!("abreast {}, SQLite {}", env!("CARGO_PKG_VERSION"), abreast_store::sqlite_version()),
+        "",
+    );
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    doctor.tell("clock", now >= CLOCK_MIN, &format!("{now} seconds since 1970"), "set the clock, for example with NTP");
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    doctor.tell(
+        "open-files",
+        files.is_none_or(|files| files >= FILES_MIN),
+        &files.map_or("unlimited".to_owned(), |files| format!("at most {files}")),
+        "raise the limit: `ulimit -Hn`, or LimitNOFILE= in a unit of systemd",
+    );
+    for (name, min) in [("max_user_watches", WATCHES_MIN), ("max_user_instances", 64)] {
+        let path = format!("/proc/sys/fs/inotify/{name}");
+        let Some(limit) = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u64>().ok()) else {
+            continue;
+        };
+        doctor.tell(
+            "inotify",
+            limit >= min,
+            &format!("{name} is {limit}"),
+            &format!("each published folder needs a watch: sysctl fs.inotify.{name}={}", min * 8),
+        );
+    }
+    let free = std::net::TcpListener::bind(listen);
+    let what = free.as_ref().map_or_else(|error| format!("{listen}: {error}"), |_| format!("{listen} is free"));
+    doctor.tell("port", free.is_ok(), &what, "stop what listens there, or choose another with --listen");
+}
+
+fn look_at_folder(doctor: &mut Doctor, folder: &Path) {
+    let shown = folder.display().to_string();
+    let Ok(stat) = rustix::fs::statvfs(folder) else {
+        doctor.tell("folder", false, &format!("{shown} cannot be read"), "make it, or let this user read it");
+        return;
+    };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    doctor.tell(
+        "space",
+        free >= SPACE_MIN,
+        &format!("{shown}: {} MiB free", free >> 20),
+        "free space, or use another disk",
+    );
+    // Some file systems make inodes as they are needed, and say 0.
+    let inodes = stat.f_files == 0 || stat.f_favail >= INODES_MIN;
+    doctor.tell(
+        "inodes",
+        inodes,
+        &format!("{shown}: {} free", stat.f_favail),
+        "remove small files, or keep a packed copy: `abreast sync URL warc:DIR`",
+    );
+    match abreast_destination::check::file_system(folder) {
+        Ok(found) => {
+            doctor.tell("writable", true, &shown, "");
+            doctor.tell("names", true, &found.names, "");
+            doctor.tell("times", true, &found.times, "");
+        }
+        Err(error) => doctor.tell("writable", false, &format!("{shown}: {error}"), "let this user write there"),
+    }
+    let links = tempfile::Builder::new().prefix(".%~").tempdir_in(folder).and_then(|place| {
+        let (one, two) = (place.path().join("one"), place.path().join("two"));
+        std::fs::write(&one, "")?;
+        std::fs::hard_link(&one, &two)
+    });
+    doctor.tell(
+        "links",
+        true,
+        if links.is_ok() {
+            "hard links can be made"
+        } else {
+            "no hard links: files are copied where others would be linked"
+        },
+        "",
+    );
+}
+
+fn address(doctor: &mut Doctor, text: &str) {
+    let Ok(url) = url::Url::parse(text) else {
+        doctor.tell("url", false, text, "give an address such as https://papers.example.org/");
+        return;
+    };
+    let mut options = Options { connect_timeout: Duration::from_secs(10), retries: 0, ..Options::default() };
+    let proxies = ["http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"];
+    let proxies: Vec<&str> =
+        proxies.into_iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect();
+    let what = if proxies.is_empty() { "none set".to_owned() } else { format!("set by {}", proxies.join(", ")) };
+    match Proxies::from_environment(|name| std::env::var(name).ok()) {
+        Ok(found) => {
+            options.proxies = found;
+            doctor.tell("proxy", true, &what, "");
+        }
+        Err(error) => doctor.tell("proxy", false, &format!("{what}: {error}"), "mend or unset the variable"),
+    }
+    if proxies.is_empty()
+        && let Some(host) = url.host_str()
+    {
+        use std::net::ToSocketAddrs as _;
+        let found = (host.trim_matches(['[', ']']), url.port_or_known_default().unwrap_or(80)).to_socket_addrs();
+        let what = found
+            .as_ref()
+            .map_or_else(|error| format!("{host}: {error}"), |found| format!("{host} has {} addresses", found.len()));
+        doctor.tell("dns", found.is_ok(), &what, "check the name and the resolver (/etc/resolv.conf)");
+    }
+    let asked = || -> anyhow::Result<(u16, Option<String>)> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let client = Client::new(Shared::new(options));
+        runtime.block_on(async {
+            let mut response = client.send(&Request::new(text)).await?;
+            let (status, date) = (response.status().as_u16(), response.header("date").map(str::to_owned));
+            response.read_to(&mut Vec::new(), ANSWER_MAX).await?;
+            Ok((status, date))
+        })
+    };
+    match asked() {
+        Ok((status, date)) => {
+            let good = status < 500;
+            doctor.tell("answer", good, &format!("{text} answers with {status}"), "look at the server's log");
+            if let Some(apart) = date.as_deref().and_then(seconds_apart) {
+                let what = format!("the server's clock is {apart} s from this one");
+                doctor.tell("clocks", apart.abs() <= CLOCK_APART, &what, "set both clocks, for example with NTP");
+            }
+        }
+        Err(error) => {
+            let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+            let help =
+                "names, proxies, certificates and firewalls stand in between; `abreast sync --help` has the options";
+            doctor.tell("answer", false, &causes.join(": "), help);
+        }
+    }
+}
+
+/// How far another clock is ahead of ours.
+fn seconds_apart(date: &str) -> Option<i64> {
+    let there = jiff::fmt::rfc2822::parse(date).ok()?.timestamp().as_second();
+    Some(there - jiff::Timestamp::now().as_second())
+}

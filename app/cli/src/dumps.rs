@@ -1,0 +1,179 @@
+//! Which dumps does a set get? The `dumps` of a `[[set]]`, and the flags of `serve` that say the same.
+
+use abreast_source::dump::{Compression, DumpOptions};
+use clap::Args;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// `dumps` of a `[[set]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DumpsFile {
+    /// Time between two Resource Dumps, such as `1d` (default).
+    pub(crate) every: Option<String>,
+    /// Make a Resource Dump only when somebody asks for it, at most one in `every`? Default false.
+    pub(crate) on_demand: Option<bool>,
+    /// Bytes of resources in one package, such as `1GiB` (default).
+    pub(crate) part_size: Option<String>,
+    /// Resource Dumps kept, the newest included; default 2.
+    pub(crate) keep: Option<usize>,
+    /// `store` (default) or `deflate`.
+    pub(crate) compression: Option<String>,
+    /// Make Change Dumps? Default false.
+    pub(crate) changes: Option<bool>,
+    /// Bytes of all packages of changes, the oldest leave first; default `10GiB`.
+    pub(crate) changes_size: Option<String>,
+}
+
+/// The same as flags.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Dumps")]
+pub(crate) struct DumpArgs {
+    /// Package all resources that often, such as 1d, or `on-demand`: when somebody asks, once a day at most
+    /// [default: no dumps]
+    #[arg(long, value_name = "TIME|on-demand", env = "ABREAST_DUMPS")]
+    pub(crate) dumps: Option<String>,
+    /// Package every change as well
+    #[arg(long, requires = "dumps")]
+    pub(crate) change_dumps: bool,
+    /// Bytes of resources in one package [default: 1GiB]
+    #[arg(long, value_name = "SIZE", requires = "dumps")]
+    pub(crate) dump_part_size: Option<String>,
+}
+
+impl DumpArgs {
+    /// What the flags say, as the file would.
+    pub(crate) fn to_file(&self) -> Option<DumpsFile> {
+        let when = self.dumps.as_deref()?;
+        let on_demand = when == "on-demand";
+        Some(DumpsFile {
+            every: (!on_demand).then(|| when.to_owned()),
+            on_demand: Some(on_demand),
+            part_size: self.dump_part_size.clone(),
+            changes: Some(self.change_dumps),
+            ..DumpsFile::default()
+        })
+    }
+}
+
+/// The options, checked; every problem is added to the others.
+pub(crate) fn check(
+    file: Option<&DumpsFile>,
+    digests: abreast_source::DigestPolicy,
+    problems: &mut Vec<String>,
+) -> Option<DumpOptions> {
+    let file = file?;
+    let mut options = DumpOptions { digests, ..DumpOptions::default() };
+    options.scheduled = !file.on_demand.unwrap_or(false);
+    options.changes = file.changes.unwrap_or(options.changes);
+    match file.every.as_deref().map(humantime::parse_duration) {
+        None => {}
+        Some(Ok(every)) if every.as_secs() >= 1 => options.every = every,
+        Some(_) => problems.push(format!(
+            "`dumps`: every `{}` is no time of a second or more, such as `1d` or `6h`",
+            file.every.as_deref().unwrap_or_default()
+        )),
+    }
+    for (key, text, least, value) in [
+        ("part_size", &file.part_size, 1 << 20, &mut options.part_size),
+        ("changes_size", &file.changes_size, 1 << 20, &mut options.changes_size),
+    ] {
+        match text.as_deref().map(bytes) {
+            None => {}
+            Some(Some(bytes)) if bytes >= least => *value = bytes,
+            Some(_) => problems.push(format!(
+                "`dumps`: {key} `{}` is no size of 1MiB or more, such as `500MiB` or `1GiB`",
+                text.as_deref().unwrap_or_default()
+            )),
+        }
+    }
+    match file.keep {
+        Some(0) => problems.push("`dumps`: keep is 0, but the newest is always kept".to_owned()),
+        Some(keep) => options.keep = keep,
+        None => {}
+    }
+    match file.compression.as_deref() {
+        None | Some("store") => {}
+        Some("deflate") => options.compression = Compression::Deflate,
+        Some(other) => problems.push(format!("`dumps`: compression `{other}` is none of store, deflate")),
+    }
+    Some(options)
+}
+
+/// What a set with Change Dumps keeps of versions when nothing else is said: each until it is surely packaged.
+pub(crate) fn versions_needed(options: Option<&DumpOptions>) -> Option<abreast_core::VersionPolicy> {
+    let options = options.filter(|options| options.changes)?;
+    let age = options.every.saturating_mul(2).saturating_add(Duration::from_secs(3_600));
+    Some(abreast_core::VersionPolicy { age: Some(age), ..abreast_core::VersionPolicy::default() })
+}
+
+/// A number of bytes, with or without a unit.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(file: &DumpsFile) -> (DumpOptions, Vec<String>) {
+        let mut problems = Vec::new();
+        let options = check(Some(file), abreast_source::DigestPolicy::Md5, &mut problems).unwrap();
+        (options, problems)
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("1GiB"), Some(1 << 30));
+        assert_eq!(bytes("500 MB"), Some(500_000_000));
+        assert_eq!(bytes("1048576"), Some(1 << 20));
+        for bad in ["", "GiB", "1 gib", "-1", "1.5GiB", "99999999999TiB"] {
+            assert_eq!(bytes(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn flags_say_the_same_as_the_file() {
+        let flags = |dumps: &str| DumpArgs {
+            dumps: Some(dumps.to_owned()),
+            change_dumps: true,
+            dump_part_size: Some("2MiB".to_owned()),
+        };
+        let (options, problems) = checked(&flags("6h").to_file().unwrap());
+        assert!(problems.is_empty());
+        assert_eq!((options.every, options.scheduled), (Duration::from_secs(6 * 3_600), true));
+        assert_eq!((options.part_size, options.changes), (2 << 20, true));
+        let (options, _) = checked(&flags("on-demand").to_file().unwrap());
+        assert_eq!((options.every, options.scheduled), (Duration::from_secs(86_400), false));
+        assert_eq!(versions_needed(Some(&options)).unwrap().age, Some(Duration::from_secs(49 * 3_600)));
+        assert!(versions_needed(Some(&DumpOptions { changes: false, ..options })).is_none());
+        assert!(check(None, abreast_source::DigestPolicy::Md5, &mut Vec::new()).is_none());
+    }
+
+    #[test]
+    fn every_problem_is_told() {
+        let file = DumpsFile {
+            every: Some("often".into()),
+            part_size: Some("1KiB".into()),
+            changes_size: Some("much".into()),
+            keep: Some(0),
+            compression: Some("rar".into()),
+            ..DumpsFile::default()
+        };
+        assert_eq!(checked(&file).1.len(), 5);
+    }
+}

@@ -1,0 +1,111 @@
+//! `abreast explore`: the tree of what a Source publishes.
+
+use crate::validate::WalkArgs;
+use abreast_validator::{Document, Report, Share, document_json, validate};
+use clap::Args;
+use indicatif::HumanBytes;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Examples:
+  abreast explore https://papers.example.org/
+  abreast explore https://papers.example.org/resourcelist.xml --depth 1
+  abreast explore https://papers.example.org/ --json | jq -r 'select(.name == \"Change List\") | .url'
+
+Walks up to the Source Description and down to every list; resources and packages are not fetched.
+
+Exit codes: 0 everything could be read, 1 something could not, 2 nothing could, or wrong usage, 130 cancelled.";
+
+/// Options of `explore`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ExploreArgs {
+    /// Any address of the Source
+    pub(crate) url: String,
+    /// How far down: 0 the Source Description, 1 the Capability Lists, 2 their documents, 3 the lists of indexes
+    #[arg(long, value_name = "N")]
+    pub(crate) depth: Option<u32>,
+    /// One JSON object a line for each document
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) walk: WalkArgs,
+}
+
+/// Runs `explore`.
+pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
+    let mut options = match args.walk.options(vec![args.url.clone()]) {
+        Ok(options) => options,
+        Err(error) => {
+            crate::logging::failure(&error);
+            return ExitCode::from(2);
+        }
+    };
+    (options.sample, options.packages) = (Share::Some(0), Share::Some(0));
+    options.depth = args.depth.unwrap_or(u32::MAX);
+    let report = validate(&options, &crate::sync::cancel_on_signal());
+    if args.json {
+        for document in &report.documents {
+            crate::terminal::line(&document_json(document, &report.documents).to_string());
+        }
+    } else {
+        for line in tree(&report) {
+            crate::terminal::line(&line);
+        }
+    }
+    if let Some(limit) = report.limit {
+        crate::terminal::warning(&format!("abreast: not everything was looked at: the limit {limit} was reached"));
+    }
+    let code = if report.cancelled {
+        130
+    } else if report.saw_nothing() {
+        2
+    } else {
+        u8::from(report.documents.iter().any(|document| !document.read && document.problem.is_some()))
+    };
+    ExitCode::from(code)
+}
+
+fn tree(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (number, document) in report.documents.iter().enumerate() {
+        if document.parent.is_none() {
+            branch(report, number, "", "", &mut lines);
+        }
+    }
+    lines
+}
+
+/// One document and what is below it.
+fn branch(report: &Report, number: usize, first: &str, rest: &str, lines: &mut Vec<String>) {
+    let document = &report.documents[number];
+    lines.push(format!("{first}{}", shown(document)));
+    // As deep as documents can point to each other, which is a few levels: indexes of indexes are shown too.
+    if rest.len() > 200 {
+        return;
+    }
+    for (place, child) in document.children.iter().enumerate() {
+        let last = place + 1 == document.children.len();
+        let (mark, line) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        branch(report, *child, &format!("{rest}{mark}"), &format!("{rest}{line}"), lines);
+    }
+}
+
+fn shown(document: &Document) -> String {
+    let url: String = document.url.chars().filter(|c| !c.is_control()).collect();
+    if let Some(problem) = document.problem.as_ref().filter(|_| !document.read) {
+        let problem: String = problem.chars().filter(|c| !c.is_control()).collect();
+        return format!("{url}  ({problem})");
+    }
+    let entries = if document.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", document.entries) };
+    let mut facts = vec![entries, HumanBytes(document.bytes).to_string()];
+    for (word, time) in
+        [("at", document.at), ("completed", document.completed), ("from", document.from), ("until", document.until)]
+    {
+        if let Some(time) = time {
+            facts.push(format!("{word} {time}"));
+        }
+    }
+    facts.push(format!("{} ms", document.millis));
+    format!("{} {url}  ({})", document.name, facts.join(", "))
+}

@@ -1,0 +1,288 @@
+//! `abreast import`: records of resources that live elsewhere, from lines of JSON, a table or a Sitemap.
+
+use crate::log_access::{Counted, LogAccess, LogAccessArgs, Refused, Task, exit_code};
+use crate::logging;
+use abreast_resourcesync::v1_1::{Change, Entry, Ln, Reader, Root};
+use abreast_server::api::model::{ChangeWord, RecordRequest};
+use abreast_source::links::{LinkRecord, explain};
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Bytes of one line.
+const MAX_LINE: usize = 1 << 20;
+
+const HELP: &str = "\
+Examples:
+  abreast import repository records.ndjson --server http://127.0.0.1:8080/
+  abreast import repository sitemap.xml --data /var/lib/abreast
+  abreast log papers --server https://a.example.org/ | abreast import papers --config /etc/abreast.toml
+
+Formats: ndjson, one object a line as `abreast log` writes them; csv, whose first line names the columns uri, change,
+lastmod, length, type, encoding, hash; sitemap, also a ResourceSync Resource List or Change List with its links.
+With --server changes go through the API of a running server (token: --token-file or ABREAST_TOKEN); with --data or
+--config into a store that no server has open. Into a new set they become its base, before its log begins. A batch is
+recorded whole or not at all; run again, it records only what is not yet so.
+
+Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, 5 try again later,
+10 a server has the store open, 12 not authorised, 13 disk, 130 cancelled.";
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One JSON object a line
+    Ndjson,
+    /// A table with a line of names
+    Csv,
+    /// A Sitemap, a Resource List or a Change List
+    Sitemap,
+}
+
+/// Options of `import`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ImportArgs {
+    /// Name of the set
+    set: String,
+    /// What to read [default: standard input]
+    file: Option<PathBuf>,
+    /// How it is written [default: by the file's name, else ndjson]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Changes recorded together
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    batch: u32,
+    /// Check the input, record nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// One JSON object as the last line on standard output
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    log: LogAccessArgs,
+}
+
+/// Records what is read.
+pub(crate) fn run(args: &ImportArgs) -> ExitCode {
+    let mut total = Counted::default();
+    let result = import(args, &mut total);
+    let code = match &result {
+        Ok(()) => 0,
+        Err(error) => match exit_code(error) {
+            2 if total.recorded + total.unchanged > 0 => 3,
+            code => code,
+        },
+    };
+    if args.json {
+        let line = json!({
+            "type": "summary", "head": total.head, "recorded": total.recorded, "unchanged": total.unchanged,
+            "dry_run": args.dry_run, "exit_code": code,
+        });
+        crate::terminal::line(&line.to_string());
+    } else if code == 0 || total.recorded + total.unchanged > 0 {
+        let how = if args.dry_run { "would record" } else { "recorded" };
+        crate::terminal::line(&format!("{how} {} changes, {} were so already", total.recorded, total.unchanged));
+    }
+    if let Err(error) = &result {
+        logging::failure(error);
+    }
+    ExitCode::from(code)
+}
+
+fn import(args: &ImportArgs, total: &mut Counted) -> Result<()> {
+    let input: Box<dyn Read> = match &args.file {
+        Some(path) => Box::new(File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?),
+        None => Box::new(std::io::stdin().lock()),
+    };
+    let mut batches = Batches {
+        log: if args.dry_run { None } else { Some(LogAccess::open(&args.log, &args.set, Task::Record)?) },
+        waiting: Vec::new(),
+        size: args.batch as usize,
+        total,
+    };
+    let name = args.file.as_deref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+    match args.format.unwrap_or_else(|| format_of(args)) {
+        Format::Ndjson => ndjson(BufReader::new(input), &name, &mut batches)?,
+        Format::Csv => csv(input, &name, &mut batches)?,
+        Format::Sitemap => sitemap(input, &name, &mut batches)?,
+    }
+    batches.flush()?;
+    batches.log.as_mut().map_or(Ok(()), LogAccess::finish)
+}
+
+fn format_of(args: &ImportArgs) -> Format {
+    let extension = args.file.as_deref().and_then(|path| path.extension()).unwrap_or_default();
+    match extension.to_ascii_lowercase().to_str() {
+        Some("csv") => Format::Csv,
+        Some("xml") => Format::Sitemap,
+        _ => Format::Ndjson,
+    }
+}
+
+/// Collects records, and records them together.
+struct Batches<'t> {
+    /// `None`: only looked at.
+    log: Option<LogAccess>,
+    waiting: Vec<RecordRequest>,
+    size: usize,
+    total: &'t mut Counted,
+}
+
+impl Batches<'_> {
+    fn push(&mut self, record: RecordRequest, place: &str) -> Result<()> {
+        let uri = record.uri.as_deref().unwrap_or_default();
+        if let Err(message) = abreast_source::links::absolute_uri(uri) {
+            return Err(wrong(place, &format!("`uri`: {message}")));
+        }
+        self.waiting.push(record);
+        if self.waiting.len() >= self.size { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let records = std::mem::take(&mut self.waiting);
+        let Some(log) = &mut self.log else {
+            self.total.recorded += records.len() as u64;
+            return Ok(());
+        };
+        let counted = log.record(&records)?;
+        self.total.head = counted.head;
+        self.total.recorded += counted.recorded;
+        self.total.unchanged += counted.unchanged;
+        Ok(())
+    }
+}
+
+fn wrong(place: &str, message: &str) -> anyhow::Error {
+    Refused { message: format!("cannot import {place}: {message}"), code: 2 }.into()
+}
+
+fn ndjson(mut input: impl BufRead, name: &str, batches: &mut Batches<'_>) -> Result<()> {
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        let read = input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            break;
+        }
+        let place = format!("{name}, line {number}");
+        if line.len() > MAX_LINE {
+            return Err(wrong(&place, &format!("longer than {MAX_LINE} bytes")));
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let record = serde_json::from_slice(&line).map_err(|error| wrong(&place, &explain(&error)))?;
+        batches.push(record, &place)?;
+    }
+    Ok(())
+}
+
+fn csv(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {
+    const COLUMNS: &[&str] = &["uri", "change", "lastmod", "length", "type", "encoding", "hash"];
+    let mut reader = csv::Reader::from_reader(input);
+    let names = reader.headers().map_err(|error| wrong(name, &error.to_string()))?.clone();
+    for column in &names {
+        if !COLUMNS.contains(&column.trim()) {
+            let nearest = abreast_source::links::nearest(column, COLUMNS);
+            let message = format!("unknown column `{}`; did you mean `{nearest}`?", column.escape_debug());
+            return Err(wrong(&format!("{name}, line 1"), &message));
+        }
+    }
+    for row in reader.records() {
+        let row = row.map_err(|error| wrong(name, &error.to_string()))?;
+        let place = format!("{name}, line {}", row.position().map_or(0, csv::Position::line));
+        let mut record = RecordRequest::default();
+        for (column, value) in names.iter().zip(row.iter()) {
+            let value = value.trim();
+            if value.is_empty() {
+                continue;
+            }
+            let text = Some(value.to_owned());
+            match column.trim() {
+                "uri" => record.uri = text,
+                "change" => {
+                    let unknown =
+                        || format!("`change`: `{}` is none of created, updated, deleted", value.escape_debug());
+                    record.change = Some(word(value).ok_or_else(|| wrong(&place, &unknown()))?);
+                }
+                "lastmod" => record.lastmod = text,
+                "length" => {
+                    let length =
+                        value.parse().map_err(|_| wrong(&place, &format!("`length`: `{value}` is no number")))?;
+                    record.length = Some(length);
+                }
+                "type" => record.media_type = text,
+                "encoding" => record.encoding = text,
+                _ => record.hash = text,
+            }
+        }
+        batches.push(record, &place)?;
+    }
+    Ok(())
+}
+
+fn word(text: &str) -> Option<ChangeWord> {
+    Some(match text {
+        "created" => ChangeWord::Created,
+        "updated" => ChangeWord::Updated,
+        "deleted" => ChangeWord::Deleted,
+        _ => return None,
+    })
+}
+
+fn sitemap(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {
+    let mut reader = Reader::new(input);
+    let head = reader.head().map_err(|error| wrong(name, &error.to_string()))?;
+    if head.root == Root::SitemapIndex {
+        bail!(wrong(name, "an index of lists holds no resources\n  help: import the lists that it names, one by one"));
+    }
+    let mut entry = Entry::default();
+    while reader.next(&mut entry).map_err(|error| wrong(name, &error.to_string()))? {
+        batches.push(record_of(&entry), &format!("{name}, line {}", entry.line))?;
+    }
+    Ok(())
+}
+
+/// What a list says of a resource.
+fn record_of(entry: &Entry) -> RecordRequest {
+    let deleted = entry.change == Some(Change::Deleted);
+    let kept = |value: Option<String>| value.filter(|_| !deleted);
+    // In Change Lists `lastmod` may be the time of the change [rs-core §12.1]; it is the best that is known.
+    RecordRequest {
+        uri: Some(entry.loc.clone()),
+        change: entry.change.map(|change| match change {
+            Change::Deleted => ChangeWord::Deleted,
+            Change::Created => ChangeWord::Created,
+            Change::Updated => ChangeWord::Updated,
+        }),
+        lastmod: kept(entry.lastmod.map(|lastmod| lastmod.instant.to_string())),
+        length: entry.length.filter(|_| !deleted),
+        media_type: kept(entry.media_type.clone()),
+        encoding: kept(entry.encoding.clone()),
+        hash: kept(entry.digests.strongest().map(|_| entry.digests.to_string())),
+        // Among them `via`: the original Source stays named along a chain of lists [rs-core §14.8].
+        links: (!deleted && !entry.links.is_empty()).then(|| entry.links.iter().map(link_of).collect()),
+        ..RecordRequest::default()
+    }
+}
+
+fn link_of(link: &Ln) -> LinkRecord {
+    LinkRecord {
+        rel: link.rel.clone(),
+        href: link.href.clone(),
+        hash: link.digests.strongest().map(|_| link.digests.to_string()),
+        length: link.length,
+        modified: link.modified.map(|modified| modified.instant.to_string()),
+        path: link.path.clone(),
+        media_type: link.media_type.clone(),
+        encoding: link.encoding.clone(),
+        pri: link.pri.filter(|pri| (1..=999_999).contains(pri)),
+    }
+}

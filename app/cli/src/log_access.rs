@@ -1,0 +1,364 @@
+//! Where is the log of a set? Behind the API of a running server, or in a store that no server has open.
+
+use crate::access::AccessArgs;
+use crate::config::{File, ServeConfig, Unusable};
+use abreast_core::{Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, SystemClock, append};
+use abreast_folder::Folder;
+use abreast_net::{Client, Options, Post, Request, Response, Retries, Shared};
+use abreast_server::api::model::{RecordAnswer, RecordRequest};
+use abreast_server::api::{change_of, position_at};
+use abreast_store::SqliteLog;
+use abreast_webtypes::Timestamp;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of one answer of the API.
+const MAX_ANSWER: u64 = 64 << 20;
+
+/// Which log.
+#[derive(Debug, Args)]
+pub(crate) struct LogAccessArgs {
+    /// Any address of a running server, to go through its API
+    #[arg(long, value_name = "URL", env = "ABREAST_SERVER", conflicts_with_all = ["config", "data"])]
+    pub(crate) server: Option<String>,
+    /// Configuration file of a server that does not run now
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    pub(crate) config: Option<PathBuf>,
+    /// Folder of a store that no server has open
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// A failure with its own exit code.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) message: String,
+    pub(crate) code: u8,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The exit code of an error.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    if let Some(refused) = error.downcast_ref::<Refused>() {
+        return refused.code;
+    }
+    if let Some(net) = error.downcast_ref::<abreast_net::Error>() {
+        return if net.is_transient() { 5 } else { 1 };
+    }
+    if error.is::<Unusable>() { 2 } else { 1 }
+}
+
+/// What a batch did.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(crate) struct Counted {
+    pub(crate) head: u64,
+    pub(crate) recorded: u64,
+    pub(crate) unchanged: u64,
+}
+
+/// What the log is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    Read,
+    Record,
+}
+
+/// The log of one set.
+pub(crate) enum LogAccess {
+    Server(Box<Remote>),
+    Store(Local),
+}
+
+impl LogAccess {
+    /// Reaches the log of this set, to read or to record. Who reads makes neither store nor set.
+    pub(crate) fn open(args: &LogAccessArgs, set: &str, task: Task) -> Result<Self> {
+        if let Some(server) = &args.server {
+            return Ok(Self::Server(Box::new(Remote::new(args, server, set)?)));
+        }
+        if let Some(config) = &args.config {
+            return Local::configured(config, set, task).map(Self::Store);
+        }
+        let Some(data) = &args.data else {
+            bail!(Unusable(
+                "where is the log? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
+            ));
+        };
+        Local::open(data, set, None, true, String::new(), task).map(Self::Store)
+    }
+
+    /// Records changes, all or none.
+    pub(crate) fn record(&mut self, records: &[RecordRequest]) -> Result<Counted> {
+        match self {
+            Self::Server(server) => server.record(records),
+            Self::Store(store) => store.record(records),
+        }
+    }
+
+    /// Changes after a position, or after an instant; waits for one if asked to. The second value is where to go on.
+    pub(crate) fn read(
+        &mut self,
+        after: u64,
+        since: Option<Timestamp>,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<(Vec<Value>, u64)> {
+        match self {
+            Self::Server(server) => server.read(after, since, limit, wait),
+            Self::Store(store) => store.read(after, since, limit),
+        }
+    }
+
+    /// Nothing more will be recorded now.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        match self {
+            Self::Server(_) => Ok(()),
+            Self::Store(store) => store.finish(),
+        }
+    }
+
+    /// Can others record while this is open?
+    pub(crate) const fn is_live(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+}
+
+/// A store held open: no server has it meanwhile.
+pub(crate) struct Local {
+    log: SqliteLog,
+    set: SetId,
+    resources: String,
+    /// Resources come from here only, so the base is complete when the import is.
+    records: bool,
+    _lock: std::fs::File,
+}
+
+impl Local {
+    fn configured(path: &Path, set: &str, task: Task) -> Result<Self> {
+        let config = ServeConfig::check(File::read(path)?)?;
+        let Some(found) = config.sets.iter().find(|one| one.slug == set) else {
+            let names: Vec<&str> = config.sets.iter().map(|one| one.slug.as_str()).collect();
+            bail!(Unusable(format!("`{set}` is none of the sets of `{}`: {}", path.display(), names.join(", "))));
+        };
+        let rule = PageRule { changes: found.changes_per_list, ..PageRule::default() };
+        let resources = config
+            .base_url
+            .as_ref()
+            .map_or(String::new(), |base| abreast_source::publish::SourceUrls::new(base).set(set).resources());
+        Self::open(&config.data, set, Some(rule), found.records, resources, task)
+    }
+
+    fn open(
+        data: &Path,
+        set: &str,
+        page_rule: Option<PageRule>,
+        records: bool,
+        resources: String,
+        task: Task,
+    ) -> Result<Self> {
+        let path = data.join("source.db");
+        if task == Task::Read && !path.is_file() {
+            let message = format!("there is no store in `{}`", data.display());
+            bail!(Refused { message, code: 2 });
+        }
+        std::fs::create_dir_all(data)
+            .with_context(|| format!("cannot make the store's folder `{}`", data.display()))?;
+        let folder = Folder::open(data).context("cannot open the store's folder")?;
+        let lock = folder.root().lock(b"source.lock").context("cannot lock the store")?;
+        let Some(lock) = lock else {
+            let message = format!(
+                "a server has the store `{}` open\n  help: go through it: --server URL instead of --data or --config",
+                data.display()
+            );
+            bail!(Refused { message, code: 10 });
+        };
+        let log = SqliteLog::open(&path, Arc::new(SystemClock))
+            .with_context(|| format!("cannot open the store `{}`", path.display()))?;
+        let opened = match (log.find_set(set).context("cannot open the set")?, page_rule) {
+            // As it is: nobody said how its lists are to be made.
+            (Some(known), None) => known,
+            (None, _) if task == Task::Read => {
+                let message = format!("the store `{}` has no set `{set}`", data.display());
+                bail!(Refused { message, code: 2 });
+            }
+            (Some(known), _) if task == Task::Read => known,
+            (_, rule) => {
+                let new = NewSet { slug: set.to_owned(), page_rule: rule.unwrap_or_default() };
+                log.open_set(&new).context("cannot open the set")?
+            }
+        };
+        Ok(Self { log, set: opened.id, resources, records, _lock: lock })
+    }
+
+    fn record(&self, requests: &[RecordRequest]) -> Result<Counted> {
+        let mut changes = Vec::with_capacity(requests.len());
+        for request in requests {
+            let change = change_of(request, &self.resources, &self.log, self.set, !self.records);
+            changes.push(change.map_err(|message| Refused { message, code: 2 })?);
+        }
+        if !self.log.head(self.set)?.importing {
+            let done = append(&self.log, self.set, changes)?;
+            return Ok(Counted { head: done.head.0, recorded: done.recorded, unchanged: done.unchanged });
+        }
+        // A new set: what is there before its log begins is its base.
+        let mut base = Vec::with_capacity(changes.len());
+        let count = changes.len() as u64;
+        for Change { key, action, .. } in changes {
+            match action {
+                Action::Put { state, witness } => base.push(Imported { key, state, witness }),
+                Action::Delete => {
+                    let message = format!("`{key}` is deleted before the log began\n  help: leave it out");
+                    bail!(Refused { message, code: 2 });
+                }
+            }
+        }
+        self.log.import(self.set, base)?;
+        Ok(Counted { head: 0, recorded: count, unchanged: 0 })
+    }
+
+    fn finish(&self) -> Result<()> {
+        // The base of a folder is complete when the folder was read.
+        if self.records {
+            self.log.complete_import(self.set)?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, after: u64, since: Option<Timestamp>, limit: usize) -> Result<(Vec<Value>, u64)> {
+        let start = match since {
+            Some(since) => position_at(&self.log, self.set, since)?.max(Position(after)),
+            None => Position(after),
+        };
+        let (mut changes, mut next) = (Vec::new(), start.0);
+        self.log.read(self.set, start, &mut |record| {
+            next = record.position.0;
+            if since.is_none_or(|since| record.time > since) {
+                changes.extend(serde_json::to_value(RecordAnswer::of_change(record, &self.resources)));
+            }
+            if changes.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        Ok((changes, next))
+    }
+}
+
+/// The API of a running server.
+pub(crate) struct Remote {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+    changes: String,
+    /// Begins every idempotency key of this run.
+    run: String,
+    sent: u64,
+}
+
+impl Remote {
+    fn new(args: &LogAccessArgs, server: &str, set: &str) -> Result<Self> {
+        let mut options = Options { idle_timeout: Duration::from_secs(90), ..Options::default() };
+        let server = args.access.apply(server, &mut options)?;
+        let base = match server.split_once("/api/v1") {
+            Some((base, _)) => base,
+            None => server.trim_end_matches('/'),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut random = [0; 16];
+        std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut random)?;
+        Ok(Self {
+            runtime,
+            client: Client::new(Shared::new(options)),
+            changes: format!("{base}/api/v1/sets/{set}/changes"),
+            run: format!("import-{:032x}", u128::from_le_bytes(random)),
+            sent: 0,
+        })
+    }
+
+    fn record(&mut self, records: &[RecordRequest]) -> Result<Counted> {
+        let mut body = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut body, record)?;
+            body.push(b'\n');
+        }
+        self.sent += 1;
+        // A batch that is sent again is recorded once.
+        let key = format!("{}-{}", self.run, self.sent);
+        let body = bytes::Bytes::from(body);
+        let post = Post { body: &body, content_type: "application/x-ndjson", idempotency_key: Some(&key) };
+        let request = Request { post: Some(post), ..Request::new(&self.changes) };
+        let answer = self.runtime.block_on(exchange(&self.client, &request))?;
+        serde_json::from_slice(&answer).context("the server's answer is none of this API")
+    }
+
+    fn read(&self, after: u64, since: Option<Timestamp>, limit: usize, wait: Duration) -> Result<(Vec<Value>, u64)> {
+        #[derive(Deserialize)]
+        struct Page {
+            changes: Vec<Value>,
+            next: u64,
+        }
+        let start = match since {
+            Some(since) if after == 0 => format!("since={since}"),
+            _ => format!("after={after}"),
+        };
+        let url = format!("{}?{start}&limit={limit}&wait={}", self.changes, wait.as_secs());
+        let answer = self.runtime.block_on(exchange(&self.client, &Request::new(&url)))?;
+        let page: Page = serde_json::from_slice(&answer).context("the server's answer is none of this API")?;
+        Ok((page.changes, page.next))
+    }
+}
+
+/// One request, repeated while that may help; a refusal is told in the server's words.
+async fn exchange(client: &Client, request: &Request<'_>) -> Result<Vec<u8>> {
+    let mut retries = Retries::default();
+    loop {
+        match once(client, request).await {
+            Ok((response, body)) if response.is_success() => return Ok(body),
+            Ok((status, body)) => return Err(refusal(status, &body)),
+            Err(error) => retries.wait_after(client, error).await?,
+        }
+    }
+}
+
+async fn once(client: &Client, request: &Request<'_>) -> Result<(http::StatusCode, Vec<u8>), abreast_net::Error> {
+    let mut response: Response = client.send(request).await?;
+    let status = response.status();
+    if matches!(status.as_u16(), 429 | 502 | 503 | 504) {
+        response = response.require_success()?;
+    }
+    let mut body = Vec::new();
+    response.read_to(&mut body, MAX_ANSWER).await?;
+    Ok((status, body))
+}
+
+fn refusal(status: http::StatusCode, body: &[u8]) -> anyhow::Error {
+    #[derive(Deserialize)]
+    struct Problem {
+        detail: String,
+        help: Option<String>,
+    }
+    let code = match status.as_u16() {
+        401 | 403 => 12,
+        400 | 413 | 422 => 2,
+        507 => 13,
+        _ => 1,
+    };
+    let message = match serde_json::from_slice::<Problem>(body) {
+        Ok(Problem { detail, help: Some(help) }) => format!("the server refuses: {detail}\n  help: {help}"),
+        Ok(Problem { detail, help: None }) => format!("the server refuses: {detail}"),
+        Err(_) => format!(
+            "the server answers {status}, and not as this API does\n  help: give the base URL of a server made by `abreast serve`"
+        ),
+    };
+    Refused { message, code }.into()
+}

@@ -1,0 +1,186 @@
+//! `abreast repair`: mends what can be mended without guessing, and says what Destinations will notice.
+
+use crate::check::{DataArgs, Place, check_store, holder_of};
+use crate::logging;
+use crate::terminal::line;
+use abreast_contents::{Contents, path_of};
+use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_destination::check as copy;
+use abreast_folder::Folder;
+use abreast_source::dump::remove_unsound_dumps;
+use abreast_store::check::Findings;
+use abreast_store::repair::{drop_contents, repair_log};
+use anyhow::{Context as _, Result};
+use clap::Args;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+const HELP: &str = "\
+Examples:
+  abreast repair /var/lib/abreast --dry-run
+  abreast repair ./papers
+  abreast repair ./copy --read-data && abreast sync https://papers.example.org/ ./copy
+
+Stop the server, or the sync, first. A damaged database is kept beside the new one as NAME.damaged-1. When rows of a log
+were lost it begins anew: Destinations notice, and compare everything once.
+
+Exit codes: 0 mended or nothing to mend, 1 cannot be mended, 2 usage, 10 in use by another process, 13 disk.";
+
+/// Options of `repair`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct RepairArgs {
+    /// Folder of a store, or of a copy
+    dir: String,
+    /// Tell what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten)]
+    data: DataArgs,
+    /// Steps as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Another process has it.
+#[derive(Debug)]
+struct InUse(String);
+
+impl std::fmt::Display for InUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InUse {}
+
+fn in_use(what: &Path, lock: &Path) -> InUse {
+    let by = holder_of(lock).map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    InUse(format!("`{}` is in use by another process{by}\n  help: stop it, then repair", what.display()))
+}
+
+/// Runs `repair`.
+pub(crate) fn run(args: &RepairArgs) -> ExitCode {
+    let cancel = crate::sync::cancel_on_signal();
+    let place = Place::find(&args.dir);
+    if place.is_none() {
+        logging::failure(&anyhow::anyhow!("there is neither a store nor a copy in `{}`", args.dir));
+        return ExitCode::from(2);
+    }
+    let mut steps = Vec::new();
+    let done = mend(args, &place, &mut steps, &cancel);
+    for step in &steps {
+        if args.json {
+            line(&json!({"type": "step", "step": step, "done": !args.dry_run && done.is_ok()}).to_string());
+        } else {
+            line(step);
+        }
+    }
+    match done {
+        Ok(()) => {
+            if args.json {
+                line(&json!({"type": "summary", "steps": steps.len(), "dry_run": args.dry_run}).to_string());
+            } else if steps.is_empty() {
+                line("nothing to mend");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            logging::failure(&error);
+            ExitCode::from(code_of(&error))
+        }
+    }
+}
+
+/// The exit code of a failure.
+pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
+    use abreast_core::ErrorKind;
+    if error.is::<InUse>() {
+        return 10;
+    }
+    if let Some(error) = error.downcast_ref::<abreast_destination::Error>() {
+        return error.exit_code().number();
+    }
+    match error.downcast_ref::<abreast_core::LogError>().map(abreast_core::LogError::kind) {
+        Some(ErrorKind::Busy) => 10,
+        Some(ErrorKind::Io) => 13,
+        None if error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some()) => 13,
+        _ => 1,
+    }
+}
+
+fn mend(args: &RepairArgs, place: &Place, steps: &mut Vec<String>, cancel: &AtomicBool) -> Result<()> {
+    let wants = args.data.wants();
+    if let Some(store) = &place.store {
+        let _lock = hold(store, args.dry_run)?;
+        mend_store(args, store, steps, &wants, cancel)?;
+    }
+    if let Some(folder) = &place.copy {
+        let lock = if folder.join(".abreast").is_dir() { copy::take_copy(folder)? } else { None };
+        if lock.is_none() && folder.join(".abreast").is_dir() {
+            return Err(in_use(folder, &copy::lock_of(folder)).into());
+        }
+        let salvaged = copy::repair_state(folder, args.dry_run)?;
+        let unreadable = args.dry_run && !salvaged.is_empty();
+        steps.extend(salvaged);
+        if !unreadable {
+            steps.extend(copy::repair_copy(folder, &wants, args.dry_run, cancel)?);
+        }
+    }
+    Ok(())
+}
+
+/// Keeps servers out of a store.
+pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<std::fs::File>> {
+    if dry_run {
+        return Ok(None);
+    }
+    let folder = Folder::open(store).context("cannot open the store's folder")?;
+    match folder.root().lock(b"source.lock").context("cannot lock the store")? {
+        Some(lock) => Ok(Some(lock)),
+        None => Err(in_use(store, &store.join("source.lock")).into()),
+    }
+}
+
+fn mend_store(
+    args: &RepairArgs,
+    store: &Path,
+    steps: &mut Vec<String>,
+    wants: &dyn Fn(&str) -> bool,
+    cancel: &AtomicBool,
+) -> Result<()> {
+    let database = store.join("source.db");
+    let repaired = repair_log(&database, args.dry_run, SystemClock.now())?;
+    let unreadable = args.dry_run && repaired.lost;
+    steps.extend(repaired.steps);
+    let unsound =
+        remove_unsound_dumps(&store.join("dumps"), wants("dumps"), args.dry_run).context("cannot drop dumps")?;
+    steps.extend(unsound.iter().map(|dump| format!("drop the dump {}, which is not whole", dump.display())));
+    if unreadable {
+        return Ok(());
+    }
+    // Contents whose bytes are lost: the versions that name them go.
+    let mut findings = Findings::default();
+    check_store(store, wants, &mut findings, &mut Vec::new(), cancel)?;
+    let lost: Vec<ContentId> = findings
+        .list()
+        .iter()
+        .filter(|finding| finding.rule.starts_with("contents.") && finding.rule != "contents.orphan")
+        .filter_map(|finding| finding.location.rsplit(' ').next()?.parse().ok())
+        .collect();
+    if !lost.is_empty() {
+        steps.push(format!("drop {} kept contents that are missing or damaged, and what names them", lost.len()));
+        if !args.dry_run {
+            drop_contents(&database, &lost)?;
+            let contents = store.join("contents");
+            for id in &lost {
+                let _ = std::fs::remove_file(contents.join(path_of(id)));
+            }
+            // Held once, so that what a killed server was writing is removed as well.
+            drop(Contents::open(&contents)?);
+        }
+    }
+    Ok(())
+}

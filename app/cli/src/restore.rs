@@ -1,0 +1,188 @@
+//! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
+
+use crate::backup::{MANIFEST, Manifest};
+use crate::logging;
+use crate::repair::code_of;
+use crate::terminal::line;
+use abreast_contents::{digest, path_of};
+use abreast_core::{Clock as _, SystemClock};
+use abreast_store::backup::{begin_anew, check_copy, needed_contents};
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::json;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Examples:
+  abreast restore /mnt/backups/papers /var/lib/abreast
+  abreast restore /mnt/backups/papers/20260131T120000.000000Z /var/lib/abreast
+  abreast restore /mnt/backups/papers /srv/new/.abreast --same-log
+
+BACKUP is one backup, or a folder of them, of which the newest is taken. All of it is verified before anything is written.
+Changes recorded after the backup are not in it: so the log begins anew, and Destinations notice and compare everything
+once. Only when nothing was recorded after the backup, as in a move to another machine, use --same-log.
+
+Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR is not empty, 13 disk.";
+
+/// Options of `restore`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct RestoreArgs {
+    /// A backup, or a folder of backups
+    backup: PathBuf,
+    /// Folder of the store to make; must be empty or missing
+    dir: PathBuf,
+    /// Go on with the same log: nothing was recorded after the backup was made
+    #[arg(long)]
+    same_log: bool,
+    /// The outcome as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Nothing can be done as it was asked.
+#[derive(Debug)]
+struct Refused(String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Runs `restore`.
+pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
+    match restore(args) {
+        Ok(manifest) => {
+            if args.json {
+                line(
+                    &json!({"type": "summary", "dir": args.dir, "created": manifest.created, "sets": manifest.sets,
+                    "same_log": args.same_log})
+                    .to_string(),
+                );
+            } else {
+                for set in &manifest.sets {
+                    line(&format!("set {}: {} resources, up to position {}", set.name, set.resources, set.position));
+                }
+                line(&format!("restored as of {}", manifest.created));
+                if !args.same_log {
+                    line("the log begins anew: Destinations compare everything once");
+                }
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            logging::failure(&error);
+            ExitCode::from(if error.is::<Refused>() { 2 } else { code_of(&error) })
+        }
+    }
+}
+
+fn restore(args: &RestoreArgs) -> Result<Manifest> {
+    let backup = newest(&args.backup)?;
+    let contents = backup.parent().unwrap_or(Path::new("..")).join("contents");
+    let dir = std::path::absolute(&args.dir)?;
+    if fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        let message =
+            format!("`{}` is not empty\n  help: name an empty folder, or move what is there away", dir.display());
+        bail!(Refused(message));
+    }
+    let manifest = fs::read(backup.join(MANIFEST))
+        .with_context(|| format!("cannot read the manifest of `{}`", backup.display()))?;
+    let manifest: Manifest = serde_json::from_slice(&manifest)
+        .map_err(|error| anyhow::anyhow!("the manifest of `{}` is damaged: {error}", backup.display()))?;
+    if manifest.format != 1 {
+        bail!("the backup has format {}, this program knows 1\n  help: use the newer program", manifest.format);
+    }
+    verify(&backup, &contents, &manifest)?;
+    // Beside its place, so that it appears there at once and whole.
+    let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let making = dir.with_file_name(format!("{name}.restoring"));
+    if making.exists() {
+        fs::remove_dir_all(&making).context("cannot remove what an interrupted restore left")?;
+    }
+    fs::create_dir_all(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
+    for file in &manifest.files {
+        copy_to(&backup.join(&file.path), &making.join(&file.path))
+            .with_context(|| format!("cannot copy `{}`", file.path))?;
+    }
+    let database = making.join("source.db");
+    let mut failed = None;
+    needed_contents(&database, &mut |id, _| {
+        let path = path_of(&id);
+        if failed.is_none() {
+            failed = copy_to(&contents.join(&path), &making.join("contents").join(&path)).err();
+        }
+    })?;
+    if let Some(error) = failed {
+        return Err(error).context("cannot copy kept contents");
+    }
+    if !args.same_log {
+        begin_anew(&database, SystemClock.now())?;
+    }
+    abreast_folder::Folder::open(&making)?.root().sync_filesystem().context("cannot make the store durable")?;
+    fs::rename(&making, &dir).with_context(|| format!("cannot put the store into `{}`", dir.display()))?;
+    if let Some(parent) = dir.parent() {
+        fs::File::open(parent).and_then(|parent| parent.sync_all()).context("cannot make the store durable")?;
+    }
+    Ok(manifest)
+}
+
+/// The backup itself, or the newest of a folder of them.
+fn newest(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    if path.join(MANIFEST).is_file() {
+        return Ok(path);
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&path).with_context(|| format!("cannot read `{}`", path.display()))? {
+        let entry = entry?.path();
+        let making = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with("making-"));
+        if !making && entry.join(MANIFEST).is_file() {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    found.pop().ok_or_else(|| Refused(format!("there is no complete backup in `{}`", path.display())).into())
+}
+
+fn verify(backup: &Path, contents: &Path, manifest: &Manifest) -> Result<()> {
+    for file in &manifest.files {
+        let path = Path::new(&file.path);
+        if !path.components().all(|component| matches!(component, Component::Normal(_))) {
+            bail!("the manifest names `{}`, which is outside of the backup", file.path);
+        }
+        let path = backup.join(path);
+        let (id, length) = digest(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        if length != file.length || id.to_string() != file.blake3 {
+            bail!("`{}` is not as it was backed up\n  help: use an earlier backup", path.display());
+        }
+    }
+    let mut damaged = None;
+    let mut check = |id: abreast_core::ContentId, _| {
+        let path = contents.join(path_of(&id));
+        if damaged.is_none() && !digest(&path).is_ok_and(|(found, _)| found == id) {
+            damaged = Some(path);
+        }
+    };
+    check_copy(&backup.join("source.db"), &mut check)?;
+    if let Some(path) = damaged {
+        bail!(
+            "the kept content `{}` is missing or damaged in the backup\n  help: use an earlier backup",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::copy(from, to).map(drop)
+}

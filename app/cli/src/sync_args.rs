@@ -1,0 +1,363 @@
+//! The options of `sync` and `audit`; a job of a configuration file has the same ones.
+
+use crate::access::AccessArgs;
+use crate::source_args::{OfferArgs, ReadingArgs};
+use abreast_destination::{Filter, MaxDelete};
+use abreast_net::Bandwidth;
+use abreast_webtypes::W3cDatetime;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const SYNC_HELP: &str = "\
+Examples:
+  abreast sync https://papers.example.org/ ./papers
+  abreast sync https://papers.example.org/ ./papers --include '*.pdf' --bwlimit 2M --follow
+  abreast sync https://papers.example.org/papers/capabilitylist.xml ./papers --dry-run --json
+  abreast sync --config /etc/abreast.toml papers
+  abreast sync https://papers.example.org/ warc:./archive
+  abreast sync https://papers.example.org/ - --state ./state | my-indexer
+
+URL may be any ResourceSync document, a page that links to one, or a site's root. The first run copies all, later
+runs apply what changed. A file appears under its name only when it is whole and verified; files that others put
+into the folder are never deleted; a file that was changed here is kept in .abreast/backup before it is replaced.
+A folder whose name has a colon is written with its path: ./warc:x.
+
+Exit codes: 0 in sync, 1 other, 2 usage, 3 partial, 4 source invalid, 5 try again later, 7 too many deletions,
+8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk, 130 cancelled.";
+
+/// Which Source and which folder, and how to reach the one from the other.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MirrorArgs {
+    /// Any address of the Source and the copy: a folder, warc:DIR for WARC files, s3://BUCKET/PREFIX, set:NAME for the
+    /// folder of a set in the configuration of `abreast serve`, to be published again, or - for lines on standard output;
+    /// with --config, names of jobs
+    #[arg(value_name = "URL FOLDER | JOB", required_unless_present_any = ["config", "all"])]
+    pub(crate) places: Vec<String>,
+    /// Configuration file with jobs, each a `[[mirror]]`; options given here come before what it says
+    #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// All jobs of the configuration file
+    #[arg(long, requires = "config")]
+    pub(crate) all: bool,
+    /// Where to keep the copy's state [default: .abreast in the folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// What URIs begin with that is not part of their path [default: as the Source says, else what they share]
+    #[arg(long, value_name = "URI")]
+    pub(crate) base: Option<String>,
+    /// Which set, by name or Capability List URL, if the Source has several
+    #[arg(long, value_name = "NAME|URL")]
+    pub(crate) set: Option<String>,
+    /// Requests in flight to one host
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) connections: u16,
+    /// Another host that resources may be on; may be given several times
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+    /// Let a list served over https name http resources
+    #[arg(long)]
+    pub(crate) allow_downgrade: bool,
+    /// Trust the certificates in this PEM file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Attempts to repeat a request that failed for now
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) retries: u32,
+    /// One JSON object a line on standard output: status, item, error, notice, summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Tell nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) target: crate::target::TargetArgs,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// Options of `sync`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = SYNC_HELP)]
+pub(crate) struct SyncArgs {
+    /// Stay, and apply changes as they come
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) follow: bool,
+    /// Time between polls when following; longer when the Source says that its list is fresh for longer, up to 1h
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
+    pub(crate) interval: Duration,
+    /// Show what would be done, do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Show what the filters say about each resource, and which rule decides; do nothing
+    #[arg(long, conflicts_with_all = ["follow", "dry_run"])]
+    pub(crate) test_filter: bool,
+    /// Compare with the whole Resource List, even where following changes would do
+    #[arg(long)]
+    pub(crate) baseline: bool,
+    /// Refuse resources without a digest to check them by
+    #[arg(long)]
+    pub(crate) require_fixity: bool,
+    /// Most deletions in one run, a number or a share of the copy [default: 10% or 1000, whichever is more]
+    #[arg(long, value_name = "N|P%", value_parser = MaxDelete::parse)]
+    pub(crate) max_delete: Option<MaxDelete>,
+    /// Delete files of the copy that the filters exclude now
+    #[arg(long)]
+    pub(crate) delete_excluded: bool,
+    /// Never replace or delete a file that was changed here
+    #[arg(long)]
+    pub(crate) immutable: bool,
+    /// Write beside each file where it comes from originally, so that `abreast serve` on the folder publishes it again
+    #[arg(long)]
+    pub(crate) republish: bool,
+    /// Where files that were changed here go before they are replaced [default: backup in the state folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) backup_dir: Option<PathBuf>,
+    /// Stop after receiving so much, such as 500M or 10G; the next run continues
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "follow")]
+    pub(crate) max_bytes: Option<u64>,
+    /// Stop after so much time, such as 2h; the next run continues
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "follow")]
+    pub(crate) max_time: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) offer: OfferArgs,
+    /// Last, since its parts have headings of their own in the help.
+    #[command(flatten)]
+    pub(crate) mirror: MirrorArgs,
+}
+
+const AUDIT_HELP: &str = "\
+Examples:
+  abreast audit https://papers.example.org/ ./papers
+  abreast audit https://papers.example.org/ ./papers --full --json
+
+Changes nothing. Exit code 0: the folder equals the Source; 1: it differs.";
+
+/// Options of `audit`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AUDIT_HELP)]
+pub(crate) struct AuditArgs {
+    /// Compare every digest, not only lengths and times
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) mirror: MirrorArgs,
+}
+
+/// How much, how fast, how politely.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct PaceArgs {
+    /// Most bytes per second over all connections: 512K, 2M, off; or by a timetable in local time, such as
+    /// "08:00,512K 18:00,off" or "Mon-08:00,1M Fri-18:00,off"
+    #[arg(long, value_name = "RATE|TIMETABLE", env = "ABREAST_BWLIMIT", value_parser = parse_bandwidth)]
+    pub(crate) bwlimit: Option<Bandwidth>,
+    /// Most requests to one host: 5/s, 30/m, 1000/h
+    #[arg(long, value_name = "N/UNIT", value_parser = parse_rate)]
+    pub(crate) rate: Option<Duration>,
+    /// Fetch resources whatever the robots.txt of their host says
+    #[arg(long)]
+    pub(crate) ignore_robots: bool,
+}
+
+/// Which resources, by rules in the order in which they are given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FilterArgs {
+    pub(crate) filter: Filter,
+}
+
+/// As clap knows them; the order between them is found out by [`FilterArgs`].
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Filters (the first rule that matches decides)")]
+struct RawFilterArgs {
+    /// Take resources of this path, `uri:` or `type:` pattern, and no others but those taken by other rules
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// Leave out resources of this path, `uri:` or `type:` pattern, as in .gitignore: '*.tmp', /drafts/, 'type:image/*'
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// A rule as in filter files: "+ PATTERN" takes, "- PATTERN" leaves out
+    #[arg(long, value_name = "RULE", allow_hyphen_values = true)]
+    filter: Vec<String>,
+    /// Rules from a file, one a line; lines that begin with # are comments
+    #[arg(long, value_name = "FILE")]
+    filter_from: Vec<PathBuf>,
+    /// Leave out what is smaller, where the size is listed: 1000, 10K, 2M
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    min_size: Option<u64>,
+    /// Leave out what is larger, where the size is listed
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_size: Option<u64>,
+    /// Leave out what was modified before, where that is listed: 2026, 2026-01-31, 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    modified_since: Option<W3cDatetime>,
+    /// Leave out what was modified then or later, where that is listed
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    modified_before: Option<W3cDatetime>,
+}
+
+/// Largest filter file read.
+const FILTER_FILE_MAX: u64 = 1 << 20;
+
+impl FilterArgs {
+    fn made(matches: &ArgMatches) -> Result<Self, String> {
+        let raw = RawFilterArgs::from_arg_matches(matches).map_err(|error| error.to_string())?;
+        let mut rules: Vec<(usize, String)> = Vec::new();
+        let mut add = |id: &str, texts: Vec<Vec<String>>| {
+            let places = matches.indices_of(id).into_iter().flatten();
+            rules.extend(places.zip(texts).flat_map(|(place, texts)| texts.into_iter().map(move |text| (place, text))));
+        };
+        let signed = |sign: &str, patterns: &[String]| {
+            patterns.iter().map(|pattern| vec![format!("{sign} {pattern}")]).collect::<Vec<_>>()
+        };
+        add("include", signed("+", &raw.include));
+        add("exclude", signed("-", &raw.exclude));
+        add("filter", raw.filter.iter().map(|rule| vec![rule.clone()]).collect());
+        let files = raw.filter_from.iter().map(|path| read_rules(path)).collect::<Result<Vec<_>, _>>()?;
+        add("filter_from", files);
+        // Of one file, in its order.
+        rules.sort_by_key(|(place, _)| *place);
+        let filter = Filter::new(rules.iter().map(|(_, rule)| rule.as_str()))?;
+        let filter = if raw.include.is_empty() { filter } else { filter.only() };
+        let filter = filter.sized(raw.min_size, raw.max_size).modified(raw.modified_since, raw.modified_before);
+        Ok(Self { filter })
+    }
+}
+
+fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> {
+    let wrong = |why: &dyn std::fmt::Display| format!("cannot read rules from `{}`: {why}", path.display());
+    let length = std::fs::metadata(path).map_err(|error| wrong(&error))?.len();
+    if length > FILTER_FILE_MAX {
+        return Err(wrong(&"it is larger than 1 MiB"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    // Each line by itself first, so that the file is named.
+    let rules: Vec<String> = Filter::lines(&text).map(str::to_owned).collect();
+    Filter::new(rules.iter().map(String::as_str)).map_err(|error| wrong(&error))?;
+    Ok(rules)
+}
+
+impl FromArgMatches for FilterArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Self::made(matches).map_err(|message| clap::Error::raw(clap::error::ErrorKind::ValueValidation, message + "\n"))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for FilterArgs {
+    fn augment_args(command: Command) -> Command {
+        RawFilterArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        RawFilterArgs::augment_args_for_update(command)
+    }
+}
+
+/// Bytes: a number, with K, M, G or T for powers of 1024.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let units = [("K", 1_u64 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
+    let upper = text.trim().to_ascii_uppercase();
+    let unit = units.iter().find_map(|(unit, factor)| Some((upper.strip_suffix(unit)?, *factor)));
+    let (number, factor) = unit.unwrap_or((&upper, 1));
+    let size = number.parse::<f64>().ok().map(|number| number * factor as f64);
+    match size {
+        Some(size) if (0.0..1e18).contains(&size) => Ok(size as u64),
+        _ => Err("expected bytes such as `1000`, `10K`, `1.5M` or `2G`".to_owned()),
+    }
+}
+
+fn parse_date(text: &str) -> Result<W3cDatetime, String> {
+    W3cDatetime::parse(text.as_bytes())
+        .map_err(|error| format!("{error}; expected a date such as `2026-01-31` or `2026-01-31T12:00:00Z`"))
+}
+
+fn parse_bandwidth(text: &str) -> Result<Bandwidth, String> {
+    Bandwidth::parse(text).map(|limit| limit.with_clock(local_minute)).map_err(|error| error.to_string())
+}
+
+/// Minute of the week by the clock on the wall.
+fn local_minute() -> u32 {
+    let now = jiff::Zoned::now();
+    let day = now.weekday().to_monday_zero_offset().unsigned_abs();
+    (u32::from(day) * 24 + u32::from(now.hour().unsigned_abs())) * 60 + u32::from(now.minute().unsigned_abs())
+}
+
+/// The time between two requests.
+fn parse_rate(text: &str) -> Result<Duration, String> {
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let seconds = match unit.trim() {
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        _ => 0.0,
+    };
+    match number.trim().parse::<f64>() {
+        Ok(number) if seconds > 0.0 && (0.001..1e6).contains(&number) => Ok(Duration::from_secs_f64(seconds / number)),
+        _ => Err("expected requests per time such as `5/s`, `30/m` or `1000/h`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Program {
+        #[command(flatten)]
+        sync: SyncArgs,
+    }
+
+    fn filter(arguments: &[&str]) -> Result<String, String> {
+        let all = ["sync", "http://h/", "folder"].iter().chain(arguments);
+        let parsed = Program::try_parse_from(all).map_err(|error| error.to_string())?;
+        Ok(format!("{:?}", parsed.sync.mirror.filter.filter))
+    }
+
+    #[test]
+    fn filters_keep_the_order_in_which_they_are_given() {
+        let same = filter(&["--include", "a", "--exclude", "*", "--include", "b"]).unwrap();
+        let made = Filter::new(["+ a", "- *", "+ b"]).unwrap().only();
+        assert_eq!(same, format!("{made:?}"));
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("rules");
+        std::fs::write(&file, "# mine\n- x\n+ y\n").unwrap();
+        let file = file.to_str().unwrap();
+        let mixed =
+            filter(&["--filter", "- first", "--filter-from", file, "--exclude", "last", "--max-size", "2K"]).unwrap();
+        let made = Filter::new(["- first", "- x", "+ y", "- last"]).unwrap().sized(None, Some(2_048));
+        assert_eq!(mixed, format!("{made:?}"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_with_the_way_to_write_it() {
+        for (arguments, part) in [
+            (["--filter", "nonsense"], "begins with neither"),
+            (["--exclude", "[a"], "is no rule"),
+            (["--filter-from", "/nowhere/at/all"], "/nowhere/at/all"),
+            (["--min-size", "big"], "10K"),
+            (["--modified-since", "yesterday"], "2026-01-31"),
+            (["--bwlimit", "12"], "512K"),
+            (["--rate", "0/s"], "30/m"),
+            (["--rate", "1/day"], "30/m"),
+        ] {
+            let error = filter(&arguments).unwrap_err();
+            assert!(error.contains(part), "{arguments:?}: {error}");
+        }
+        assert_eq!(parse_rate("30/m"), Ok(Duration::from_secs(2)));
+        assert_eq!(parse_rate("4"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_size("1.5K"), Ok(1_536));
+        assert!(local_minute() < 7 * 24 * 60);
+    }
+}

@@ -1,0 +1,152 @@
+//! What kind of copy is asked for? The word after the URL, and the options that go with each kind.
+
+use crate::config::{File, Unusable};
+use abreast_destination::{LinesOptions, Output, SinkOptions, SyncOptions, WarcOptions};
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Most bytes of a content in a line.
+const CONTENT_MAX: u64 = 1 << 20;
+
+/// Options of copies that are no folder of files.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Packed copies (warc:DIR) and streams (-)")]
+pub(crate) struct TargetArgs {
+    /// Begin another WARC file when one has so many bytes [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = crate::sync_args::parse_size)]
+    pub(crate) segment_size: Option<u64>,
+    /// Compress WARC records, from 1 (fast) to 9 (small); 0 stores them as they are
+    #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub(crate) compress: u8,
+    /// Give WARC records of answers a digest of the whole block too, not of the payload alone
+    #[arg(long)]
+    pub(crate) block_digest: bool,
+    /// Put contents up to this length, at most 1M, into the lines of a stream as base 64
+    #[arg(long, value_name = "SIZE", value_parser = crate::sync_args::parse_size)]
+    pub(crate) content: Option<u64>,
+}
+
+/// Where sets are configured, if nothing else is said.
+const SETS_FILE: &str = "abreast.toml";
+
+impl TargetArgs {
+    /// Turns the word for the copy into where and how it is kept.
+    /// `sets` is the configuration file of `abreast serve`.
+    pub(crate) fn apply(&self, target: &str, sets: Option<&Path>, options: &mut SyncOptions) -> Result<()> {
+        if let Some(name) = target.strip_prefix("set:") {
+            let file = sets.unwrap_or(Path::new(SETS_FILE));
+            options.folder = File::read(file).and_then(|file| file.folder_of(name)).with_context(|| {
+                format!("while looking for the set `{name}` (help: name the file of `abreast serve` by ABREAST_CONFIG)")
+            })?;
+            options.republish = true;
+        } else if target == "-" {
+            if self.content.is_some_and(|most| most > CONTENT_MAX) {
+                bail!(Unusable("`--content` is at most 1M: larger contents do not fit a line".to_owned()));
+            }
+            self.keep_state_apart(options, "a stream")?;
+            let output = Output::new(std::io::stdout());
+            options.sink = SinkOptions::Lines(LinesOptions { output, content_bytes_max: self.content });
+        } else if let Some(folder) = target.strip_prefix("warc:") {
+            if folder.is_empty() {
+                bail!(Unusable("`warc:` needs a folder (help: abreast sync URL warc:DIR)".to_owned()));
+            }
+            options.folder = PathBuf::from(folder);
+            let defaults = WarcOptions::default();
+            options.sink = SinkOptions::Warc(WarcOptions {
+                segment_bytes: self.segment_size.unwrap_or(defaults.segment_bytes),
+                compression: self.compress,
+                block_digest: self.block_digest,
+            });
+        } else if target.starts_with("s3://") || target.starts_with("file://") {
+            self.apply_objects(target, options)?;
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "s3")]
+    fn apply_objects(&self, url: &str, options: &mut SyncOptions) -> Result<()> {
+        self.keep_state_apart(options, "an object store")?;
+        let objects = abreast_destination::ObjectsOptions { url: url.to_owned(), settings: Vec::new() };
+        options.sink = SinkOptions::Objects(objects);
+        Ok(())
+    }
+
+    #[cfg(not(feature = "s3"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    fn apply_objects(&self, url: &str, _: &mut SyncOptions) -> Result<()> {
+        bail!(Unusable(format!(
+            "cannot keep a copy in {url}: this program was built without object stores (help: build it with `--features s3`)"
+        )));
+    }
+
+    /// For copies without a folder of their own: the state gets one.
+    #[expect(clippy::unused_self, reason = "reads as a part of it")]
+    fn keep_state_apart(&self, options: &mut SyncOptions, what: &str) -> Result<()> {
+        let Some(state) = options.state.take() else {
+            bail!(Unusable(format!("{what} has no folder for its state (help: name one with `--state DIR`)")));
+        };
+        options.folder = state;
+        Ok(())
+    }
+}
+
+/// Is standard output taken by the copy, so that nothing else may be told there?
+pub(crate) fn takes_output(options: &SyncOptions) -> bool {
+    matches!(options.sink, SinkOptions::Lines(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Command, FromArgMatches as _};
+
+    fn applied(words: &[&str], target: &str, state: Option<&str>) -> Result<SyncOptions> {
+        let command = TargetArgs::augment_args(Command::new("x").no_binary_name(true));
+        let args = TargetArgs::from_arg_matches(&command.get_matches_from(words)).unwrap();
+        let mut options = SyncOptions::new("http://h/", target);
+        options.state = state.map(PathBuf::from);
+        args.apply(target, None, &mut options).map(|()| options)
+    }
+
+    #[test]
+    fn a_set_of_the_configuration_is_a_folder_to_publish_again() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("abreast.toml");
+        let text = "[[set]]\nfolder = \"/srv/Papers\"\n[[set]]\nname = \"maps\"\nfolder = \"/srv/m\"\n\
+                    [[set]]\nname = \"elsewhere\"\nrecords = true\n";
+        std::fs::write(&file, text).unwrap();
+        let of = |target: &str| {
+            let command = TargetArgs::augment_args(Command::new("x").no_binary_name(true));
+            let args = TargetArgs::from_arg_matches(&command.get_matches_from([""; 0])).unwrap();
+            let mut options = SyncOptions::new("http://h/", target);
+            args.apply(target, Some(&file), &mut options).map(|()| (options.folder, options.republish))
+        };
+        assert_eq!(of("set:papers").unwrap(), (PathBuf::from("/srv/Papers"), true));
+        assert_eq!(of("set:maps").unwrap(), (PathBuf::from("/srv/m"), true));
+        for (target, told) in [("set:map", "there is no set `map`"), ("set:elsewhere", "set of records")] {
+            let error = format!("{:#}", of(target).unwrap_err());
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_word_says_which_kind() {
+        assert_eq!(applied(&[], "./papers", None).unwrap().sink, SinkOptions::Folder);
+        let warc = applied(&["--segment-size", "2M", "--compress", "6"], "warc:./papers", None).unwrap();
+        assert_eq!(warc.folder, PathBuf::from("./papers"));
+        let expected = WarcOptions { segment_bytes: 2 << 20, compression: 6, block_digest: false };
+        assert_eq!(warc.sink, SinkOptions::Warc(expected));
+        let lines = applied(&["--content", "1K"], "-", Some("./state")).unwrap();
+        assert_eq!((lines.folder.clone(), lines.state.clone()), (PathBuf::from("./state"), None));
+        assert!(takes_output(&lines));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_way_out() {
+        for (words, target) in [(&[][..], "-"), (&["--content", "2M"], "-"), (&[], "warc:"), (&[], "s3://b/p")] {
+            let text = applied(words, target, None).unwrap_err().to_string();
+            assert!(text.contains("help") || text.contains("at most"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! `abreast validate`: flags into options, findings into an exit code.
+
+use crate::access::AccessArgs;
+use abreast_validator::{Mode, Options, Report, Severity, Share, html, ndjson, text, validate};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const HELP: &str = "\
+Examples:
+  abreast validate https://papers.example.org/
+  abreast validate https://papers.example.org/changelist.xml --no-walk --strict
+  abreast validate resourcelist.xml package.zip --format json
+  abreast validate https://papers.example.org/ --sample all --format html > report.html
+
+URL may be any ResourceSync document, a page that links to one, or a site's root: the whole Source is walked from
+there, up and down, each address once. Files (documents, gzip of them, ZIP packages) are judged by themselves.
+
+Exit codes: 0 nothing found that counts, 1 errors found (or what --fail-on says), 2 nothing could be looked at or wrong
+usage, 130 cancelled.";
+
+/// Options of `validate`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ValidateArgs {
+    /// Addresses of a Source, or files
+    #[arg(required = true, value_name = "URL|FILE")]
+    pub(crate) starts: Vec<String>,
+    #[command(flatten)]
+    pub(crate) walk: WalkArgs,
+    /// Look at the given documents only
+    #[arg(long)]
+    pub(crate) no_walk: bool,
+    /// Resources of each set to fetch and compare with the lists: a number, all or none
+    #[arg(long, value_name = "N|all|none", default_value = "40", value_parser = Share::parse)]
+    pub(crate) sample: Share,
+    /// Packages of each dump to fetch and check: a number, all or none
+    #[arg(long, value_name = "N|all|none", default_value = "2", value_parser = Share::parse)]
+    pub(crate) packages: Share,
+    /// Which resources are sampled: the same number, the same ones [default: another each time]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Expect what the specifications recommend
+    #[arg(long, conflicts_with = "lenient")]
+    pub(crate) strict: bool,
+    /// Take for errors only what readers stumble over
+    #[arg(long)]
+    pub(crate) lenient: bool,
+    /// How to tell what was found
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// The least severe finding that makes the exit code 1
+    #[arg(long, value_enum, default_value_t = FailOn::Error)]
+    pub(crate) fail_on: FailOn,
+    /// Findings shown of one rule in one document
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) max_findings: usize,
+}
+
+/// Where a walk may go, and where it ends; also for `explore`.
+#[derive(Debug, Args)]
+pub(crate) struct WalkArgs {
+    /// Requests in flight to one host
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) connections: u16,
+    /// Another host to look at; may be given several times
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+    /// Trust the certificates in this PEM file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Attempts to repeat a request that failed for now
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) retries: u32,
+    /// Least time between two requests to one host
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    pub(crate) request_interval: Duration,
+    /// Most documents and packages
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) max_documents: usize,
+    /// Most bytes in all, in MiB, unpacked
+    #[arg(long, value_name = "MIB", default_value_t = 16 << 10)]
+    pub(crate) max_bytes: u64,
+    /// Largest package or resource that is fetched, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    pub(crate) max_file_bytes: u64,
+    /// Most time
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
+    pub(crate) max_time: Duration,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+impl WalkArgs {
+    /// Credentials are for the first URL's server.
+    pub(crate) fn options(&self, mut starts: Vec<String>) -> anyhow::Result<Options> {
+        let mut net = abreast_net::Options::default();
+        if let Some(first) = starts.iter_mut().find(|start| start.contains("://")) {
+            *first = self.access.apply(first, &mut net)?;
+        }
+        let mut options = Options::new(starts);
+        options.net = net;
+        options.connections = usize::from(self.connections);
+        options.allow_hosts.clone_from(&self.allow_host);
+        options.net.extra_roots.clone_from(&self.ca_file);
+        options.net.retries = self.retries;
+        options.net.request_interval = self.request_interval;
+        options.max_documents = self.max_documents;
+        options.max_bytes = self.max_bytes.saturating_mul(1 << 20);
+        options.max_file_bytes = self.max_file_bytes.saturating_mul(1 << 20);
+        options.max_time = self.max_time;
+        Ok(options)
+    }
+}
+
+/// How a report is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people, by document
+    Text,
+    /// One JSON object a line: documents, findings, summary
+    Json,
+    /// A page of its own
+    Html,
+}
+
+/// The least severe finding that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    Error,
+    Warning,
+    Note,
+}
+
+/// Runs `validate`.
+pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
+    let mut options = match args.walk.options(args.starts.clone()) {
+        Ok(options) => options,
+        Err(error) => {
+            crate::logging::failure(&error);
+            return ExitCode::from(2);
+        }
+    };
+    options.walk = !args.no_walk;
+    options.sample = args.sample;
+    options.packages = args.packages;
+    options.seed = args.seed.unwrap_or_else(seed_of_now);
+    options.most_each = args.max_findings;
+    options.mode = match (args.strict, args.lenient) {
+        (true, _) => Mode::Strict,
+        (_, true) => Mode::Lenient,
+        _ => Mode::Normal,
+    };
+    let cancel = crate::sync::cancel_on_signal();
+    let report = validate(&options, &cancel);
+    let told = match args.format {
+        Format::Text => text(&report),
+        Format::Json => ndjson(&report),
+        Format::Html => html(&report),
+    };
+    crate::terminal::line(told.trim_end());
+    ExitCode::from(exit_code(&report, args.fail_on))
+}
+
+fn exit_code(report: &Report, fail_on: FailOn) -> u8 {
+    let least = match fail_on {
+        FailOn::Error => Severity::Error,
+        FailOn::Warning => Severity::Warning,
+        FailOn::Note => Severity::Note,
+    };
+    if report.cancelled {
+        130
+    } else if report.saw_nothing() {
+        2
+    } else {
+        u8::from(report.findings.iter().any(|found| found.severity >= least))
+    }
+}
+
+/// Another sample each time, told in the report so that it can be had again.
+fn seed_of_now() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    now.as_millis() as u64 % 1_000_000
+}

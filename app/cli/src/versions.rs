@@ -1,0 +1,183 @@
+//! Which earlier versions does a set keep? The `versions` of a `[[set]]`, the flags of `serve` that say the same, and
+//! what follows from them.
+
+use crate::config::SetConfig;
+use abreast_contents::Contents;
+use abreast_core::{ChangeLog, SetId, VersionPolicy};
+use abreast_source::dump::OpenKept;
+use abreast_source::versions::{Collector, KeptSet};
+use anyhow::{Context as _, Result};
+use clap::Args;
+use serde::Deserialize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// `versions` of a `[[set]]`: a number of versions, or a table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum VersionsFile {
+    /// As `count` in the table.
+    Count(u32),
+    /// `{ count = 10, age = "365d", size = "10GB" }`
+    Table(VersionsTable),
+}
+
+/// The bounds, each optional; an empty table keeps all.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VersionsTable {
+    /// Most versions of one resource, deletions and the current state included.
+    pub(crate) count: Option<u32>,
+    /// How long a version is kept after it was superseded, such as `365d`.
+    pub(crate) age: Option<String>,
+    /// Most bytes of kept contents of the set, such as `10GB`, equal ones counted once.
+    pub(crate) size: Option<String>,
+}
+
+/// The same as flags.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Versions")]
+pub(crate) struct VersionArgs {
+    /// Keep that many versions of each resource, the current one included, or `all` [default: none]
+    #[arg(long, value_name = "N|all", env = "ABREAST_VERSIONS")]
+    pub(crate) versions: Option<String>,
+    /// Keep versions for so long after they were superseded, such as 365d
+    #[arg(long, value_name = "TIME")]
+    pub(crate) versions_age: Option<String>,
+    /// Keep at most so many bytes of versions, such as 10GB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) versions_size: Option<String>,
+}
+
+impl VersionArgs {
+    /// What the flags say, as the file would.
+    ///
+    /// # Errors
+    /// The count is none.
+    pub(crate) fn to_file(&self) -> Result<Option<VersionsFile>> {
+        if self.versions.is_none() && self.versions_age.is_none() && self.versions_size.is_none() {
+            return Ok(None);
+        }
+        let count = match self.versions.as_deref() {
+            None | Some("all") => None,
+            Some(count) => {
+                Some(count.parse().with_context(|| format!("`--versions`: `{count}` is no number, and not `all`"))?)
+            }
+        };
+        let (age, size) = (self.versions_age.clone(), self.versions_size.clone());
+        Ok(Some(VersionsFile::Table(VersionsTable { count, age, size })))
+    }
+}
+
+/// The policy, checked; every problem is added to the others.
+pub(crate) fn check(file: Option<VersionsFile>, problems: &mut Vec<String>) -> Option<VersionPolicy> {
+    let table = match file? {
+        VersionsFile::Count(count) => VersionsTable { count: Some(count), ..VersionsTable::default() },
+        VersionsFile::Table(table) => table,
+    };
+    let mut policy = VersionPolicy { count: table.count, ..VersionPolicy::default() };
+    if table.count == Some(0) {
+        problems.push(
+            "`versions`: count is 0, but the current version is always kept (help: leave `versions` out to keep none)"
+                .to_owned(),
+        );
+    }
+    if let Some(age) = table.age {
+        match humantime::parse_duration(&age) {
+            Ok(age) => policy.age = Some(age),
+            Err(error) => problems.push(format!("`versions`: age `{age}` is no time such as `365d`: {error}")),
+        }
+    }
+    if let Some(size) = table.size {
+        match crate::dumps::bytes(&size) {
+            Some(size) => policy.bytes = Some(size),
+            None => problems.push(format!("`versions`: size `{size}` is no size such as `10GB`")),
+        }
+    }
+    Some(policy)
+}
+
+/// Where contents are kept, if any set keeps versions.
+pub(crate) fn open(data: &Path, sets: &[SetConfig]) -> Result<Option<Contents>> {
+    if sets.iter().all(|set| set.versions.is_none()) {
+        return Ok(None);
+    }
+    let path = data.join("contents");
+    Contents::open(&path).map(Some).with_context(|| format!("cannot open the kept contents `{}`", path.display()))
+}
+
+/// Tells the log whether a set keeps versions; what it is to be collected by, if it does.
+pub(crate) fn keep(log: &dyn ChangeLog, set: SetId, config: &SetConfig) -> Result<Option<KeptSet>> {
+    log.keep_versions(set, config.versions.is_some())
+        .with_context(|| format!("cannot keep versions of the set `{}`", config.slug))?;
+    Ok(config.versions.map(|policy| KeptSet { set, slug: config.slug.clone(), policy }))
+}
+
+/// How dumps read the bytes of earlier versions.
+pub(crate) fn reader(contents: Option<&Contents>) -> Option<OpenKept> {
+    let contents = contents?.clone();
+    Some(Arc::new(move |id| contents.open_read(id).map_err(Into::into)))
+}
+
+/// Starts dropping what no policy keeps.
+pub(crate) fn collect(
+    log: Arc<dyn ChangeLog>,
+    contents: Option<&Contents>,
+    sets: Vec<KeptSet>,
+) -> Result<Option<Collector>> {
+    let Some(contents) = contents else { return Ok(None) };
+    let started = Collector::start(log, contents.clone(), sets);
+    started.map(Some).context("cannot start the thread that collects old versions")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn checked(text: &str) -> (Option<VersionPolicy>, Vec<String>) {
+        #[derive(Deserialize)]
+        struct Set {
+            versions: Option<VersionsFile>,
+        }
+        let mut problems = Vec::new();
+        let set: Set = toml::from_str(text).unwrap();
+        (check(set.versions, &mut problems), problems)
+    }
+
+    #[test]
+    fn a_number_or_any_of_three_bounds_make_a_policy() {
+        let policy = |count, days: Option<u64>, bytes| {
+            let age = days.map(|days| Duration::from_secs(days * 86_400));
+            (Some(VersionPolicy { count, age, bytes }), Vec::new())
+        };
+        assert_eq!(checked(""), (None, Vec::new()));
+        assert_eq!(checked("versions = 10"), policy(Some(10), None, None));
+        assert_eq!(checked("versions = {}"), policy(None, None, None));
+        assert_eq!(
+            checked("versions = { count = 2, age = \"365d\", size = \"10GB\" }"),
+            policy(Some(2), Some(365), Some(10_000_000_000))
+        );
+    }
+
+    #[test]
+    fn every_problem_is_told() {
+        let (_, problems) = checked("versions = { count = 0, age = \"long\", size = \"much\" }");
+        assert_eq!(problems.len(), 3, "{problems:?}");
+    }
+
+    #[test]
+    fn flags_say_the_same_as_the_file() {
+        let flags = |versions: Option<&str>, size: Option<&str>| VersionArgs {
+            versions: versions.map(str::to_owned),
+            versions_age: None,
+            versions_size: size.map(str::to_owned),
+        };
+        let policy = |flags: VersionArgs| check(flags.to_file().unwrap(), &mut Vec::new());
+        assert_eq!(policy(flags(None, None)), None);
+        assert_eq!(policy(flags(Some("all"), None)), Some(VersionPolicy::default()));
+        assert_eq!(policy(flags(Some("3"), None)).and_then(|policy| policy.count), Some(3));
+        assert_eq!(policy(flags(None, Some("1kB"))).and_then(|policy| policy.bytes), Some(1_000));
+        assert!(flags(Some("few"), None).to_file().is_err());
+    }
+}

@@ -1,0 +1,340 @@
+//! A site as files, behind a server that only sends files: mirrored, followed, killed while it is written.
+
+use crate::world::{Random, Source, abreast, assert_equal, audit, eventually, get, provided, run, sync};
+use abreast_resourcesync::v1_1::{Capability, Document, Root};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The plainest web server: sends files, with a length and nothing else.
+struct FileServer {
+    address: String,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FileServer {
+    fn start(root: &Path) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, root) = (Arc::clone(&stop), root.to_owned());
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if told.load(Ordering::Relaxed) {
+                    return;
+                }
+                let root = root.clone();
+                std::thread::spawn(move || answer(stream.unwrap(), &root));
+            }
+        });
+        Self { address, stop, thread: Some(thread) }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+}
+
+impl Drop for FileServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(&self.address);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+fn answer(mut stream: TcpStream, root: &Path) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let target = line.split(' ').nth(1)?.to_owned();
+        while line.trim_end() != "" {
+            line.clear();
+            reader.read_line(&mut line).ok()?;
+        }
+        let path = abreast_webtypes::decode_segment(target.trim_start_matches('/').as_bytes());
+        let path = root.join(String::from_utf8_lossy(&path).as_ref());
+        let (status, body) = match fs::read(path) {
+            Ok(body) => ("200 OK", body),
+            Err(_) => ("404 Not Found", Vec::new()),
+        };
+        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len()).ok()?;
+        stream.write_all(&body).ok()?;
+    }
+}
+
+fn command(folder: &Path, site: &Path, base: &str) -> Command {
+    let mut command = abreast();
+    command.arg("build").arg(folder).arg("--out").arg(site).args(["--base-url", base, "--name", "set"]);
+    command
+}
+
+fn build(folder: &Path, site: &Path, base: &str, more: &[&str]) -> Output {
+    let output = run(command(folder, site, base).args(more));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+struct Places {
+    _temporary: tempfile::TempDir,
+    original: PathBuf,
+    site: PathBuf,
+    copy: PathBuf,
+}
+
+fn places() -> Places {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = temporary.path();
+    let places = Places {
+        original: place.join("original"),
+        site: place.join("site"),
+        copy: place.join("copy"),
+        _temporary: temporary,
+    };
+    for folder in [&places.original, &places.site, &places.copy] {
+        fs::create_dir(folder).unwrap();
+    }
+    places
+}
+
+#[test]
+fn a_site_of_files_is_mirrored_and_followed() {
+    let places = places();
+    let server = FileServer::start(&places.site);
+    for number in 0..60 {
+        fs::create_dir_all(places.original.join(format!("d{}", number % 7))).unwrap();
+        fs::write(places.original.join(format!("d{}/f {number}.xml", number % 7)), format!("<n>{number}</n>")).unwrap();
+    }
+    build(&places.original, &places.site, &server.url(), &["--copy"]);
+    let summary = sync(&server.url(), &places.copy, 0, &[]);
+    assert_eq!(summary["created"], 60);
+    assert_equal(&places.original, &places.copy);
+
+    fs::write(places.original.join("d1/f 1.xml"), "another").unwrap();
+    fs::remove_file(places.original.join("d2/f 2.xml")).unwrap();
+    fs::write(places.original.join("new"), "new").unwrap();
+    build(&places.original, &places.site, &server.url(), &["--copy"]);
+    let summary = sync(&server.url(), &places.copy, 0, &[]);
+    assert_eq!(
+        (&summary["mode"], &summary["created"], &summary["updated"], &summary["deleted"]),
+        (&"incremental".into(), &1.into(), &1.into(), &1.into()),
+        "{summary}"
+    );
+    assert_equal(&places.original, &places.copy);
+    assert_eq!(audit(&server.url(), &places.copy), 0);
+}
+
+#[test]
+fn resources_that_are_published_already_are_not_copied() {
+    let places = places();
+    let server = FileServer::start(&places.site);
+    let data = places.site.join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("a"), "x").unwrap();
+    let resources = format!("{}data/", server.url());
+    build(&data, &places.site, &server.url(), &["--resources-url", &resources]);
+    assert!(!places.site.join("set/r").exists());
+    sync(&server.url(), &places.copy, 0, &[]);
+    assert_equal(&data, &places.copy);
+}
+
+#[test]
+fn resync_copies_a_site_of_files_and_follows_it() {
+    let Some(program) = provided("resync reads our files", "ABREAST_TEST_RESYNC_SYNC") else { return };
+    let places = places();
+    let server = FileServer::start(&places.site);
+    for number in 0..20 {
+        fs::write(places.original.join(format!("f{number}")), format!("{number}")).unwrap();
+    }
+    build(&places.original, &places.site, &server.url(), &["--copy"]);
+    let mapping = format!("{}set/r={}", server.url(), places.copy.display());
+    let resync = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("--delete").args(arguments).arg(&mapping);
+        let output = run(command.current_dir(places.site.parent().unwrap()));
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && !told.contains("ERROR"), "{told}");
+    };
+    resync(&["--baseline", "--hash", "md5", "--sitemap", &format!("{}set/resourcelist.xml", server.url())]);
+    assert_equal(&places.original, &places.copy);
+    fs::write(places.original.join("f3"), "another").unwrap();
+    fs::remove_file(places.original.join("f4")).unwrap();
+    build(&places.original, &places.site, &server.url(), &["--copy"]);
+    let changes = format!("{}set/changelist.xml", server.url());
+    resync(&["--incremental", "--changelist-uri", &changes, "--from", "2020-01-01T00:00:00Z"]);
+    assert_equal(&places.original, &places.copy);
+}
+
+/// Follows everything from the Source Description; what is named must be there, and whole. Tells how much there was.
+fn walk(site: &Path, base: &str) -> usize {
+    let mut documents = 0;
+    let mut next = vec![(format!("{base}.well-known/resourcesync"), Some(Capability::Description))];
+    while let Some((url, capability)) = next.pop() {
+        let path = url.strip_prefix(base).unwrap();
+        let bytes = match fs::read(site.join(path)) {
+            Ok(bytes) => bytes,
+            Err(_) if documents == 0 => return 0,
+            Err(error) => panic!("{path} is named, and is not there: {error}"),
+        };
+        let document = Document::from_slice(&bytes).unwrap_or_else(|error| panic!("{path}: {error}"));
+        documents += 1;
+        let index = document.head.root == Root::SitemapIndex;
+        let lists = matches!(capability, Some(Capability::Description | Capability::CapabilityList));
+        for entry in &document.entries {
+            if index || lists {
+                next.push((entry.loc.clone(), if index { capability } else { entry.capability }));
+            } else if capability == Some(Capability::ResourceList) {
+                let resource = entry.loc.strip_prefix(base).unwrap();
+                assert!(site.join(resource).is_file(), "{resource} is listed, and is not there");
+            }
+        }
+    }
+    documents
+}
+
+#[test]
+fn a_build_killed_at_any_time_leaves_a_site_that_names_only_what_is_there() {
+    const KILLS: usize = 40;
+    let base = "https://example.org/";
+    let places = places();
+    let mut random = Random::new(7);
+    let more = ["--copy", "--gzip", "--changes-per-list", "7"];
+    let mut killed = 0;
+    for round in 0..KILLS {
+        for _ in 0..12 {
+            let file = places.original.join(format!("f{}", random.below(150)));
+            match random.below(4) {
+                0 => drop(fs::remove_file(file)),
+                _ => fs::write(file, format!("{round} {}", random.below(1_000_000))).unwrap(),
+            }
+        }
+        fs::write(places.original.join("always"), round.to_string()).unwrap();
+        let mut child = command(&places.original, &places.site, base)
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(random.below(160_000)));
+        killed += usize::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        walk(&places.site, base);
+    }
+    assert!(killed > KILLS / 3, "only {killed} builds were killed before they ended");
+    // The next one ends right: as a site made at once, but for the history.
+    build(&places.original, &places.site, base, &more);
+    assert!(walk(&places.site, base) > 5);
+    assert_equal(&places.original, &places.site.join("set/r"));
+    assert_eq!(fs::read_dir(places.site.join(".abreast/site/temporary")).unwrap().count(), 0);
+    let second = build(&places.original, &places.site, base, &[&more[..], &["--json"]].concat());
+    let second: serde_json::Value = serde_json::from_slice(&second.stdout).unwrap();
+    assert_eq!((&second["documents_written"], &second["copied"]), (&0.into(), &0.into()), "{second}");
+}
+
+#[test]
+fn what_cannot_be_built_is_told_with_a_code() {
+    let places = places();
+    fs::write(places.original.join("a"), "x").unwrap();
+    let code = |site: &Path, more: &[&str]| {
+        let output = run(command(&places.original, site, "https://example.org/").args(more));
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(code(&places.site, &[]).0, 2, "neither copies nor another address");
+    let (number, told) = code(&places.original.join("site"), &["--copy"]);
+    assert!(number == 2 && told.contains("lies in the folder it publishes"), "{told}");
+    let (number, told) = code(places.original.parent().unwrap(), &["--copy"]);
+    assert!(number == 2 && told.contains("--resources-url"), "{told}");
+    fs::write(places.site.join("sitemap.xml"), "mine").unwrap();
+    let (number, told) = code(&places.site, &["--copy"]);
+    assert!(number == 1 && told.contains("sitemap.xml") && told.contains("help:"), "{told}");
+    fs::remove_file(places.site.join("sitemap.xml")).unwrap();
+    assert_eq!(code(&places.site, &["--copy"]).0, 0);
+    let folder = abreast_folder::Folder::open(places.site.join(".abreast")).unwrap();
+    let held = folder.root().lock(b"source.lock").unwrap().unwrap();
+    assert_eq!(code(&places.site, &["--copy"]).0, 10);
+    drop(held);
+}
+
+#[test]
+fn followed_links_are_served_and_others_are_not() {
+    let places = places();
+    fs::create_dir(places.original.join("real")).unwrap();
+    fs::write(places.original.join("real/a"), "inside").unwrap();
+    fs::write(places.site.join("secret"), "outside").unwrap();
+    for (target, name) in
+        [("real", "link"), ("../site/secret", "out"), ("../site", "outer"), (".abreast/source.db", "db")]
+    {
+        symlink(target, places.original.join(name)).unwrap();
+    }
+    for follow in [true, false] {
+        let source = Source::start(&places.original, 0, if follow { &["--follow-links"] } else { &[] });
+        let list = || String::from_utf8(source.get("/set/resourcelist.xml").unwrap()).unwrap();
+        // After a restart what was known is served until the first scan has ended.
+        eventually("the list is up to date", || list().contains("/set/r/link/a") == follow);
+        let list = list();
+        assert_eq!(source.get("/set/r/link/a").is_some(), follow);
+        for path in ["/set/r/out", "/set/r/outer/secret", "/set/r/db"] {
+            assert!(!list.contains(path));
+            assert_eq!(get(&source.address, path).unwrap().0, 404, "{path}");
+        }
+        assert_eq!(source.stop(), Some(0));
+    }
+}
+
+#[test]
+fn several_sets_with_descriptions_and_archives_are_built_and_served() {
+    let places = places();
+    let place = places.site.parent().unwrap();
+    for (set, file) in [("maps", "m"), ("letters", "l")] {
+        fs::create_dir(places.original.join(set)).unwrap();
+        fs::write(places.original.join(set).join(file), file).unwrap();
+    }
+    let config = place.join("abreast.toml");
+    let folder = |set: &str| places.original.join(set).display().to_string();
+    let data = place.join("data");
+    let text = format!(
+        "data = \"{}\"\n\
+         [[set]]\nname = \"maps\"\ntitle = \"Old <maps>\"\ndescription = \"Drawn by hand.\"\nlicence = \"CC0\"\n\
+         contact = \"maps@example.org\"\nfolder = \"{}\"\narchives = {{ every = \"1s\", keep = 3 }}\n\
+         [[set]]\nname = \"letters\"\nfolder = \"{}\"\n",
+        data.display(),
+        folder("maps"),
+        folder("letters")
+    );
+    fs::write(&config, text).unwrap();
+    let base = "https://example.org/";
+    let mut command = abreast();
+    command.args(["build", "--copy", "--base-url", base, "--out"]).arg(&places.site).arg("--config").arg(&config);
+    let output = run(&mut command);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(walk(&places.site, base) >= 9);
+    let page = fs::read_to_string(places.site.join("maps/about.html")).unwrap();
+    for part in ["Old &lt;maps&gt;", "Drawn by hand.", "<dt>Licence</dt><dd>CC0</dd>", "mailto:maps@example.org"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    let archive = Document::from_slice(&fs::read(places.site.join("maps/resourcelist-archive.xml")).unwrap()).unwrap();
+    assert_eq!((archive.head.capability, archive.entries.len()), (Some(Capability::ResourceListArchive), 1));
+    assert!(places.site.join(archive.entries[0].loc.strip_prefix(base).unwrap()).is_file());
+    assert!(!places.site.join("letters/resourcelist-archive.xml").exists());
+
+    let config = config.display().to_string();
+    let source = Source::start_config(&config);
+    let text = |path: &str| String::from_utf8(source.get(path).unwrap_or_default()).unwrap();
+    eventually("the served set has an archived list", || text("/maps/resourcelist-archive.xml").contains("<url>"));
+    assert!(text("/maps/archived/resourcelist/1.xml").contains("/maps/r/m"));
+    assert!(text("/maps/changelist-archive.xml").contains("changelist-archive"));
+    assert!(text("/about.html").contains("/letters/about.html"));
+    assert_eq!(source.stop(), Some(0));
+}

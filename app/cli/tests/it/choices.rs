@@ -1,0 +1,243 @@
+//! What a user chooses: which resources, through what, with which secrets, in which jobs.
+
+use crate::world::{Source, abreast, assert_equal, audit, files, run, sync};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+fn collection(folder: &Path) {
+    for (path, text) in [("a.txt", "1"), ("b.pdf", "2"), ("deep/c.txt", "3"), ("deep/d.tmp", "4")] {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    files(folder).into_keys().map(|path| path.to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn filters_choose_what_is_copied_and_deleted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
+    collection(&original);
+    let source = Source::start(&original, 0, &[]);
+    let url = source.url();
+
+    let shown = run(abreast().args(["sync", &url]).arg(&copy).args(["--test-filter", "--include", "*.txt"]));
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("take      deep/c.txt  (+ *.txt)"), "{shown}");
+    assert!(shown.contains("leave out deep/d.tmp  (no rule takes it)"), "{shown}");
+    assert!(!copy.exists());
+
+    sync(&url, &copy, 0, &["--include", "*.txt"]);
+    assert_eq!(names(&copy), ["a.txt", "deep/c.txt"]);
+    let rules = temporary.path().join("rules");
+    fs::write(&rules, "# what we want\n- *.tmp\n- a.txt\n+ **\n").unwrap();
+    let from_file = ["--filter-from", rules.to_str().unwrap()];
+    let summary = sync(&url, &copy, 0, &from_file);
+    assert_eq!((summary["mode"].as_str(), summary["created"].as_u64()), (Some("baseline"), Some(1)), "{summary}");
+    assert_eq!(names(&copy), ["a.txt", "b.pdf", "deep/c.txt"], "newly excluded files stay");
+    assert_eq!(sync(&url, &copy, 0, &from_file)["mode"], "unchanged");
+    sync(&url, &copy, 0, &[from_file[0], from_file[1], "--delete-excluded"]);
+    assert_eq!(names(&copy), ["b.pdf", "deep/c.txt"]);
+    sync(&url, &copy, 0, &[]);
+    assert_equal(&original, &copy);
+}
+
+#[test]
+fn jobs_of_a_configuration_file_run_by_name_or_all() {
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path();
+    let original = root.join("original");
+    collection(&original);
+    let source = Source::start(&original, 0, &[]);
+    let file = root.join("abreast.toml");
+    let job = |folder: &str, more: &str| {
+        format!("[[mirror]]\nurl = \"{}\"\nfolder = \"{}\"\n{more}\n", source.url(), root.join(folder).display())
+    };
+    fs::write(&file, job("one", "exclude = [\"*.tmp\"]") + &job("two", "include = [\"*.pdf\"]\nretries = 1")).unwrap();
+    let with = |more: &[&str]| run(abreast().args(["sync", "--config"]).arg(&file).args(more));
+
+    assert_eq!(with(&["two"]).status.code(), Some(0));
+    assert_eq!(names(&root.join("two")), ["b.pdf"]);
+    assert!(!root.join("one").exists());
+    let output = with(&["--all", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    for job in ["one", "two"] {
+        assert!(told.contains(&format!("\"job\":\"{job}\"")), "{told}");
+    }
+    assert_eq!(names(&root.join("one")), ["a.txt", "b.pdf", "deep/c.txt"]);
+    let output = with(&["one", "--exclude", "deep/", "--dry-run"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        told.contains("leave out deep/c.txt") && !told.contains("leave out b.pdf"),
+        "a flag replaces the file: {told}"
+    );
+    let output = run(abreast().args(["audit", "--config"]).arg(&file).arg("one"));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+
+    for (words, part) in
+        [(&[][..], "one, two"), (&["none"][..], "there is no job `none`"), (&["one", "--all"][..], "not both")]
+    {
+        let output = with(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(part), "{words:?}");
+    }
+    fs::write(&file, job("one", "exlude = [\"*.tmp\"]")).unwrap();
+    let output = with(&["--all"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("unknown key `exlude` in `[[mirror]]`; did you mean `exclude`?")
+    );
+}
+
+#[test]
+fn a_configuration_is_checked_and_shown_with_the_origin_of_each_value() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("abreast.toml");
+    fs::write(
+        &file,
+        "listen = \"127.0.0.1:1\"\n[[mirror]]\nurl = \"https://me:hush@h.example/\"\nfolder = \"f\"\nuser = \"file\"\nretries = 2\n",
+    )
+    .unwrap();
+    let config = |words: &[&str]| run(abreast().arg("config").args(words).env("ABREAST_USER", "environment"));
+    let path = file.to_str().unwrap();
+    let checked = config(&["check", path]);
+    let warned = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(0), "{warned}");
+    assert!(warned.contains("chmod 600"), "a password that others can read is warned of: {warned}");
+    let shown = config(&["show", path, "--origin"]);
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    for line in [
+        "listen = \"127.0.0.1:1\"  # file",
+        "user = \"environment\"  # environment",
+        "retries = \"2\"  # file",
+        "url = \"https://hidden@h.example/\"  # file",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    assert!(!text.contains("hush") && !text.contains("connections"));
+    assert!(
+        String::from_utf8_lossy(&config(&["show", path, "--all", "--json"]).stdout).contains(r#""key":"connections""#)
+    );
+    fs::write(&file, "lisen = \"127.0.0.1:1\"\n").unwrap();
+    let refused = config(&["check", path]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("did you mean `listen`?"));
+}
+
+/// A server that answers 401 to everything, and the heads of the requests it got.
+fn refusing() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let heads = Arc::<Mutex<Vec<String>>>::default();
+    let seen = heads.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = String::new();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            while reader.read_line(&mut head).is_ok_and(|count| count > 2) {}
+            seen.lock().unwrap().push(head);
+            let _ = stream.write_all(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    (address, heads)
+}
+
+/// URL, arguments, environment.
+type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)]);
+
+#[test]
+fn secrets_reach_their_server_and_nothing_else() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (token, netrc) = (temporary.path().join("token"), temporary.path().join("netrc"));
+    fs::write(&token, "planted-token\n").unwrap();
+    let (address, heads) = refusing();
+    fs::write(&netrc, "machine 127.0.0.1 login me password planted-netrc\n").unwrap();
+    let netrc = format!("--netrc={}", netrc.display());
+    let (url, login_url) = (format!("http://{address}/"), format!("http://me:planted-url@{address}/"));
+    let cases: &[Case<'_>] = &[
+        (&url, &["--token-file", token.to_str().unwrap()], &[]),
+        (&url, &["--token-command", "echo planted-command"], &[]),
+        (&url, &[], &[("ABREAST_TOKEN", "planted-environment")]),
+        (&url, &["--user", "me", "--password-command", "printf planted-password"], &[]),
+        (&url, &["--user", "me"], &[("ABREAST_PASSWORD", "planted-password2")]),
+        (&url, &[&netrc], &[]),
+        (&login_url, &[], &[]),
+    ];
+    for (number, (url, words, environment)) in cases.iter().enumerate() {
+        let copy = temporary.path().join(format!("copy{number}"));
+        heads.lock().unwrap().clear();
+        let mut command = abreast();
+        command.args(["-vv", "sync", url]).arg(&copy).args(["--json", "--retries", "0"]).args(*words);
+        for (name, value) in *environment {
+            command.env(name, value);
+        }
+        let output = run(&mut command);
+        assert_eq!(output.status.code(), Some(12), "{words:?}");
+        let sent = heads.lock().unwrap().join("\n").to_lowercase();
+        assert!(sent.contains("authorization: b"), "{words:?} sends credentials: {sent}");
+        let mut told = [output.stdout, output.stderr].concat();
+        for entry in fs::read_dir(copy.join(".abreast")).unwrap().flatten() {
+            told.extend(fs::read(entry.path()).unwrap_or_default());
+        }
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let encoded = sent.split("basic ").nth(1).map(|rest| rest[..8].to_owned());
+        assert!(!told.contains("planted"), "{words:?}: {told}");
+        assert!(encoded.is_none_or(|encoded| !told.to_lowercase().contains(&encoded)), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn a_proxy_from_the_environment_is_used_and_its_password_not_told() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (address, heads) = refusing();
+    let sync_through = |name: &str, more: &[(&str, &str)]| {
+        let copy = temporary.path().join("copy");
+        let mut command = abreast();
+        command.args(["-vv", "sync", "http://museum.example/list.xml"]).arg(&copy).args(["--json", "--retries", "0"]);
+        command.env(name, format!("http://me:planted@{address}"));
+        for (name, value) in more {
+            command.env(name, value);
+        }
+        run(&mut command)
+    };
+    let output = sync_through("http_proxy", &[]);
+    assert!(heads.lock().unwrap()[0].starts_with("GET http://museum.example/list.xml HTTP/1.1"));
+    let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(!told.contains("planted"), "{told}");
+    heads.lock().unwrap().clear();
+    sync_through("ABREAST_PROXY", &[("NO_PROXY", "museum.example")]);
+    assert!(heads.lock().unwrap().is_empty());
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let output = run(abreast().args(["completions", shell]));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("bwlimit"), "{shell}");
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    assert!(run(abreast().args(["man", "--dir"]).arg(temporary.path())).status.success());
+    for page in ["abreast.1", "abreast-sync.1"] {
+        assert!(fs::read_to_string(temporary.path().join(page)).unwrap().contains(".TH"), "{page}");
+    }
+}
+
+#[test]
+fn an_audit_with_filters_judges_what_they_take() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
+    collection(&original);
+    let source = Source::start(&original, 0, &[]);
+    sync(&source.url(), &copy, 0, &["--exclude", "deep/"]);
+    assert_eq!(audit(&source.url(), &copy), 1);
+    let filtered = run(abreast().args(["audit", &source.url()]).arg(&copy).args(["--exclude", "deep/", "--full"]));
+    assert_eq!(filtered.status.code(), Some(0), "{}", String::from_utf8_lossy(&filtered.stdout));
+}

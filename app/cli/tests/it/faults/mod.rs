@@ -1,0 +1,73 @@
+//! What goes wrong between Source and Destination, made to happen: a copy converges, and nothing is lost by it.
+//!
+//! Every test that draws numbers prints its seed; ABREAST_TEST_SEED repeats one, and is the only one then.
+
+mod changing;
+mod deletion;
+mod network;
+mod proxy;
+mod resume;
+mod same_second;
+mod web;
+
+use abreast_destination::{Error, Event, ItemAction, Summary, SyncOptions, sync};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The seeds to run: the one asked for, or the first so many.
+fn seeds(count: u64) -> Vec<u64> {
+    match std::env::var("ABREAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => vec![seed],
+        None => (1..=count).collect(),
+    }
+}
+
+/// A copy that is made within this process, with short pauses between attempts.
+struct Copy {
+    options: SyncOptions,
+}
+
+/// What one run of it did, and told.
+struct Ran {
+    result: Result<Summary, Error>,
+    codes: Vec<String>,
+    /// URIs whose files were deleted.
+    deleted: Vec<String>,
+}
+
+impl Ran {
+    fn exit(&self) -> u8 {
+        self.result.as_ref().map_or_else(|error| error.exit_code().number(), |summary| summary.exit_code)
+    }
+
+    fn summary(&self) -> &Summary {
+        self.result.as_ref().unwrap_or_else(|error| panic!("{error} {:?}", self.codes))
+    }
+}
+
+impl Copy {
+    fn of(url: impl Into<String>, folder: &Path) -> Self {
+        let mut options = SyncOptions::new(url, folder);
+        options.net.backoff_base = Duration::from_millis(5);
+        options.net.retries = 2;
+        Self { options }
+    }
+
+    fn run(&self) -> Ran {
+        let told = Mutex::new((Vec::new(), Vec::new()));
+        let observer = |event: &Event<'_>| match event {
+            Event::Error(problem) | Event::Notice(problem) => {
+                told.lock().unwrap().0.push(format!("{} {}", problem.code, problem.uri));
+            }
+            Event::Item(item) if item.action == ItemAction::Deleted => {
+                told.lock().unwrap().1.push(item.uri.to_owned());
+            }
+            _ => {}
+        };
+        let result = sync(&self.options, &observer, &AtomicBool::new(false));
+        let (codes, deleted) = told.into_inner().unwrap();
+        Ran { result, codes, deleted }
+    }
+}

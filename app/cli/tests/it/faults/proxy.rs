@@ -1,0 +1,220 @@
+//! A proxy that breaks what it carries. The same seed breaks the same attempts at the same paths.
+//!
+//! Each request has its own draw, from the seed, its path and how often that path was asked for, so that it does not
+//! matter in which order connections come. A Source published at the proxy's address is behind it as a whole.
+
+use super::web::md5_hex;
+use crate::world::Random;
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Faults and how many of a hundred requests meet each: 30 together.
+const FAULTS: [(Fault, u64); 10] = [
+    (Fault::Refuse, 4),
+    (Fault::Reset, 4),
+    (Fault::Cut, 5),
+    (Fault::Stall, 1),
+    (Fault::Drip, 3),
+    (Fault::Flip, 2),
+    (Fault::Duplicate, 3),
+    (Fault::HalfClose, 3),
+    (Fault::LostAck, 4),
+    (Fault::Delay, 1),
+];
+
+/// How long a stalled answer stays open: longer than those who wait for it do.
+pub(super) const STALL: Duration = Duration::from_millis(2_500);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fault {
+    None,
+    /// The connection is reset before an answer.
+    Refuse,
+    /// Reset after the first byte of the answer.
+    Reset,
+    /// Closed after 1 to 4,096 bytes of the answer, or all but one.
+    Cut,
+    /// Nothing more after 100 bytes, while the connection stays open.
+    Stall,
+    /// 200 bytes come one by one.
+    Drip,
+    /// One bit of the body turns over.
+    Flip,
+    /// The request arrives twice.
+    Duplicate,
+    /// Half of the request arrives, then both sides are closed.
+    HalfClose,
+    /// The request arrives, its answer is lost.
+    LostAck,
+    /// 100 ms late.
+    Delay,
+}
+
+#[derive(Default)]
+struct Inner {
+    target: Mutex<String>,
+    /// `None` breaks nothing.
+    seed: Mutex<Option<u64>>,
+    asked: Mutex<BTreeMap<String, u64>>,
+    met: Mutex<BTreeMap<Fault, u64>>,
+}
+
+/// Its threads end with the process.
+pub(super) struct FaultProxy {
+    inner: Arc<Inner>,
+    pub(super) address: String,
+}
+
+impl FaultProxy {
+    pub(super) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = Self { inner: Arc::default(), address: listener.local_addr().unwrap().to_string() };
+        let inner = Arc::clone(&proxy.inner);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let inner = Arc::clone(&inner);
+                let _ = stream.set_nodelay(true);
+                std::thread::spawn(move || while carry(&inner, &stream).unwrap_or(false) {});
+            }
+        });
+        proxy
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Where requests go.
+    pub(super) fn target(&self, address: &str) {
+        address.clone_into(&mut self.inner.target.lock().unwrap());
+    }
+
+    /// From now on faults are drawn from this seed, or there are none.
+    pub(super) fn seed(&self, seed: Option<u64>) {
+        self.inner.asked.lock().unwrap().clear();
+        self.inner.met.lock().unwrap().clear();
+        *self.inner.seed.lock().unwrap() = seed;
+    }
+
+    /// How often each fault was met since the seed was set.
+    pub(super) fn met(&self) -> BTreeMap<Fault, u64> {
+        self.inner.met.lock().unwrap().clone()
+    }
+}
+
+fn draw(inner: &Inner, path: &str) -> (Fault, Random) {
+    let Some(seed) = *inner.seed.lock().unwrap() else { return (Fault::None, Random::new(0)) };
+    let count = {
+        let mut asked = inner.asked.lock().unwrap();
+        let count = asked.entry(path.to_owned()).or_default();
+        *count += 1;
+        *count
+    };
+    let digest = md5_hex(format!("{seed} {path} {count}").as_bytes());
+    let mut random = Random::new(u64::from_str_radix(&digest[..15], 16).unwrap());
+    let mut number = random.below(100);
+    let mut found = Fault::None;
+    for (fault, share) in FAULTS {
+        if number < share {
+            found = fault;
+            break;
+        }
+        number -= share;
+    }
+    // A digest is listed for what is a resource or a package; nobody can tell a bit of a list from another.
+    if found == Fault::Flip && !path.contains("/r/") && !path.contains("/dump/") {
+        found = Fault::Cut;
+    }
+    *inner.met.lock().unwrap().entry(found).or_default() += 1;
+    (found, random)
+}
+
+/// The end of the head in what begins here.
+fn head_end(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
+}
+
+/// Carries one exchange. Tells whether the connection is good for another.
+fn carry(inner: &Inner, client: &TcpStream) -> io::Result<bool> {
+    let mut seen = vec![0; 16_384];
+    let end = loop {
+        let length = client.peek(&mut seen)?;
+        if length == 0 {
+            return Ok(false);
+        }
+        if let Some(end) = head_end(&seen[..length]) {
+            break end;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let head = String::from_utf8_lossy(&seen[..end]).into_owned();
+    let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
+    let (fault, mut random) = draw(inner, &path);
+    if fault == Fault::Refuse {
+        // What is dropped while bytes wait to be read is reset.
+        return Ok(false);
+    }
+    let mut client_in = client;
+    let mut client_out = client;
+    client_in.read_exact(&mut seen[..end - 1])?;
+    if fault != Fault::Reset {
+        client_in.read_exact(&mut [0])?;
+    }
+    let request = head.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+    let target = inner.target.lock().unwrap().clone();
+    let send = |bytes: &[u8]| -> io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(&target)?;
+        stream.write_all(bytes)?;
+        Ok(stream)
+    };
+    if fault == Fault::HalfClose {
+        send(&request.as_bytes()[..request.len() / 2])?;
+        return Ok(false);
+    }
+    let mut answer = Vec::new();
+    send(request.as_bytes())?.read_to_end(&mut answer)?;
+    let Some(split) = head_end(&answer) else { return Ok(false) };
+    let told: String = String::from_utf8_lossy(&answer[..split])
+        .split_inclusive("\r\n")
+        .filter(|line| !line.to_ascii_lowercase().starts_with("connection:"))
+        .collect();
+    let body = split..answer.len();
+    let mut reply = told.into_bytes();
+    let begin = reply.len();
+    reply.extend_from_slice(&answer[body]);
+    match fault {
+        Fault::Reset => {
+            client_out.write_all(&reply[..1])?;
+            return Ok(false);
+        }
+        Fault::Cut => {
+            let length = (1 + random.below(4_096) as usize).min(reply.len() - 1);
+            client_out.write_all(&reply[..length])?;
+            return Ok(false);
+        }
+        Fault::Stall => {
+            client_out.write_all(&reply[..100.min(reply.len() - 1)])?;
+            std::thread::sleep(STALL);
+            return Ok(false);
+        }
+        Fault::LostAck => return Ok(false),
+        Fault::Flip if reply.len() > begin => {
+            let at = begin + random.below((reply.len() - begin) as u64) as usize;
+            reply[at] ^= 1 << random.below(8);
+        }
+        Fault::Duplicate => drop(send(request.as_bytes())?.read_to_end(&mut Vec::new())?),
+        Fault::Delay => std::thread::sleep(Duration::from_millis(100)),
+        Fault::Drip => {
+            for byte in reply.drain(..200.min(reply.len())) {
+                client_out.write_all(&[byte])?;
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        }
+        _ => {}
+    }
+    client_out.write_all(&reply)?;
+    Ok(true)
+}

@@ -1,0 +1,249 @@
+//! A web server whose pages a test writes, that counts what it sends, and holds bodies back when told to.
+
+use md5::{Digest as _, Md5};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+
+pub(super) const BEGIN: &str = "2026-01-01T00:00:00Z";
+
+#[derive(Clone, Default)]
+pub(super) struct Page {
+    pub(super) status: u16,
+    pub(super) headers: String,
+    pub(super) body: Arc<Vec<u8>>,
+    /// So many bytes fewer than announced are sent, then the connection is closed.
+    pub(super) short: usize,
+}
+
+impl Page {
+    pub(super) fn ok(body: impl Into<Vec<u8>>) -> Self {
+        Self { status: 200, body: Arc::new(body.into()), ..Self::default() }
+    }
+
+    pub(super) fn status(status: u16) -> Self {
+        Self { status, ..Self::default() }
+    }
+
+    /// Without the last so many bytes, although announced.
+    pub(super) fn cut(body: impl Into<Vec<u8>>, short: usize) -> Self {
+        Self { short, ..Self::ok(body) }
+    }
+
+    pub(super) fn header(mut self, line: &str) -> Self {
+        let _ = write!(self.headers, "{line}\r\n");
+        self
+    }
+}
+
+/// One request, and how much of its body was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub(super) path: String,
+    pub(super) bytes: usize,
+    pub(super) whole: bool,
+}
+
+/// Bodies that wait, beginning at a byte of one path, or at a request.
+#[derive(Clone, Default)]
+enum Hold {
+    #[default]
+    Nothing,
+    Body(String, usize),
+    Requests(String, usize),
+}
+
+#[derive(Default)]
+struct Inner {
+    pages: Mutex<HashMap<String, Page>>,
+    log: Mutex<Vec<Sent>>,
+    hold: Mutex<Hold>,
+    opened: Condvar,
+}
+
+/// Its threads end with the process.
+#[derive(Clone)]
+pub(super) struct Web {
+    inner: Arc<Inner>,
+    pub(super) base: String,
+}
+
+impl Web {
+    pub(super) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let web =
+            Self { inner: Arc::new(Inner::default()), base: format!("http://{}", listener.local_addr().unwrap()) };
+        let inner = Arc::clone(&web.inner);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let inner = Arc::clone(&inner);
+                std::thread::spawn(move || answer(&inner, stream));
+            }
+        });
+        web
+    }
+
+    pub(super) fn put(&self, path: &str, page: Page) {
+        self.inner.pages.lock().unwrap().insert(path.to_owned(), page);
+    }
+
+    pub(super) fn body(&self, path: &str, body: impl Into<Vec<u8>>) {
+        self.put(path, Page::ok(body));
+    }
+
+    pub(super) fn remove(&self, path: &str) {
+        self.inner.pages.lock().unwrap().remove(path);
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Sends the body of a path up to that byte, no further.
+    pub(super) fn hold_body(&self, path: &str, byte: usize) {
+        *self.inner.hold.lock().unwrap() = Hold::Body(path.to_owned(), byte);
+    }
+
+    /// Answers so many requests for paths with this beginning, no more.
+    pub(super) fn hold_requests(&self, prefix: &str, count: usize) {
+        *self.inner.hold.lock().unwrap() = Hold::Requests(prefix.to_owned(), count);
+    }
+
+    pub(super) fn let_go(&self) {
+        *self.inner.hold.lock().unwrap() = Hold::Nothing;
+        self.inner.opened.notify_all();
+    }
+
+    /// What was sent since the last call.
+    pub(super) fn take_log(&self) -> Vec<Sent> {
+        std::mem::take(&mut *self.inner.log.lock().unwrap())
+    }
+
+    pub(super) fn count(&self, prefix: &str) -> usize {
+        self.inner.log.lock().unwrap().iter().filter(|sent| sent.path.starts_with(prefix)).count()
+    }
+
+    /// A resource as an entry with length and digest; `more` are further attributes.
+    pub(super) fn entry(&self, path: &str, body: &[u8], more: &str) -> String {
+        format!(
+            "<url><loc>{}</loc><lastmod>2025-06-01T00:00:00Z</lastmod><rs:md hash=\"md5:{}\" length=\"{}\"{more}/></url>\n",
+            self.url(path),
+            md5_hex(body),
+            body.len()
+        )
+    }
+
+    /// A Capability List that offers documents.
+    pub(super) fn offer(&self, documents: &[(&str, &str)]) {
+        let entries = documents.iter().fold(String::new(), |mut out, (capability, path)| {
+            let _ = writeln!(out, "<url><loc>{}</loc><rs:md capability=\"{capability}\"/></url>", self.url(path));
+            out
+        });
+        self.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &entries));
+    }
+}
+
+pub(super) fn md5_hex(bytes: &[u8]) -> String {
+    Md5::digest(bytes).iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// A document of one kind: `attributes` of its `rs:md`, and its entries as XML.
+pub(super) fn document(root: &str, attributes: &str, entries: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+         xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\n<rs:md {attributes}/>\n{entries}</{root}>\n"
+    )
+}
+
+fn answer(inner: &Inner, stream: TcpStream) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut stream = stream;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let path = line.split(' ').nth(1)?.to_owned();
+        let mut asked = HashMap::new();
+        loop {
+            line.clear();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            asked.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+        let page = inner.pages.lock().unwrap().get(&path).cloned().unwrap_or_else(|| Page::status(404));
+        let etag = format!("\"{}{}\"", &md5_hex(&page.body)[..16], page.short);
+        let length = page.body.len();
+        let begin = asked
+            .get("range")
+            .filter(|_| page.status == 200 && asked.get("if-range") == Some(&etag))
+            .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok())
+            .filter(|begin| *begin < length);
+        let same = page.status == 200 && asked.get("if-none-match") == Some(&etag);
+        let (status, from) = match begin {
+            _ if same => (304, length),
+            Some(begin) => (206, begin),
+            None => (page.status, 0),
+        };
+        let mut head = format!("HTTP/1.1 {status} X\r\netag: {etag}\r\n{}", page.headers);
+        if !same {
+            let _ = write!(head, "content-length: {}\r\n", length - from);
+        }
+        if begin.is_some() {
+            let _ = write!(head, "content-range: bytes {from}-{}/{length}\r\n", length - 1);
+        }
+        head.push_str("\r\n");
+        let number = {
+            let mut log = inner.log.lock().unwrap();
+            log.push(Sent { path: path.clone(), bytes: 0, whole: false });
+            log.len() - 1
+        };
+        wait(inner, |hold| match hold {
+            Hold::Requests(prefix, count) if path.starts_with(prefix.as_str()) => {
+                let log = inner.log.lock().unwrap();
+                log.iter().take(number + 1).filter(|sent| sent.path.starts_with(prefix.as_str())).count() > *count
+            }
+            _ => false,
+        });
+        stream.write_all(head.as_bytes()).ok()?;
+        let mut sent = from;
+        let end = length - page.short.min(length - from);
+        while sent < end {
+            wait(inner, |hold| matches!(hold, Hold::Body(held, byte) if *held == path && sent >= *byte));
+            let next = match &*inner.hold.lock().unwrap() {
+                Hold::Body(held, byte) if *held == path => end.min(*byte).min(sent + 65_536),
+                _ => end.min(sent + 65_536),
+            };
+            stream.write_all(&page.body[sent..next]).ok()?;
+            sent = next;
+            if let Some(told) = inner.log.lock().unwrap().get_mut(number) {
+                told.bytes = sent - from;
+                told.whole = sent == length;
+            }
+        }
+        if from == end
+            && let Some(told) = inner.log.lock().unwrap().get_mut(number)
+        {
+            told.whole = true;
+        }
+        if page.short > 0 || asked.get("connection").is_some_and(|what| what == "close") {
+            return None;
+        }
+    }
+}
+
+/// Waits while bodies are held back.
+fn wait(inner: &Inner, mut held: impl FnMut(&Hold) -> bool) {
+    let mut hold = inner.hold.lock().unwrap();
+    while held(&hold) {
+        hold = inner.opened.wait(hold).unwrap();
+    }
+}

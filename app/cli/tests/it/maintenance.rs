@@ -1,0 +1,347 @@
+//! Stores and copies are looked at, mended, backed up and restored, also while they are used and while killed.
+
+use crate::crash::{spawn, write_version, writer};
+use crate::world::{Random, Source, abreast, assert_equal, eventually, files, run, sync};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Kills of the test of kills.
+const KILLS: u64 = 40;
+
+fn tool(words: &[&str], paths: &[&Path], code: i32) -> String {
+    let output = output(words, paths);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "abreast {words:?} {paths:?}\n{text}\n{errors}");
+    format!("{text}{errors}")
+}
+
+fn output(words: &[&str], paths: &[&Path]) -> Output {
+    run(abreast().args(&words[..1]).args(paths).args(&words[1..]))
+}
+
+fn codes(json: &str) -> Vec<String> {
+    let lines = json.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut codes: Vec<String> = lines
+        .filter(|line| line["type"] == "finding" && line["severity"] == "error")
+        .map(|line| line["code"].as_str().unwrap().to_owned())
+        .collect();
+    codes.dedup();
+    codes
+}
+
+fn put(folder: &Path, name: &str, text: &str) {
+    fs::write(folder.join(format!(".{name}.new")), text).unwrap();
+    fs::rename(folder.join(format!(".{name}.new")), folder.join(name)).unwrap();
+}
+
+fn lists(source: &Source, text: &str) -> bool {
+    let lists = crate::crash::change_lists(source).unwrap_or_default();
+    lists.iter().flat_map(|list| &list.entries).any(|entry| entry.loc.ends_with(text))
+}
+
+struct World {
+    _temporary: tempfile::TempDir,
+    original: PathBuf,
+    data: PathBuf,
+    backups: PathBuf,
+    copy: PathBuf,
+}
+
+fn world(files: u64) -> World {
+    let temporary = tempfile::tempdir().unwrap();
+    let at = |name: &str| temporary.path().join(name);
+    let world = World {
+        original: at("original"),
+        data: at("data"),
+        backups: at("backups"),
+        copy: at("copy"),
+        _temporary: temporary,
+    };
+    fs::create_dir_all(&world.original).unwrap();
+    for number in 0..files {
+        write_version(&world.original, number, 0);
+    }
+    world
+}
+
+impl World {
+    fn serve(&self, port: u16) -> Source {
+        Source::start(&self.original, port, &["--data", self.data.to_str().unwrap(), "--versions", "all"])
+    }
+}
+
+#[test]
+fn a_mirror_ends_equal_after_the_source_went_back_to_an_older_backup() {
+    let world = world(20);
+    let source = world.serve(0);
+    let (port, url) = (source.port(), source.url());
+    put(&world.original, "a.txt", "before");
+    eventually("the change is published", || lists(&source, "a.txt"));
+    tool(&["backup"], &[&world.data, &world.backups], 0);
+    // Lost with the log: a resource that comes and one that changes, both told to the mirror.
+    put(&world.original, "lost.txt", "lost");
+    put(&world.original, "a.txt", "after");
+    eventually("the changes are published", || lists(&source, "lost.txt"));
+    sync(&url, &world.copy, 0, &[]);
+    assert_equal(&world.original, &world.copy);
+    let log = |after: &str| run(abreast().args(["log", "set", "--server", &url, "--after", after]));
+    let told = String::from_utf8(log("0").stdout).unwrap();
+    let last: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+    let (lost, kept) = (last["position"].to_string(), "1");
+    source.stop();
+    // The folder went back too: the log alone cannot tell that anything is different.
+    fs::remove_file(world.original.join("lost.txt")).unwrap();
+    put(&world.original, "a.txt", "before");
+    fs::rename(&world.data, world.data.with_extension("old")).unwrap();
+    tool(&["restore"], &[&world.backups, &world.data], 0);
+    tool(&["check", "--read-data"], &[&world.data], 0);
+    let source = world.serve(port);
+    // The log has gone on beyond where the mirror stood.
+    put(&world.original, "new.txt", "new");
+    eventually("the change is published", || lists(&source, "new.txt"));
+    sync(&url, &world.copy, 0, &[]);
+    assert_equal(&world.original, &world.copy);
+    assert_eq!(tool(&["check"], &[&world.data], 0).lines().last(), Some("sound"));
+    // Clients of the API too: who stands in the lost part is told, others go on.
+    let refused = log(&lost);
+    assert!(!refused.status.success());
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(text.contains("began anew"), "{text}");
+    let told = String::from_utf8(log(kept).stdout).unwrap();
+    assert!(told.lines().last().unwrap().contains("new.txt"), "{told}");
+}
+
+#[test]
+fn a_move_goes_on_with_the_same_log_and_costs_a_mirror_nothing() {
+    let world = world(5);
+    let source = world.serve(0);
+    let (port, url) = (source.port(), source.url());
+    sync(&url, &world.copy, 0, &[]);
+    put(&world.original, "a.txt", "one");
+    eventually("the change is published", || lists(&source, "a.txt"));
+    sync(&url, &world.copy, 0, &[]);
+    source.stop();
+    tool(&["backup"], &[&world.data, &world.backups], 0);
+    fs::remove_dir_all(&world.data).unwrap();
+    tool(&["restore", "--same-log"], &[&world.backups, &world.data], 0);
+    let text = tool(&["restore", "--same-log"], &[&world.backups, &world.data], 2);
+    assert!(text.contains("is not empty"), "{text}");
+    let source = world.serve(port);
+    let summary = sync(&url, &world.copy, 0, &[]);
+    assert_eq!(summary["mode"], "unchanged", "{summary}");
+    drop(source);
+}
+
+#[test]
+fn backups_made_under_load_hold_everything_published_before_and_every_content_they_name() {
+    let world = world(60);
+    let source = world.serve(0);
+    let stop = Arc::new(AtomicBool::new(false));
+    let load = spawn(writer(world.original.clone(), 7), &stop);
+    for number in 0..4 {
+        let name = format!("marker-{number}.txt");
+        put(&world.original, &name, "marker");
+        eventually("the marker is published", || lists(&source, &name));
+        tool(&["backup"], &[&world.data, &world.backups], 0);
+        let restored = world.data.with_extension(format!("restored-{number}"));
+        tool(&["restore"], &[&world.backups, &restored], 0);
+        let text = tool(&["check", "--read-data", "--json"], &[&restored], 0);
+        assert!(text.contains("\"sound\":true"), "{text}");
+        let log = run(abreast().args(["log", "set", "--data"]).arg(&restored));
+        assert!(String::from_utf8_lossy(&log.stdout).contains(&name), "{name} was acknowledged before the backup");
+        // Beside the server, whatever it is doing.
+        tool(&["check", "--read-data-subset", "50%"], &[&world.data], 0);
+    }
+    stop.store(true, Ordering::Relaxed);
+    load.join().unwrap();
+    let refused = tool(&["repair"], &[&world.data], 10);
+    assert!(refused.contains(&format!("process {}", source.child.0.id())), "{refused}");
+}
+
+#[test]
+fn what_is_damaged_in_a_store_is_found_and_mended() {
+    let world = world(30);
+    let source = world.serve(0);
+    put(&world.original, "f001.txt", "another version");
+    eventually("the change is published", || lists(&source, "f001.txt"));
+    let (port, url) = (source.port(), source.url());
+    sync(&url, &world.copy, 0, &[]);
+    source.stop();
+    assert!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 0)).is_empty());
+    // A content with a flipped bit, one that is gone, a dump that was never completed, a count that is wrong.
+    let contents: Vec<PathBuf> = files_below(&world.data.join("contents"));
+    let mut bytes = fs::read(&contents[0]).unwrap();
+    bytes[0] ^= 1;
+    fs::remove_file(&contents[0]).unwrap();
+    fs::write(&contents[0], bytes).unwrap();
+    fs::remove_file(&contents[1]).unwrap();
+    fs::create_dir_all(world.data.join("dumps/set/resources/making-resources-x")).unwrap();
+    let json = tool(&["check", "--read-data", "--json"], &[&world.data], 1);
+    assert_eq!(codes(&json), ["contents.digest", "contents.missing", "dumps.unfinished"], "{json}");
+    let planned = tool(&["repair", "--dry-run", "--read-data"], &[&world.data], 0);
+    assert!(planned.contains("drop 2 kept contents"), "{planned}");
+    assert_eq!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 1)).len(), 3, "a dry run does nothing");
+    tool(&["repair", "--read-data"], &[&world.data], 0);
+    assert!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 0)).is_empty());
+    // The database itself: a page in the middle is overwritten.
+    let database = world.data.join("source.db");
+    let mut bytes = fs::read(&database).unwrap();
+    for byte in &mut bytes[5 * 8192..6 * 8192] {
+        *byte = 0x5a;
+    }
+    fs::write(&database, bytes).unwrap();
+    assert!(codes(&tool(&["check", "--json"], &[&world.data], 1)).contains(&"store.damaged".to_owned()));
+    let steps = tool(&["repair"], &[&world.data], 0);
+    assert!(steps.contains("source.db.damaged-1") && steps.contains("begin anew"), "{steps}");
+    assert!(world.data.join("source.db.damaged-1").is_file());
+    tool(&["check"], &[&world.data], 0);
+    let source = world.serve(port);
+    put(&world.original, "f002.txt", "after the repair");
+    eventually("the mirror catches up", || {
+        sync(&url, &world.copy, 0, &[]);
+        files(&world.original) == files(&world.copy)
+    });
+    drop(source);
+}
+
+#[test]
+fn what_is_damaged_in_a_copy_is_found_and_fetched_again() {
+    let world = world(10);
+    let source = world.serve(0);
+    for target in ["", "warc:"] {
+        let copy = world.copy.with_extension(target.trim_end_matches(':'));
+        let named = PathBuf::from(format!("{target}{}", copy.display()));
+        let synced = || assert_eq!(run(abreast().args(["sync", &source.url()]).arg(&named)).status.code(), Some(0));
+        synced();
+        assert!(codes(&tool(&["check", "--read-data", "--json"], &[&named], 0)).is_empty());
+        if target.is_empty() {
+            // Other bytes of the same length and time, and a file that is gone.
+            let path = copy.join("f001.txt");
+            let (mut bytes, modified) = (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
+            bytes[3] ^= 4;
+            fs::write(&path, bytes).unwrap();
+            fs::File::options().append(true).open(&path).unwrap().set_modified(modified).unwrap();
+            fs::remove_file(copy.join("f002.txt")).unwrap();
+            fs::write(copy.join(".%~0123456789abcdef"), "left").unwrap();
+            let found = codes(&tool(&["check", "--read-data", "--json"], &[&named], 1));
+            assert_eq!(found, ["copy.digest", "copy.missing", "copy.leftover"]);
+        } else {
+            let segment = files_below(&copy.join("archive")).remove(0);
+            let mut bytes = fs::read(&segment).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 8;
+            fs::write(&segment, bytes).unwrap();
+            assert_eq!(codes(&tool(&["check", "--read-data", "--json"], &[&named], 1)), ["copy.digest"]);
+        }
+        tool(&["repair", "--read-data", "--dry-run"], &[&named], 0);
+        tool(&["repair", "--read-data"], &[&named], 0);
+        synced();
+        assert!(codes(&tool(&["check", "--read-data", "--json"], &[&named], 0)).is_empty());
+        if target.is_empty() {
+            assert_equal(&world.original, &copy);
+        }
+    }
+}
+
+#[test]
+fn killed_at_any_instant_backup_restore_and_repair_leave_the_old_or_the_new() {
+    let world = world(40);
+    let source = world.serve(0);
+    put(&world.original, "f001.txt", "another version");
+    eventually("the change is published", || lists(&source, "f001.txt"));
+    source.stop();
+    tool(&["backup"], &[&world.data, &world.backups], 0);
+    let mut random = Random::new(11);
+    let mut killed = 0;
+    // All of it in one file.
+    tool(&["repair"], &[&world.data], 0);
+    let database = world.data.join("source.db");
+    let good = fs::read(&database).unwrap();
+    let mut bad = good.clone();
+    for byte in &mut bad[5 * 8192..6 * 8192] {
+        *byte = 0x5a;
+    }
+    let begun = Instant::now();
+    for round in 0.. {
+        if killed >= KILLS || begun.elapsed() > Duration::from_secs(60) {
+            break;
+        }
+        let restored = world.data.with_extension("restored");
+        let (word, paths): (_, Vec<&Path>) = match round % 3 {
+            0 => ("backup", vec![&world.data, &world.backups]),
+            1 => ("restore", vec![&world.backups, &restored]),
+            _ => {
+                fs::write(&database, &bad).unwrap();
+                ("repair", vec![&world.data])
+            }
+        };
+        let mut child = abreast().arg(word).args(&paths).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(random.below(60)));
+        if child.try_wait().unwrap().is_none() {
+            child.kill().unwrap();
+            killed += 1;
+        }
+        child.wait().unwrap();
+        match word {
+            "restore" if restored.exists() => {
+                tool(&["check", "--read-data"], &[&restored], 0);
+                fs::remove_dir_all(&restored).unwrap();
+            }
+            "repair" => {
+                // Whatever was left, it is mended from there.
+                tool(&["repair"], &[&world.data], 0);
+                tool(&["check"], &[&world.data], 0);
+                for entry in fs::read_dir(&world.data).unwrap() {
+                    let path = entry.unwrap().path();
+                    if path.file_name().unwrap().to_string_lossy().starts_with("source.db") {
+                        fs::remove_file(path).unwrap();
+                    }
+                }
+                fs::write(&database, &good).unwrap();
+            }
+            _ => {}
+        }
+    }
+    assert!(killed >= 10, "{killed} kills");
+    // Whatever was left of backups, the next one and its restore are whole.
+    tool(&["backup"], &[&world.data, &world.backups], 0);
+    let restored = world.data.with_extension("restored");
+    tool(&["restore"], &[&world.backups, &restored], 0);
+    tool(&["check", "--read-data"], &[&restored], 0);
+}
+
+#[test]
+fn the_doctor_tells_what_gets_in_the_way() {
+    let world = world(1);
+    let source = world.serve(0);
+    let output = run(abreast().args(["doctor", &source.url(), "--json", "--listen", &source.address]));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |code: &str| lines.iter().find(|line| line["code"] == code).unwrap_or_else(|| panic!("{code}: {text}"));
+    assert_eq!((of("port")["ok"].clone(), of("answer")["ok"].clone()), (false.into(), true.into()), "{text}");
+    assert!(of("port")["help"].as_str().unwrap().contains("--listen"));
+    assert_eq!(output.status.code(), Some(1));
+    let text = tool(&["doctor", "--json", "--listen", "127.0.0.1:0"], &[&world.original], 0);
+    assert!(text.contains("\"writable\"") && text.contains("tells A from a"), "{text}");
+    assert_eq!(fs::read_dir(&world.original).unwrap().count(), 1, "nothing is left behind");
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_below(&path));
+        } else if path.extension().is_none_or(|extension| extension == "gz") && !path.ends_with("lock") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,125 @@
+//! `abreast validate` and `abreast explore` on what `abreast serve` publishes, and on files.
+
+use crate::world::{Source, abreast, eventually, run};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+fn validate(arguments: &[&str], code: i32) -> String {
+    let output = run(abreast().arg("validate").args(arguments));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}\n{text}{}", shown(&output));
+    text
+}
+
+fn shown(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A Source with several Change Lists, dumps and odd names, some of it changed and deleted.
+fn lively(folder: &Path, data: &Path) -> Source {
+    for number in 0..30 {
+        fs::write(folder.join(format!("{number}.txt")), format!("file {number}")).unwrap();
+    }
+    fs::create_dir(folder.join("a b")).unwrap();
+    fs::write(folder.join("a b/ü&<>%.html"), "<!DOCTYPE html>").unwrap();
+    let data = data.to_str().unwrap();
+    let more = ["--data", data, "--changes-per-list", "10", "--dumps", "1s", "--change-dumps", "--digests", "both"];
+    let source = Source::start(folder, 0, &more);
+    for number in 0..12 {
+        fs::write(folder.join(format!("{number}.txt")), format!("changed {number}")).unwrap();
+    }
+    fs::remove_file(folder.join("20.txt")).unwrap();
+    eventually("a closed Change List and a dump are published", || {
+        ["/set/changelist/2.xml", "/set/resourcedump.xml", "/set/changedump.xml"]
+            .iter()
+            .all(|path| source.get(path).is_some())
+    });
+    source
+}
+
+#[test]
+fn what_serve_publishes_keeps_to_every_rule() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = lively(folder.path(), data.path());
+    let all = ["--sample", "all", "--packages", "all", "--fail-on", "warning", "--format", "json"];
+    let report = lines(&validate(&[&[source.url().as_str()][..], &all].concat(), 0));
+    let summary = report.last().unwrap();
+    assert_eq!((&summary["errors"], &summary["warnings"]), (&0.into(), &0.into()), "{report:#?}");
+    assert_eq!(summary["sampled"], 30, "{summary}");
+    let names: Vec<_> = report.iter().filter_map(|line| line["name"].as_str()).collect();
+    for name in
+        ["Source Description", "Capability List", "Resource List", "Change List Index", "Change List", "package"]
+    {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+}
+
+#[test]
+fn the_tree_of_a_source_is_shown_from_any_address_and_to_any_depth() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = lively(folder.path(), data.path());
+    let start = format!("{}set/changelist/1.xml", source.url());
+    let explore = |more: &[&str]| {
+        let output = run(abreast().args(["explore", &start]).args(more));
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let tree = explore(&[]);
+    let first: Vec<_> = tree.lines().take(3).collect();
+    assert!(first[0].starts_with("Source Description http://"), "{tree}");
+    assert!(first[1].starts_with("└─ Capability List ") && first[2].contains("├─ Resource List "), "{tree}");
+    assert!(tree.contains("  ├─ Change List http") && tree.contains("until 20"), "{tree}");
+    let documents = lines(&explore(&["--json", "--depth", "1"]));
+    let names: Vec<_> = documents.iter().map(|line| line["name"].as_str().unwrap()).collect();
+    // What was given is shown whatever its depth, and the index that it links to.
+    assert_eq!(names, ["Source Description", "Capability List", "Change List Index", "Change List"]);
+    assert_eq!(documents[1]["parent"], documents[0]["url"]);
+}
+
+#[test]
+fn files_are_judged_and_exit_codes_tell_the_outcome() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("changelist.xml");
+    let name = path.to_str().unwrap();
+    let write = |change: &str| {
+        let text = format!(
+            "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"\n  xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\n\
+             <rs:ln rel=\"up\" href=\"http://example.org/c.xml\"/>\n<rs:md capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"/>\n\
+             <url><loc>http://example.org/a</loc><rs:md change=\"{change}\" datetime=\"2026-01-02T00:00:00Z\"/></url>\n</urlset>\n"
+        );
+        fs::write(&path, text).unwrap();
+    };
+    write("deleted\" length=\"5");
+    validate(&[name], 0);
+    let text = validate(&[name, "--fail-on", "warning"], 1);
+    assert!(text.contains("warning line 5, column 1:") && text.contains("(RS-7-deleted) [rs-core §7]"), "{text}");
+    write("<b>");
+    assert!(validate(&[name], 1).contains("(XML-2.1-well-formed)"));
+    write("&lt;b>");
+    let text = validate(&[name], 1);
+    assert!(text.contains("error   line 5, column 37: `change` is \"<b>\" (RS-12.1-change-value)"), "{text}");
+    assert!(text.contains("help: use one of the three") && text.contains("1 error, 0 warnings"), "{text}");
+    let page = validate(&[name, "--format", "html"], 1);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("&quot;&lt;b&gt;&quot;"), "{page}");
+    let nowhere = folder.path().join("nothing.xml");
+    validate(&[nowhere.to_str().unwrap()], 2);
+    validate(&["http://127.0.0.1:1/", "--retries", "0"], 2);
+    assert_eq!(run(abreast().args(["validate"])).status.code(), Some(2));
+    assert_eq!(run(abreast().args(["validate", name, "--strict", "--lenient"])).status.code(), Some(2));
+    assert_eq!(run(abreast().args(["explore", "http://127.0.0.1:1/", "--retries", "0"])).status.code(), Some(2));
+}
+
+#[test]
+fn what_cannot_be_used_for_access_is_wrong_usage() {
+    for command in ["validate", "explore"] {
+        let output = run(abreast().args([command, "http://127.0.0.1:1/", "--token-file", "/nothing/there"]));
+        assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+        assert!(shown(&output).contains("/nothing/there"), "{}", shown(&output));
+    }
+}

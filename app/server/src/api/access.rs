@@ -1,0 +1,170 @@
+//! May this request do what it asks for?
+
+use super::operations::Call;
+use super::problem::{Problem, ProblemKind};
+use super::tokens::Scope;
+use super::{Context, Readers};
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::{HeaderMap, Request};
+
+/// Names of query parameters that would carry a token.
+const TOKEN_NAMES: &[&str] = &["token", "access_token", "api_key", "apikey", "key", "authorization", "bearer"];
+
+/// What proxies add.
+const FORWARDED: &[&str] =
+    &["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+/// Characters of a token behind what every token begins with.
+const TOKEN_LENGTH: usize = 43;
+
+/// Checks a request before anything of it is read.
+pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request<B>) -> Result<(), Problem> {
+    refuse_tokens_in_url(request.uri().query().unwrap_or_default())?;
+    let Some(scope) = context.operation.scope else { return Ok(()) };
+    let options = &context.api.options;
+    if scope == Scope::Write && !options.write {
+        return Err(Problem::new(ProblemKind::WritingOff, "this server only tells what is recorded")
+            .help("set `write = true` under `[api]`, or start it with --api-write"));
+    }
+    let set = set_of(call);
+    let headers = request.headers();
+    let Some(secret) = secret(headers)? else {
+        return anonymous(context, scope, headers);
+    };
+    let Some(token) = context.api.tokens.find(secret) else {
+        return Err(Problem::new(ProblemKind::TokenRefused, "there is no such token")
+            .help("`abreast token list` shows which there are; `abreast token create` makes a new one"));
+    };
+    // The list of sets is for whoever may read any of them.
+    let lists = scope == Scope::Read && set.is_none();
+    if !(lists || token.allows(scope, set)) {
+        let wanted = match (scope, set) {
+            (Scope::Admin, _) => "`admin` for all sets".to_owned(),
+            (scope, Some(set)) => format!("`{}` for set `{}`", word(scope), set.escape_debug()),
+            (scope, None) => format!("`{}`", word(scope)),
+        };
+        return Err(Problem::new(
+            ProblemKind::Scope,
+            format!("the token `{}` does not have the scope {wanted}", token.name),
+        )
+        .help("`abreast token create` makes one that has"));
+    }
+    Ok(())
+}
+
+const fn word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Read => "read",
+        Scope::Write => "write",
+        Scope::Admin => "admin",
+    }
+}
+
+fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
+    match *call {
+        Call::OpenApi | Call::Tokens | Call::Sets => None,
+        Call::Set(set)
+        | Call::ReadChanges(set)
+        | Call::RecordChanges(set)
+        | Call::ReadRecord(set)
+        | Call::PutRecord(set)
+        | Call::DeleteRecord(set)
+        | Call::ReadContent(set, _)
+        | Call::PutContent(set, _)
+        | Call::DeleteContent(set, _) => Some(set),
+    }
+}
+
+/// The token of the Authorization header.
+fn secret(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        if headers.contains_key(AUTHORIZATION) {
+            return Err(Problem::new(ProblemKind::TokenRefused, "there are two Authorization headers"));
+        }
+        return Ok(None);
+    };
+    let value = value.to_str().unwrap_or_default();
+    let (scheme, secret) = value.split_once(' ').unwrap_or((value, ""));
+    let secret = secret.trim();
+    if !scheme.eq_ignore_ascii_case("bearer") || secret.is_empty() || secret.len() > 256 {
+        return Err(Problem::new(ProblemKind::TokenRefused, "the Authorization header is not `Bearer TOKEN`"));
+    }
+    Ok(Some(secret))
+}
+
+/// Without a token: reading, where all may read; writing for programs on this machine, until the first token is made.
+fn anonymous(context: &Context<'_>, scope: Scope, headers: &HeaderMap) -> Result<(), Problem> {
+    let options = &context.api.options;
+    let missing = || {
+        Problem::new(ProblemKind::TokenMissing, "this needs a token in the header `Authorization: Bearer TOKEN`")
+            .help("`abreast token create` makes one")
+    };
+    if scope == Scope::Read && options.readers == Readers::Anyone {
+        return Ok(());
+    }
+    if scope == Scope::Admin || !options.local || context.api.tokens.ever() {
+        return Err(missing());
+    }
+    // A page in a browser on this machine is not one of its programs, whatever name it gave this address.
+    let from_page = headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site");
+    // Nor is who comes through a proxy on this machine.
+    let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if from_page || forwarded || !is_local_host(host) {
+        return Err(Problem::new(ProblemKind::Browser, "without a token only programs on this machine are served")
+            .help("`abreast token create` makes a token"));
+    }
+    Ok(())
+}
+
+/// Is this a name of this machine, with or without port?
+pub fn is_local_host(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+/// URLs are kept in logs and histories.
+fn refuse_tokens_in_url(query: &str) -> Result<(), Problem> {
+    let named = query.split('&').any(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        TOKEN_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+    });
+    // The rest of a URI may well hold the program's name.
+    let is_token = |rest: &str| rest.bytes().take_while(|byte| is_token_byte(*byte)).count() >= TOKEN_LENGTH;
+    let shown = query.split(super::PREFIX).skip(1).any(is_token);
+    if named || shown {
+        return Err(Problem::new(
+            ProblemKind::TokenInUrl,
+            "URLs are kept in logs and histories: this token is not safe any more",
+        )
+        .help(
+            "revoke it with `abreast token revoke`, and send the new one in the header `Authorization: Bearer TOKEN`",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_local() {
+        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:80", "[::1]:8080", "127.9.9.9"] {
+            assert!(is_local_host(host), "{host}");
+        }
+        for host in
+            ["", "example.org", "localhost.example.org:80", "127.0.0.1.example.org", "10.0.0.1", "[2001:db8::1]"]
+        {
+            assert!(!is_local_host(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Reading the log, and recording many changes at once.
+
+use super::intake::{self, MAX_BATCH_BYTES, parameter, unreadable};
+use super::model::{RecordAnswer, RecordRequest, check_idempotency_key, is_elsewhere, key_of_uri};
+use super::problem::{FieldError, Problem, ProblemKind};
+use super::{Api, Context, RecordedAnswer, blocking, durable, json, typed, waiting};
+use crate::respond::Answer;
+use abreast_core::{Change, ChangeLog, LogError, Position, SetId};
+use abreast_webtypes::{Timestamp, W3cDatetime};
+use http::header::ACCEPT;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::ops::ControlFlow;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// Changes in one batch.
+const MAX_BATCH: usize = 10_000;
+/// Changes in one answer.
+const MAX_READ: usize = 10_000;
+/// … if it is not said how many.
+const READ: usize = 1_000;
+/// Bytes of one answer, after which it ends.
+const MAX_ANSWER: usize = 8 * 1024 * 1024;
+/// Longest that a reader waits for a change.
+const MAX_WAIT: u64 = 30;
+/// How often it is looked whether there is one.
+const LOOK: Duration = Duration::from_millis(50);
+/// Faults told of one batch.
+const MAX_FAULTS: usize = 20;
+/// Idempotency keys of requests remembered in memory.
+const MAX_KEYS: usize = 10_000;
+
+/// A page of the log.
+#[derive(Serialize)]
+struct ChangesAnswer {
+    changes: Vec<RecordAnswer>,
+    /// To be given as `after` next time.
+    next: u64,
+    /// The end of the log when it was read.
+    head: u64,
+}
+
+pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
+    const KNOWN: &[&str] = &["after", "since", "limit", "wait"];
+    let target = context.target(slug)?;
+    let query = request.uri().query();
+    let number = |name: &str| -> Result<Option<u64>, Problem> {
+        let Some(text) = parameter(query, KNOWN, name)? else { return Ok(None) };
+        let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+        number.map(Some).ok_or_else(|| Problem::new(ProblemKind::Query, format!("`{name}` is no number")))
+    };
+    let (after, limit, wait) = (number("after")?, number("limit")?, number("wait")?.unwrap_or(0));
+    let since = match parameter(query, KNOWN, "since")? {
+        None => None,
+        Some(text) => Some(
+            W3cDatetime::parse(text.as_bytes())
+                .map_err(|error| Problem::new(ProblemKind::Query, format!("`since`: {error}")))?
+                .instant,
+        ),
+    };
+    if after.is_some() && since.is_some() {
+        return Err(
+            Problem::new(ProblemKind::Query, "both `after` and `since` say where to begin").help("leave one out")
+        );
+    }
+    let limit = limit.unwrap_or(READ as u64);
+    if !(1..=MAX_READ as u64).contains(&limit) {
+        return Err(Problem::new(ProblemKind::Query, format!("`limit` is not between 1 and {MAX_READ}")));
+    }
+    if wait > MAX_WAIT {
+        return Err(Problem::new(ProblemKind::Query, format!("`wait` is more than {MAX_WAIT} seconds")));
+    }
+    let resources = target.resources(context.site);
+    let log = Arc::clone(context.site.publisher.log());
+    let id = target.id;
+    let start = match (after, since) {
+        (Some(after), _) => Position(after),
+        (None, Some(since)) => {
+            let log = Arc::clone(&log);
+            blocking(move || Ok(position_at(&*log, id, since)?)).await?
+        }
+        (None, None) => Position(0),
+    };
+    if after.is_some() {
+        let log = Arc::clone(&log);
+        if !blocking(move || Ok(is_known(&*log, id, start)?)).await? {
+            let message = format!("position {} is of a log that is no more: it began anew since then", start.0);
+            return Err(Problem::new(ProblemKind::Conflict, message)
+                .help("read the set's resources again, then follow the log from its head"));
+        }
+    }
+    let until = tokio::time::Instant::now() + Duration::from_secs(wait);
+    while log.head(id)?.position <= start && tokio::time::Instant::now() < until {
+        tokio::time::sleep(LOOK).await;
+    }
+    let page = blocking(move || Ok(page(&*log, id, start, since, limit as usize, &resources)?)).await?;
+    let lines = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    if lines.is_some_and(|accept| accept.contains("application/x-ndjson")) {
+        let mut text = Vec::new();
+        for change in &page.changes {
+            let _ = serde_json::to_writer(&mut text, change);
+            text.push(b'\n');
+        }
+        return Ok(typed("application/x-ndjson", text));
+    }
+    Ok(json(StatusCode::OK, &page))
+}
+
+fn page(
+    log: &dyn ChangeLog,
+    set: SetId,
+    start: Position,
+    since: Option<Timestamp>,
+    limit: usize,
+    resources: &str,
+) -> Result<ChangesAnswer, LogError> {
+    let head = log.head(set)?.position;
+    let mut page = ChangesAnswer { changes: Vec::new(), next: start.0, head: head.0 };
+    let mut bytes = 0;
+    log.read(set, start, &mut |record| {
+        page.next = record.position.0;
+        if since.is_none_or(|since| record.time > since) {
+            let state = record.state.as_ref();
+            bytes += 300 + record.key.len() + state.map_or(0, |state| state.links.len() * 200);
+            page.changes.push(RecordAnswer::of_change(record, resources));
+        }
+        if page.changes.len() < limit && bytes < MAX_ANSWER {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    page.head = page.head.max(page.next);
+    Ok(page)
+}
+
+/// May somebody have been told of this position? After a log went back, those of its lost part are told apart.
+fn is_known(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<bool, LogError> {
+    let begins = log.pages(set, 1, 1)?.first().map_or(0, |page| page.after.0);
+    // Within what the log has, every position has its change.
+    if position.0 == 0 || position.0 >= begins {
+        return Ok(true);
+    }
+    let mut known = false;
+    log.read(set, Position(position.0 - 1), &mut |record| {
+        known = record.position == position;
+        ControlFlow::Break(())
+    })?;
+    Ok(known)
+}
+
+/// A position before the first change after an instant, at most a page before it.
+///
+/// # Errors
+/// When the store fails.
+pub fn position_at(log: &dyn ChangeLog, set: SetId, instant: Timestamp) -> Result<Position, LogError> {
+    // A log that began anew has no first pages.
+    let first = log.pages(set, 1, 1)?.first().map_or(1, |page| page.number);
+    let (mut low, mut high) = (first, log.head(set)?.open_page.max(first));
+    let mut found = Position(0);
+    while low <= high {
+        let middle = low + (high - low) / 2;
+        let Some(page) = log.pages(set, middle, 1)?.into_iter().next().filter(|page| page.number == middle) else {
+            break;
+        };
+        if page.from <= instant {
+            found = page.after;
+            low = middle + 1;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Ok(found)
+}
+
+pub(super) async fn record(context: &Context<'_>, slug: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
+    let target = context.target(slug)?;
+    let log = Arc::clone(context.site.publisher.log());
+    not_importing(&*log, target.id)?;
+    let name = idempotency_key(&request)?;
+    let Ok(_place) = context.api.batches.acquire().await else {
+        return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
+    };
+    let body = intake::whole(request.into_body(), MAX_BATCH_BYTES, context.api.options.body_time).await?;
+    let digest: [u8; 32] = Sha256::digest(&body).into();
+    if let Some(name) = &name {
+        check_reuse(context.api, target.id, name, digest)?;
+    }
+    let (id, resources) = (target.id, target.resources(context.site));
+    let folder = !target.served.records;
+    let receiver = blocking(move || {
+        let records = records_of(&body)?;
+        drop(body);
+        let mut changes = changes_of(&records, &resources, &*log, id, folder)?;
+        if let Some(name) = name {
+            for (number, change) in changes.iter_mut().enumerate() {
+                // The digest keeps a key that is used again for something else from hiding that.
+                let own = || format!("{name}/{number}/{}", hex(&digest[..8]));
+                change.idempotency_key.get_or_insert_with(own);
+            }
+        }
+        let (done, receiver) = waiting();
+        log.append_then(id, changes, done);
+        Ok(receiver)
+    })
+    .await?;
+    let appended = durable(receiver).await?;
+    Ok(json(StatusCode::OK, &RecordedAnswer::from(appended)))
+}
+
+/// The Idempotency-Key of a request.
+pub(super) fn idempotency_key<B>(request: &Request<B>) -> Result<Option<String>, Problem> {
+    let mut values = request.headers().get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim_matches('"');
+    let refused = |reason: &str| Problem::new(ProblemKind::Query, format!("Idempotency-Key: {reason}"));
+    if values.next().is_some() {
+        return Err(refused("given twice"));
+    }
+    check_idempotency_key(text).map_err(|reason| refused(&reason))?;
+    Ok(Some(text.to_owned()))
+}
+
+/// Was this key used for another request?
+pub(super) fn check_reuse(api: &Api, set: SetId, name: &str, digest: [u8; 32]) -> Result<(), Problem> {
+    let mut keys = api.keys.lock().unwrap_or_else(PoisonError::into_inner);
+    if keys.len() >= MAX_KEYS {
+        keys.clear();
+    }
+    if *keys.entry((set, name.to_owned())).or_insert(digest) != digest {
+        return Err(Problem::new(
+            ProblemKind::KeyReused,
+            "another request with other content had this Idempotency-Key",
+        )
+        .help("choose a new key for each request; send the same key only with the same content"));
+    }
+    Ok(())
+}
+
+pub(super) fn not_importing(log: &dyn ChangeLog, set: SetId) -> Result<(), Problem> {
+    if log.head(set)?.importing {
+        return Err(Problem::new(ProblemKind::Importing, "the set is being read for the first time")
+            .help("send it again in a while"));
+    }
+    Ok(())
+}
+
+/// A JSON array, or one JSON object a line.
+pub(crate) fn records_of(body: &[u8]) -> Result<Vec<RecordRequest>, Problem> {
+    let too_many = |count: usize| {
+        Problem::new(ProblemKind::TooLarge, format!("{count} changes; at most {MAX_BATCH} are recorded at once"))
+            .help("send them in several batches")
+    };
+    let records: Vec<RecordRequest> = if body.trim_ascii_start().first() == Some(&b'[') {
+        intake::parse(body)?
+    } else {
+        let mut records = Vec::new();
+        for (number, line) in body.split(|byte| *byte == b'\n').enumerate() {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            if records.len() == MAX_BATCH {
+                return Err(too_many(body.split(|byte| *byte == b'\n').count()));
+            }
+            records.push(serde_json::from_slice(line).map_err(|error| unreadable(&error, Some(number + 1)))?);
+        }
+        records
+    };
+    if records.len() > MAX_BATCH {
+        return Err(too_many(records.len()));
+    }
+    if records.is_empty() {
+        return Err(Problem::new(ProblemKind::Syntax, "there are no changes in the body")
+            .help("send a JSON array of changes, or one JSON object a line"));
+    }
+    Ok(records)
+}
+
+fn changes_of(
+    records: &[RecordRequest],
+    resources: &str,
+    log: &dyn ChangeLog,
+    set: SetId,
+    folder: bool,
+) -> Result<Vec<Change>, Problem> {
+    let mut changes = Vec::with_capacity(records.len());
+    let mut faults = Vec::new();
+    for (number, record) in records.iter().enumerate() {
+        match change_of(record, resources, log, set, folder) {
+            Ok(change) => changes.push(change),
+            Err(detail) if faults.len() < MAX_FAULTS => faults.push(FieldError { change: number + 1, detail }),
+            Err(_) => {}
+        }
+    }
+    if let Some(first) = faults.first() {
+        let detail = format!("change {}: {}", first.change, first.detail);
+        return Err(Problem::new(ProblemKind::Field, detail).errors(faults));
+    }
+    Ok(changes)
+}
+
+/// One change of a resource that lives elsewhere.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn change_of(
+    record: &RecordRequest,
+    resources: &str,
+    log: &dyn ChangeLog,
+    set: SetId,
+    folder: bool,
+) -> Result<Change, String> {
+    let uri = record.uri.as_deref().ok_or("`uri` is missing")?;
+    let key = key_of_uri(uri, resources)?;
+    if !is_elsewhere(&key) {
+        return Err(if folder {
+            "`uri`: the folder says what it holds (help: PUT its content, or its links, one resource at a time)"
+                .to_owned()
+        } else {
+            "`uri`: not absolute; this set has records of resources elsewhere only".to_owned()
+        });
+    }
+    record.to_change(&key, resources, log, set)
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,104 @@
+//! How is a body read? Within a size and a time.
+
+use super::problem::{Problem, ProblemKind};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// Bytes of a batch.
+pub(super) const MAX_BATCH_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes of one record.
+pub(super) const MAX_RECORD_BYTES: u64 = 256 * 1024;
+/// Slowest that a content may come, in bytes a second, after the time that every body has.
+const SLOWEST: u64 = 4 * 1024;
+
+fn too_large(limit: u64) -> Problem {
+    Problem::new(ProblemKind::TooLarge, format!("more than {limit} bytes are not taken")).help("send less at once")
+}
+
+/// A whole body in memory.
+pub(super) async fn whole(body: Incoming, limit: u64, time: Duration) -> Result<Vec<u8>, Problem> {
+    if body.size_hint().lower() > limit {
+        return Err(too_large(limit));
+    }
+    let mut bytes = Vec::with_capacity(body.size_hint().lower().min(limit) as usize);
+    let mut pieces = Pieces::new(body, limit, time);
+    while let Some(piece) = pieces.next().await? {
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// A body piece by piece.
+pub(super) struct Pieces {
+    body: Incoming,
+    limit: u64,
+    read: u64,
+    /// For the whole of a short body; half of it without a byte is too long as well.
+    time: Duration,
+    begun: tokio::time::Instant,
+}
+
+impl Pieces {
+    pub(super) fn new(body: Incoming, limit: u64, time: Duration) -> Self {
+        Self { body, limit, read: 0, time, begun: tokio::time::Instant::now() }
+    }
+
+    /// The next piece, `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            let deadline = self.begun + self.time + Duration::from_secs(self.read / SLOWEST);
+            let until = deadline.min(tokio::time::Instant::now() + self.time / 2);
+            let Ok(frame) = tokio::time::timeout_at(until, self.body.frame()).await else {
+                return Err(Problem::new(ProblemKind::TooSlow, "the body did not come in time"));
+            };
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|_| Problem::new(ProblemKind::Syntax, "the body ended before its end"))?;
+            let Ok(data) = frame.into_data() else { continue };
+            self.read += data.len() as u64;
+            if self.read > self.limit {
+                return Err(too_large(self.limit));
+            }
+            return Ok(Some(data));
+        }
+    }
+}
+
+/// One JSON value.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| unreadable(&error, None))
+}
+
+/// What is wrong with a JSON text, on which line of several.
+pub(super) fn unreadable(error: &serde_json::Error, line: Option<usize>) -> Problem {
+    let told = abreast_source::links::explain(error);
+    let detail = line.map_or(told.clone(), |line| format!("line {line}: {told}"));
+    // Data of the wrong type is well-formed; it is the value that is wrong.
+    let kind = if error.is_data() { ProblemKind::Field } else { ProblemKind::Syntax };
+    Problem::new(kind, detail)
+}
+
+/// The value of a query parameter, decoded; `+` stays as it is, being a character of URIs.
+pub(super) fn parameter(query: Option<&str>, known: &[&str], name: &str) -> Result<Option<String>, Problem> {
+    let mut found = None;
+    for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if !known.contains(&key) {
+            let shown: String = key.chars().take(40).collect();
+            let nearest = abreast_source::links::nearest(key, known);
+            return Err(Problem::new(ProblemKind::Query, format!("unknown parameter `{}`", shown.escape_debug()))
+                .help(format!("did you mean `{nearest}`?")));
+        }
+        if key == name {
+            if found.is_some() {
+                return Err(Problem::new(ProblemKind::Query, format!("`{name}` is given twice")));
+            }
+            let decoded = percent_encoding::percent_decode_str(value).decode_utf8();
+            let decoded = decoded.map_err(|_| Problem::new(ProblemKind::Query, format!("`{name}` is not UTF-8")))?;
+            found = Some(decoded.into_owned());
+        }
+    }
+    Ok(found)
+}

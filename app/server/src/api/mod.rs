@@ -1,0 +1,277 @@
+//! `/api/v1`: reading the log, and recording changes, over HTTP. `openapi.json` says how.
+//!
+//! A change is durable before it is answered. Requests that come together share one commit of the store.
+
+mod access;
+mod changes;
+mod content;
+mod intake;
+pub mod model;
+mod operations;
+mod problem;
+mod record;
+mod sets;
+mod tokens;
+
+pub use access::is_local_host;
+pub(crate) use changes::records_of;
+pub use changes::{change_of, position_at};
+pub use tokens::{PREFIX, Scope, Token, new_token, read_tokens, write_tokens};
+
+use crate::body::ResponseBody;
+use crate::respond::Answer;
+use crate::site::{ServedSet, Site};
+use abreast_core::{AppendDone, Appended, LogError, SetId};
+use abreast_source::deposit::Deposit;
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Request, Response, StatusCode};
+use hyper::body::{Body as _, Incoming};
+use operations::{Call, Operation, find};
+use problem::{Problem, ProblemKind};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokens::Tokens;
+use tokio::sync::{Semaphore, oneshot};
+
+/// Batches in memory at a time.
+const BATCHES: usize = 4;
+/// Contents on their way in at a time.
+const UPLOADS: usize = 64;
+
+/// The document that describes this interface.
+pub const OPENAPI: &str = include_str!("openapi.json");
+
+/// Who may read through the API? What is published is public anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readers {
+    /// Anyone.
+    #[default]
+    Anyone,
+    /// Who has a token.
+    Tokens,
+}
+
+/// What the API does.
+#[derive(Clone, Debug)]
+pub struct ApiOptions {
+    /// Is anything taken in?
+    pub write: bool,
+    /// Who may read?
+    pub readers: Readers,
+    /// The file of tokens.
+    pub tokens: PathBuf,
+    /// Only programs on this machine can connect: until the first token is made, they may write without one.
+    pub local: bool,
+    /// Largest content taken in, in bytes.
+    pub max_content: u64,
+    /// Time for the body of a request; contents have more, as they are larger.
+    pub body_time: Duration,
+}
+
+impl ApiOptions {
+    /// Nothing is taken in, all may read; bodies have a minute.
+    pub fn new(tokens: impl Into<PathBuf>) -> Self {
+        Self {
+            write: false,
+            readers: Readers::Anyone,
+            tokens: tokens.into(),
+            local: false,
+            max_content: 1 << 30,
+            body_time: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The API of one server.
+pub struct Api {
+    options: ApiOptions,
+    tokens: Tokens,
+    batches: Semaphore,
+    uploads: Semaphore,
+    /// Idempotency keys of requests, and what they were used for.
+    keys: Mutex<HashMap<(SetId, String), [u8; 32]>>,
+}
+
+impl Api {
+    /// An API with these options.
+    ///
+    /// # Errors
+    /// The file of tokens cannot be read.
+    pub fn new(options: ApiOptions) -> io::Result<Self> {
+        let tokens = Tokens::open(options.tokens.clone())?;
+        Ok(Self {
+            options,
+            tokens,
+            batches: Semaphore::new(BATCHES),
+            uploads: Semaphore::new(UPLOADS),
+            keys: Mutex::default(),
+        })
+    }
+}
+
+/// One request on its way through.
+struct Context<'s> {
+    site: &'s Arc<Site>,
+    api: &'s Api,
+    operation: &'static Operation,
+}
+
+/// A set that a request names.
+#[derive(Clone, Copy)]
+struct Target<'s> {
+    number: usize,
+    served: &'s ServedSet,
+    id: SetId,
+}
+
+impl<'s> Context<'s> {
+    fn target(&self, slug: &str) -> Result<Target<'s>, Problem> {
+        let number = self.site.sets.iter().position(|set| set.slug == slug).ok_or_else(|| {
+            Problem::new(ProblemKind::NotFound, "there is no set of this name")
+                .help("GET /api/v1/sets tells their names")
+        })?;
+        let id = self.site.publisher.sets()[number].id;
+        Ok(Target { number, served: &self.site.sets[number], id })
+    }
+}
+
+impl Target<'_> {
+    /// What the URIs of its own resources begin with.
+    fn resources(&self, site: &Site) -> String {
+        site.publisher.sets()[self.number].urls.resources()
+    }
+
+    fn deposit(&self) -> Option<&Arc<Deposit>> {
+        self.served.deposit.as_ref()
+    }
+}
+
+/// Does a path belong to the API?
+pub(crate) fn is_path(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
+/// Answers a request to the API.
+pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Answer {
+    let has_body = !request.body().is_end_stream();
+    let chunked = request.headers().contains_key(http::header::TRANSFER_ENCODING);
+    let mut answer = match respond(site, request).await {
+        Ok(answer) => answer,
+        Err(problem) => problem.answer(),
+    };
+    let failed = !answer.status().is_success();
+    // What is left of a body is not read, and after one in chunks nothing else is.
+    if (has_body && failed) || chunked {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox");
+    answer.headers_mut().entry(CONTENT_SECURITY_POLICY).or_insert(policy);
+    answer
+}
+
+async fn respond(site: &Arc<Site>, request: Request<Incoming>) -> Result<Answer, Problem> {
+    let Some(api) = &site.api else {
+        return Err(Problem::new(ProblemKind::NotFound, "this server has no API"));
+    };
+    let path = request.uri().path().to_owned();
+    let (operation, call) = find(request.method(), &path)?;
+    let context = Context { site, api, operation };
+    access::check(&context, &call, &request)?;
+    let answer = run(&context, call, request).await;
+    if cfg!(debug_assertions) {
+        let status = match &answer {
+            Ok(answer) => answer.status(),
+            Err(problem) => problem.answer().status(),
+        };
+        let told = operation.statuses.contains(&status.as_u16());
+        debug_assert!(told, "{} {} answers {status}, which nobody is told", operation.method, operation.path);
+    }
+    answer
+}
+
+async fn run(context: &Context<'_>, call: Call<'_>, request: Request<Incoming>) -> Result<Answer, Problem> {
+    match call {
+        Call::OpenApi => Ok(json_text(OPENAPI)),
+        Call::Tokens => Ok(sets::tokens(context)),
+        Call::Sets => sets::all(context),
+        Call::Set(slug) => sets::one(context, slug),
+        Call::ReadChanges(slug) => changes::read(context, slug, &request).await,
+        Call::RecordChanges(slug) => changes::record(context, slug, request).await,
+        Call::ReadRecord(slug) => record::read(context, slug, &request).await,
+        Call::PutRecord(slug) => record::put(context, slug, request).await,
+        Call::DeleteRecord(slug) => record::delete(context, slug, &request).await,
+        Call::ReadContent(slug, path) => content::read(context, slug, path, &request),
+        Call::PutContent(slug, path) => content::put(context, slug, path, request).await,
+        Call::DeleteContent(slug, path) => content::delete(context, slug, path, &request).await,
+    }
+}
+
+/// An answer in JSON.
+fn json<T: Serialize>(status: StatusCode, value: &T) -> Answer {
+    let mut text = serde_json::to_vec(value).unwrap_or_default();
+    text.push(b'\n');
+    let mut answer = typed("application/json", text);
+    *answer.status_mut() = status;
+    answer
+}
+
+fn json_text(text: &'static str) -> Answer {
+    typed("application/json", text)
+}
+
+fn typed(content_type: &'static str, body: impl Into<bytes::Bytes>) -> Answer {
+    let mut answer = Response::new(ResponseBody::from(body));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// What was recorded, as it is told.
+#[derive(Serialize)]
+struct RecordedAnswer {
+    /// Head of the log after it.
+    head: u64,
+    /// Changes recorded.
+    recorded: u64,
+    /// Changes that were none: the state was that already, or the idempotency key was seen before.
+    unchanged: u64,
+}
+
+impl From<Appended> for RecordedAnswer {
+    fn from(appended: Appended) -> Self {
+        Self { head: appended.head.0, recorded: appended.recorded, unchanged: appended.unchanged }
+    }
+}
+
+/// Two ends: one for the log, one that waits.
+fn waiting() -> (AppendDone, oneshot::Receiver<Result<Appended, LogError>>) {
+    let (sender, receiver) = oneshot::channel();
+    let done: AppendDone = Box::new(move |result| {
+        let _ = sender.send(result);
+    });
+    (done, receiver)
+}
+
+/// Waits until the log has it. However long that takes: an answer before would be a guess.
+async fn durable(receiver: oneshot::Receiver<Result<Appended, LogError>>) -> Result<Appended, Problem> {
+    match receiver.await {
+        Ok(result) => Ok(result?),
+        Err(_) => {
+            Err(Problem::new(ProblemKind::Store, "the store ended before it answered; read the log to see what it has"))
+        }
+    }
+}
+
+/// Runs blocking work.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(_) => Err(Problem::new(ProblemKind::Store, "the request failed inside; the server's log says why")),
+    }
+}

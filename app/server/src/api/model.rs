@@ -1,0 +1,280 @@
+//! What does the API read and write? JSON with the names of `rs:md` and `rs:ln` [rs-core §7].
+
+use abreast_core::{Change, ChangeLog, ChangeRecord, Clock as _, Kind, SetId, State, SystemClock};
+use abreast_source::links::{LinkRecord, absolute_uri, published_links, read_links};
+use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
+use serde::{Deserialize, Serialize};
+
+/// Longest key the log takes.
+const MAX_KEY: usize = 8_000;
+/// Bytes of a media type or an encoding.
+const MAX_NAME: usize = 255;
+/// Bytes of a writer's own name for a change.
+pub const MAX_IDEMPOTENCY_KEY: usize = 255;
+
+/// What happened, in the words of Change Lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeWord {
+    /// The resource is new, or has a new state: the log knows which.
+    Created,
+    /// As [`ChangeWord::Created`].
+    Updated,
+    /// The resource is gone.
+    Deleted,
+}
+
+/// One resource, as a writer states it. What the log adds when it is read (`position`, `datetime`) may be there, and
+/// is not looked at: what was read can be sent elsewhere as it is.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordRequest {
+    /// Its URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// What happened; `updated` if it is not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeWord>,
+    /// When its content last changed. If it is not said: as before when nothing else is new, else now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lastmod: Option<String>,
+    /// Bytes of content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// Media type.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Content encoding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// Digests of the content: `md5:… sha-256:…`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// Related resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<Vec<LinkRecord>>,
+    /// The writer's own name for this change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// Not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
+    /// Not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datetime: Option<String>,
+}
+
+impl RecordRequest {
+    /// The change of the resource with this key. The log is asked only for what is not said.
+    ///
+    /// # Errors
+    /// What is wrong, with the field's name; or why the log could not be asked.
+    pub fn to_change(&self, key: &str, resources: &str, log: &dyn ChangeLog, set: SetId) -> Result<Change, String> {
+        let mut change = if self.change == Some(ChangeWord::Deleted) {
+            if self.links.is_some() || self.hash.is_some() || self.length.is_some() {
+                return Err(
+                    "`change`: what is deleted has no state (help: leave out `hash`, `length` and `links`)".into()
+                );
+            }
+            Change::delete(key)
+        } else {
+            Change::put(key, self.state(key, resources, log, set)?)
+        };
+        if let Some(name) = &self.idempotency_key {
+            check_idempotency_key(name).map_err(|reason| format!("`idempotency_key`: {reason}"))?;
+            change = change.with_idempotency_key(name);
+        }
+        Ok(change)
+    }
+
+    fn state(&self, key: &str, resources: &str, log: &dyn ChangeLog, set: SetId) -> Result<State, String> {
+        let mut state = State { length: self.length, ..State::default() };
+        if self.length.is_some_and(|length| i64::try_from(length).is_err()) {
+            return Err("`length`: beyond 2^63 bytes".to_owned());
+        }
+        for (name, value) in [("type", &self.media_type), ("encoding", &self.encoding)] {
+            let sound = |value: &String| {
+                !value.is_empty() && value.len() <= MAX_NAME && value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            };
+            if value.as_ref().is_some_and(|value| !sound(value)) {
+                return Err(format!("`{name}`: not 1 to {MAX_NAME} printable ASCII characters"));
+            }
+        }
+        state.media_type.clone_from(&self.media_type);
+        state.encoding.clone_from(&self.encoding);
+        if let Some(hash) = &self.hash {
+            let mut digests = Digests::default();
+            digests.parse_into(hash.as_bytes()).map_err(|error| format!("`hash`: {error}"))?;
+            if digests.strongest().is_none() {
+                return Err("`hash`: none of md5, sha-1, sha-256, sha-512 is in it".to_owned());
+            }
+            state.digests = digests;
+        }
+        if let Some(records) = &self.links {
+            let records: Vec<LinkRecord> = records.iter().map(|record| relative(record, resources)).collect();
+            state.links = read_links(key, &records).map_err(|reason| format!("`links`: {reason}"))?;
+        }
+        state.modified = if let Some(text) = &self.lastmod {
+            W3cDatetime::parse(text.as_bytes()).map_err(|error| format!("`lastmod`: {error}"))?.instant
+        } else {
+            let known = log.resource(set, key).map_err(|error| error.to_string())?;
+            match known.map(|known| known.state) {
+                Some(known) if (State { modified: known.modified, ..state.clone() }) == known => known.modified,
+                _ => Timestamp::from_seconds(SystemClock.now().as_seconds()),
+            }
+        };
+        Ok(state)
+    }
+}
+
+/// A link to a resource of the set itself is kept relative, so that the base may change.
+pub(crate) fn relative(record: &LinkRecord, resources: &str) -> LinkRecord {
+    let mut record = record.clone();
+    if let Some(own) = record.href.strip_prefix(resources) {
+        record.href = format!("/{own}");
+    }
+    record
+}
+
+/// Is this a writer's name for a request or a change?
+pub(crate) fn check_idempotency_key(name: &str) -> Result<(), String> {
+    let sound =
+        !name.is_empty() && name.len() <= MAX_IDEMPOTENCY_KEY && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if sound {
+        Ok(())
+    } else {
+        Err(format!("not 1 to {MAX_IDEMPOTENCY_KEY} printable ASCII characters without spaces"))
+    }
+}
+
+/// The key of a URI: relative when it begins with the set's own base.
+///
+/// # Errors
+/// It is no URI.
+pub fn key_of_uri(uri: &str, resources: &str) -> Result<String, String> {
+    let key = uri.strip_prefix(resources).unwrap_or(uri);
+    if key.is_empty() || key.len() > MAX_KEY {
+        return Err(format!("`uri`: not 1 to {MAX_KEY} bytes"));
+    }
+    if key.len() == uri.len() && key.contains(':') {
+        absolute_uri(uri).map_err(|reason| format!("`uri`: {reason}"))?;
+        return Ok(key.to_owned());
+    }
+    let path: Vec<Vec<u8>> =
+        key.split('/').map(|segment| abreast_webtypes::decode_segment(segment.as_bytes())).collect();
+    let mut canonical = String::with_capacity(key.len());
+    for (number, name) in path.iter().enumerate() {
+        if name.is_empty() || name == b"." || name == b".." {
+            return Err("`uri`: neither an absolute URI nor the path of a resource".to_owned());
+        }
+        if number > 0 {
+            canonical.push('/');
+        }
+        abreast_webtypes::encode_segment(name, &mut canonical);
+    }
+    Ok(canonical)
+}
+
+/// One resource, as it is told.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RecordAnswer {
+    /// Where its last change is in the log; 0 before the log began.
+    pub position: u64,
+    /// Time of the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datetime: Option<String>,
+    /// What happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeWord>,
+    /// Its URI.
+    pub uri: String,
+    /// When its content last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lastmod: Option<String>,
+    /// Bytes of content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// Media type.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Content encoding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// Digests of the content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// Related resources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkRecord>,
+}
+
+impl RecordAnswer {
+    /// A resource as it is now.
+    pub fn of_state(key: &str, position: u64, state: &State, resources: &str) -> Self {
+        let mut answer = Self { position, uri: uri_of(key, resources), ..Self::default() };
+        answer.fill(state, resources);
+        answer
+    }
+
+    /// A change.
+    pub fn of_change(record: &ChangeRecord, resources: &str) -> Self {
+        let mut answer = Self {
+            position: record.position.0,
+            datetime: Some(record.time.to_string()),
+            change: Some(match record.kind {
+                Kind::Create | Kind::Add => ChangeWord::Created,
+                Kind::Remove | Kind::Delete => ChangeWord::Deleted,
+                _ => ChangeWord::Updated,
+            }),
+            uri: uri_of(&record.key, resources),
+            ..Self::default()
+        };
+        if let Some(state) = &record.state {
+            answer.fill(state, resources);
+        }
+        answer
+    }
+
+    fn fill(&mut self, state: &State, resources: &str) {
+        self.lastmod = Some(state.modified.to_string());
+        self.length = state.length;
+        self.media_type.clone_from(&state.media_type);
+        self.encoding.clone_from(&state.encoding);
+        self.hash = state.digests.strongest().map(|_| state.digests.to_string());
+        self.links = published_links(&state.links, resources);
+    }
+}
+
+fn uri_of(key: &str, resources: &str) -> String {
+    if key.contains(':') { key.to_owned() } else { format!("{resources}{key}") }
+}
+
+/// Is this a change of a resource that lives elsewhere?
+pub(crate) fn is_elsewhere(key: &str) -> bool {
+    key.contains(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_resource_has_one_key() {
+        let base = "https://example.org/s/r/";
+        for (uri, key) in [
+            ("https://elsewhere.example/x?y=1", "https://elsewhere.example/x?y=1"),
+            ("urn:isbn:0451450523", "urn:isbn:0451450523"),
+            ("https://example.org/s/r/a%20b/%63", "a%20b/c"),
+            ("a/b", "a/b"),
+            ("a%3ab", "a%3Ab"),
+        ] {
+            assert_eq!(key_of_uri(uri, base).as_deref(), Ok(key), "{uri}");
+        }
+        for uri in
+            ["", "https://", "a//b", "../a", "a/%2e%2e/b", "http://a b/", "https://example.org/s/r/", "x:\"", "1:x"]
+        {
+            assert!(key_of_uri(uri, base).is_err(), "{uri}");
+        }
+        assert!(key_of_uri(&format!("http://x/{}", "a".repeat(MAX_KEY)), base).is_err());
+    }
+}

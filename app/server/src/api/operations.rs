@@ -1,0 +1,195 @@
+//! Which operations are there, who may call them, and how do they end? The OpenAPI document says the same.
+
+use super::problem::{Problem, ProblemKind};
+use super::tokens::Scope;
+use http::Method;
+
+/// One operation.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Operation {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    /// What a token must allow; `None` for what is open to all.
+    pub(crate) scope: Option<Scope>,
+    /// How it may end.
+    pub(crate) statuses: &'static [u16],
+}
+
+/// An operation with what its path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call<'p> {
+    OpenApi,
+    Tokens,
+    Sets,
+    Set(&'p str),
+    ReadChanges(&'p str),
+    RecordChanges(&'p str),
+    ReadRecord(&'p str),
+    PutRecord(&'p str),
+    DeleteRecord(&'p str),
+    ReadContent(&'p str, &'p str),
+    PutContent(&'p str, &'p str),
+    DeleteContent(&'p str, &'p str),
+}
+
+const READ: Option<Scope> = Some(Scope::Read);
+const WRITE: Option<Scope> = Some(Scope::Write);
+
+const fn operation(
+    method: &'static str,
+    path: &'static str,
+    scope: Option<Scope>,
+    statuses: &'static [u16],
+) -> Operation {
+    Operation { method, path, scope, statuses }
+}
+
+/// All of them.
+pub(crate) static OPERATIONS: [Operation; 12] = [
+    operation("GET", "/api/v1/openapi.json", None, &[200, 400]),
+    operation("GET", "/api/v1/tokens", Some(Scope::Admin), &[200, 400, 401, 403]),
+    operation("GET", "/api/v1/sets", READ, &[200, 400, 401, 403, 500]),
+    operation("GET", "/api/v1/sets/{set}", READ, &[200, 400, 401, 403, 404, 500]),
+    operation("GET", "/api/v1/sets/{set}/changes", READ, &[200, 400, 401, 403, 404, 409, 500]),
+    operation("POST", "/api/v1/sets/{set}/changes", WRITE, &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503]),
+    operation("GET", "/api/v1/sets/{set}/resource", READ, &[200, 400, 401, 403, 404, 500]),
+    operation(
+        "PUT",
+        "/api/v1/sets/{set}/resource",
+        WRITE,
+        &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503, 507],
+    ),
+    operation("DELETE", "/api/v1/sets/{set}/resource", WRITE, &[200, 400, 401, 403, 404, 409, 412, 422, 500, 503, 507]),
+    operation(
+        "GET",
+        "/api/v1/sets/{set}/content/{path}",
+        READ,
+        &[200, 206, 304, 400, 401, 403, 404, 409, 412, 416, 500, 503],
+    ),
+    operation(
+        "PUT",
+        "/api/v1/sets/{set}/content/{path}",
+        WRITE,
+        &[200, 201, 400, 401, 403, 404, 408, 409, 412, 413, 422, 500, 503, 507],
+    ),
+    operation(
+        "DELETE",
+        "/api/v1/sets/{set}/content/{path}",
+        WRITE,
+        &[200, 400, 401, 403, 404, 409, 412, 422, 500, 503, 507],
+    ),
+];
+
+/// The operation that a request asks for.
+pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Operation, Call<'p>), Problem> {
+    let nothing = || Problem::new(ProblemKind::NotFound, "nothing is at this address").help("see /api/v1/openapi.json");
+    let rest = path.strip_prefix("/api/v1/").ok_or_else(nothing)?;
+    let mut parts = rest.splitn(3, '/');
+    let head = parts.next().unwrap_or_default();
+    let (slug, tail) = (parts.next(), parts.next());
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let choose = |template: &'static str, calls: &[(&str, Call<'p>)]| {
+        let call = calls.iter().find(|(name, _)| *name == method.as_str());
+        let allow = match calls {
+            [("GET", _)] => "GET, HEAD",
+            [("GET", _), ("POST", _)] => "GET, HEAD, POST",
+            _ => "GET, HEAD, PUT, DELETE",
+        };
+        let (name, call) = call.ok_or_else(|| {
+            Problem::new(ProblemKind::Method, format!("`{}` means nothing here", method.as_str().escape_debug()))
+                .allow(allow)
+        })?;
+        let operation =
+            OPERATIONS.iter().find(|one| one.method == *name && one.path == template).ok_or_else(nothing)?;
+        Ok((operation, *call))
+    };
+    match (head, slug, tail) {
+        ("openapi.json", None, None) => choose("/api/v1/openapi.json", &[("GET", Call::OpenApi)]),
+        ("tokens", None, None) => choose("/api/v1/tokens", &[("GET", Call::Tokens)]),
+        ("sets", None, None) => choose("/api/v1/sets", &[("GET", Call::Sets)]),
+        ("sets", Some(set), None) => choose("/api/v1/sets/{set}", &[("GET", Call::Set(set))]),
+        ("sets", Some(set), Some("changes")) => {
+            choose("/api/v1/sets/{set}/changes", &[("GET", Call::ReadChanges(set)), ("POST", Call::RecordChanges(set))])
+        }
+        ("sets", Some(set), Some("resource")) => choose(
+            "/api/v1/sets/{set}/resource",
+            &[("GET", Call::ReadRecord(set)), ("PUT", Call::PutRecord(set)), ("DELETE", Call::DeleteRecord(set))],
+        ),
+        ("sets", Some(set), Some(tail)) => {
+            let path = tail.strip_prefix("content/").ok_or_else(nothing)?;
+            choose(
+                "/api/v1/sets/{set}/content/{path}",
+                &[
+                    ("GET", Call::ReadContent(set, path)),
+                    ("PUT", Call::PutContent(set, path)),
+                    ("DELETE", Call::DeleteContent(set, path)),
+                ],
+            )
+        }
+        _ => Err(nothing()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn the_document_tells_every_operation_and_how_it_may_end() {
+        let document: Value = serde_json::from_str(super::super::OPENAPI).unwrap();
+        assert_eq!(document["openapi"], "3.1.0");
+        let mut told = Vec::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap().iter().filter(|(name, _)| *name != "parameters") {
+                let mut statuses: Vec<u16> =
+                    operation["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap()).collect();
+                statuses.sort_unstable();
+                let open = operation["security"].as_array().is_some_and(Vec::is_empty);
+                told.push((method.to_uppercase(), path.clone(), open, statuses));
+            }
+        }
+        told.sort();
+        let mut known: Vec<_> = OPERATIONS
+            .iter()
+            .map(|one| (one.method.to_owned(), one.path.to_owned(), one.scope.is_none(), one.statuses.to_vec()))
+            .collect();
+        known.sort();
+        assert_eq!(told, known);
+    }
+
+    #[test]
+    fn every_reference_in_the_document_leads_somewhere() {
+        fn walk<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+            match value {
+                Value::Object(fields) => {
+                    found.extend(fields.get("$ref").and_then(Value::as_str));
+                    fields.values().for_each(|value| walk(value, found));
+                }
+                Value::Array(items) => items.iter().for_each(|value| walk(value, found)),
+                _ => {}
+            }
+        }
+        let document: Value = serde_json::from_str(super::super::OPENAPI).unwrap();
+        let mut references = Vec::new();
+        walk(&document, &mut references);
+        assert!(!references.is_empty());
+        for reference in references {
+            assert!(document.pointer(reference.strip_prefix('#').unwrap()).is_some(), "{reference}");
+        }
+    }
+
+    #[test]
+    fn every_operation_is_reached_by_its_path() {
+        for operation in &OPERATIONS {
+            let path = operation.path.replace("{set}", "s").replace("{path}", "a/b");
+            let found = find(&operation.method.parse().unwrap(), &path).unwrap().0;
+            assert_eq!(found, operation);
+        }
+        for path in ["/api", "/api/v1", "/api/v1/", "/api/v2/sets", "/api/v1/sets/s/", "/api/v1/sets/s/x", "/api/v1/x"]
+        {
+            assert!(find(&Method::GET, path).is_err(), "{path}");
+        }
+        assert!(find(&Method::PATCH, "/api/v1/sets").is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! What went wrong with a request, for programs and for people? [rfc9457]
+
+use crate::body::ResponseBody;
+use crate::respond::Answer;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+
+/// One kind of problem; its name ends the URI in `type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProblemKind {
+    NotFound,
+    Method,
+    Query,
+    TokenInUrl,
+    TokenMissing,
+    TokenRefused,
+    Scope,
+    Browser,
+    WritingOff,
+    Syntax,
+    Field,
+    Precondition,
+    Conflict,
+    TooLarge,
+    TooSlow,
+    KeyReused,
+    Importing,
+    Busy,
+    Store,
+    Disk,
+}
+
+impl ProblemKind {
+    const fn parts(self) -> (&'static str, StatusCode, &'static str) {
+        match self {
+            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is no such thing"),
+            Self::Method => ("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not for this address"),
+            Self::Query => ("query", StatusCode::BAD_REQUEST, "The query is wrong"),
+            Self::TokenInUrl => ("token-in-url", StatusCode::BAD_REQUEST, "A token does not belong in a URL"),
+            Self::TokenMissing => ("token-missing", StatusCode::UNAUTHORIZED, "A token is needed"),
+            Self::TokenRefused => ("token-refused", StatusCode::UNAUTHORIZED, "The token is not valid"),
+            Self::Scope => ("scope", StatusCode::FORBIDDEN, "The token does not allow this"),
+            Self::Browser => ("browser", StatusCode::FORBIDDEN, "Pages of browsers do not write without a token"),
+            Self::WritingOff => ("writing-off", StatusCode::FORBIDDEN, "This server takes nothing in"),
+            Self::Syntax => ("syntax", StatusCode::BAD_REQUEST, "The body cannot be read"),
+            Self::Field => ("field", StatusCode::UNPROCESSABLE_ENTITY, "A value is wrong; nothing was recorded"),
+            Self::Precondition => ("precondition", StatusCode::PRECONDITION_FAILED, "The resource is in another state"),
+            Self::Conflict => ("conflict", StatusCode::CONFLICT, "The set does not allow this"),
+            Self::TooLarge => ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+            Self::TooSlow => ("too-slow", StatusCode::REQUEST_TIMEOUT, "The body did not come in time"),
+            Self::KeyReused => {
+                ("key-reused", StatusCode::UNPROCESSABLE_ENTITY, "The idempotency key was used for something else")
+            }
+            Self::Importing => ("importing", StatusCode::SERVICE_UNAVAILABLE, "The set is being read"),
+            Self::Busy => ("busy", StatusCode::SERVICE_UNAVAILABLE, "Too much is waiting"),
+            Self::Store => ("store", StatusCode::INTERNAL_SERVER_ERROR, "The store failed"),
+            Self::Disk => ("disk", StatusCode::INSUFFICIENT_STORAGE, "There is no space left"),
+        }
+    }
+}
+
+/// A refusal.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    kind: ProblemKind,
+    detail: String,
+    help: Option<String>,
+    /// For several faults at once: which change, from 1, and what is wrong with it.
+    errors: Vec<FieldError>,
+    allow: Option<&'static str>,
+}
+
+/// What is wrong with one change of a batch.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FieldError {
+    /// Which change, from 1.
+    pub(crate) change: usize,
+    /// What is wrong.
+    pub(crate) detail: String,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [FieldError],
+}
+
+impl Problem {
+    pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), help: None, errors: Vec::new(), allow: None }
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn errors(mut self, errors: Vec<FieldError>) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    pub(crate) const fn allow(mut self, methods: &'static str) -> Self {
+        self.allow = Some(methods);
+        self
+    }
+
+    pub(crate) fn answer(&self) -> Answer {
+        let (name, status, title) = self.kind.parts();
+        let body = Body {
+            r#type: format!("urn:abreast:problem:{name}"),
+            title,
+            status: status.as_u16(),
+            detail: &self.detail,
+            help: self.help.as_deref(),
+            errors: &self.errors,
+        };
+        let mut text = serde_json::to_vec(&body).unwrap_or_default();
+        text.push(b'\n');
+        let mut answer = Response::new(ResponseBody::from(text));
+        *answer.status_mut() = status;
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"abreast\""));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("2"));
+        }
+        if let Some(methods) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(methods));
+        }
+        answer
+    }
+}
+
+impl From<abreast_core::LogError> for Problem {
+    fn from(error: abreast_core::LogError) -> Self {
+        use abreast_core::ErrorKind;
+        let (detail, help) = match error.to_string().split_once("\n  help: ") {
+            Some((detail, help)) => (detail.to_owned(), Some(help.to_owned())),
+            None => (error.to_string(), None),
+        };
+        let kind = match error.kind() {
+            ErrorKind::NoSet => ProblemKind::NotFound,
+            ErrorKind::Busy => ProblemKind::Busy,
+            ErrorKind::Refused => ProblemKind::Field,
+            _ => {
+                tracing::error!("the store failed for a request of the API: {error}");
+                ProblemKind::Store
+            }
+        };
+        Self { kind, detail, help, errors: Vec::new(), allow: None }
+    }
+}

@@ -1,0 +1,158 @@
+//! One resource: what is recorded of it. Its URI is a parameter, since it may be any.
+
+use super::changes::{check_reuse, hex, idempotency_key, not_importing};
+use super::content::{condition, refused};
+use super::intake::{self, MAX_RECORD_BYTES, parameter};
+use super::model::{ChangeWord, RecordAnswer, RecordRequest, is_elsewhere, key_of_uri, relative};
+use super::problem::{Problem, ProblemKind};
+use super::{Context, RecordedAnswer, Target, blocking, durable, json, waiting};
+use crate::respond::Answer;
+use abreast_core::Change;
+use abreast_source::links::LinkRecord;
+use http::header::{IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderMap, Request, StatusCode};
+use hyper::body::Incoming;
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+
+/// The key that the query names.
+fn key_in<B>(context: &Context<'_>, target: &Target<'_>, request: &Request<B>) -> Result<String, Problem> {
+    let uri = parameter(request.uri().query(), &["uri"], "uri")?.ok_or_else(|| {
+        Problem::new(ProblemKind::Query, "`uri` says which resource")
+            .help("for example ?uri=https%3A%2F%2Fexample.org%2Fx")
+    })?;
+    key_of_uri(&uri, &target.resources(context.site)).map_err(|reason| Problem::new(ProblemKind::Query, reason))
+}
+
+pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
+    let target = context.target(slug)?;
+    let key = key_in(context, &target, request)?;
+    let (log, id) = (Arc::clone(context.site.publisher.log()), target.id);
+    let resources = target.resources(context.site);
+    let found = blocking(move || Ok(log.resource(id, &key)?)).await?;
+    let found = found.ok_or_else(|| Problem::new(ProblemKind::NotFound, "the set has no such resource"))?;
+    Ok(json(StatusCode::OK, &RecordAnswer::of_state(&found.key, found.position.0, &found.state, &resources)))
+}
+
+pub(super) async fn put(context: &Context<'_>, slug: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
+    let target = context.target(slug)?;
+    let key = key_in(context, &target, &request)?;
+    let log = Arc::clone(context.site.publisher.log());
+    not_importing(&*log, target.id)?;
+    no_condition(request.headers())?;
+    let name = idempotency_key(&request)?;
+    let body = intake::whole(request.into_body(), MAX_RECORD_BYTES, context.api.options.body_time).await?;
+    let name = named(context, &target, name, &[b"PUT", key.as_bytes(), &body])?;
+    let record: RecordRequest = intake::parse(&body)?;
+    let resources = target.resources(context.site);
+    if record.change == Some(ChangeWord::Deleted) {
+        return Err(Problem::new(ProblemKind::Field, "`change`: what is put is not deleted").help("use DELETE"));
+    }
+    let other = record.uri.as_deref().is_some_and(|uri| key_of_uri(uri, &resources).as_deref() != Ok(key.as_str()));
+    if other {
+        return Err(Problem::new(ProblemKind::Field, "`uri`: not the resource that the address names"));
+    }
+    if !is_elsewhere(&key) {
+        return links(context, &target, &key, record).await;
+    }
+    let id = target.id;
+    let receiver = blocking(move || {
+        let mut change =
+            record.to_change(&key, &resources, &*log, id).map_err(|detail| Problem::new(ProblemKind::Field, detail))?;
+        change.idempotency_key = change.idempotency_key.or(name);
+        let (done, receiver) = waiting();
+        log.append_then(id, vec![change], done);
+        Ok(receiver)
+    })
+    .await?;
+    Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
+}
+
+/// The links of a file: all that can be said of it beside what it is.
+async fn links(
+    context: &Context<'_>,
+    target: &Target<'_>,
+    key: &str,
+    record: RecordRequest,
+) -> Result<Answer, Problem> {
+    let Some((deposit, folder)) = target.deposit().zip(target.served.current_folder()) else {
+        return Err(elsewhere_only());
+    };
+    let stated = [
+        ("lastmod", record.lastmod.is_some()),
+        ("length", record.length.is_some()),
+        ("type", record.media_type.is_some()),
+        ("encoding", record.encoding.is_some()),
+        ("hash", record.hash.is_some()),
+    ];
+    if let Some((name, _)) = stated.iter().find(|(_, stated)| *stated) {
+        return Err(Problem::new(ProblemKind::Field, format!("`{name}`: the file itself says so"))
+            .help("only `links` can be said of a file of the folder; PUT its content to change it"));
+    }
+    let Some(records) = record.links else {
+        return Err(Problem::new(ProblemKind::Field, "`links` is missing"));
+    };
+    let resources = target.resources(context.site);
+    let records: Vec<LinkRecord> = records.iter().map(|record| relative(record, &resources)).collect();
+    let deposit = Arc::clone(deposit);
+    let path = super::content::path_of(key);
+    let receiver = blocking(move || {
+        let (done, receiver) = waiting();
+        deposit.relink(&folder, &path, &records, done).map_err(|error| refused(&error))?;
+        Ok(receiver)
+    })
+    .await?;
+    Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
+}
+
+pub(super) async fn delete(context: &Context<'_>, slug: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
+    let target = context.target(slug)?;
+    let key = key_in(context, &target, request)?;
+    let log = Arc::clone(context.site.publisher.log());
+    not_importing(&*log, target.id)?;
+    if !is_elsewhere(&key) {
+        return super::content::remove(&target, super::content::path_of(&key), condition(request.headers())).await;
+    }
+    no_condition(request.headers())?;
+    let name = named(context, &target, idempotency_key(request)?, &[b"DELETE", key.as_bytes()])?;
+    let id = target.id;
+    let receiver = blocking(move || {
+        let mut change = Change::delete(key);
+        change.idempotency_key = name;
+        let (done, receiver) = waiting();
+        log.append_then(id, vec![change], done);
+        Ok(receiver)
+    })
+    .await?;
+    Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
+}
+
+/// The name of a request's one change: the Idempotency-Key, with a digest of what is asked. So a key that is used again
+/// for something else hides that from nobody, also when it was forgotten here.
+fn named(
+    context: &Context<'_>,
+    target: &Target<'_>,
+    key: Option<String>,
+    asked: &[&[u8]],
+) -> Result<Option<String>, Problem> {
+    let Some(key) = key else { return Ok(None) };
+    let digest: [u8; 32] = Sha256::digest(asked.join(&0)).into();
+    check_reuse(context.api, target.id, &key, digest)?;
+    Ok(Some(format!("{key}/{}", hex(&digest[..8]))))
+}
+
+/// A record has no tag: who makes a condition of one is told, lest he think that it held.
+fn no_condition(headers: &HeaderMap) -> Result<(), Problem> {
+    for name in [IF_MATCH, IF_NONE_MATCH] {
+        if headers.contains_key(&name) {
+            return Err(Problem::new(ProblemKind::Query, format!("`{name}` has no meaning for a record"))
+                .help("only the content of files has an ETag; leave it out"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn elsewhere_only() -> Problem {
+    Problem::new(ProblemKind::Conflict, "this set has records of resources elsewhere, and no content of its own")
+        .help("name the resource by its absolute URI")
+}

@@ -1,0 +1,81 @@
+//! Which sets are there, and where does each stand?
+
+use super::problem::Problem;
+use super::{Context, Target, json};
+use crate::respond::Answer;
+use abreast_source::WatchState;
+use http::StatusCode;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct SetAnswer<'s> {
+    name: &'s str,
+    title: &'s str,
+    /// `folder` or `records`.
+    kind: &'static str,
+    capability_list: String,
+    /// What the URIs of its own resources begin with.
+    resources: String,
+    head: u64,
+    datetime: String,
+    created: String,
+    count: u64,
+    /// `ready`, `importing` or `vanished`.
+    state: &'static str,
+}
+
+pub(super) fn all(context: &Context<'_>) -> Result<Answer, Problem> {
+    #[derive(Serialize)]
+    struct Sets<'s> {
+        sets: Vec<SetAnswer<'s>>,
+    }
+    let sets: Result<_, _> = context.site.sets.iter().map(|set| told(context, context.target(&set.slug)?)).collect();
+    Ok(json(StatusCode::OK, &Sets { sets: sets? }))
+}
+
+pub(super) fn one(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
+    Ok(json(StatusCode::OK, &told(context, context.target(slug)?)?))
+}
+
+fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, Problem> {
+    let head = context.site.publisher.log().head(target.id)?;
+    let published = &context.site.publisher.sets()[target.number];
+    let vanished = !target.served.records && matches!(target.served.watch.state(), WatchState::Vanished(_));
+    Ok(SetAnswer {
+        name: &target.served.slug,
+        title: &target.served.title,
+        kind: if target.served.records { "records" } else { "folder" },
+        capability_list: published.urls.capability_list(),
+        resources: published.urls.resources(),
+        head: head.position.0,
+        datetime: head.time.to_string(),
+        created: head.created.to_string(),
+        count: head.resources,
+        state: match (head.importing, vanished) {
+            (true, _) => "importing",
+            (false, true) => "vanished",
+            (false, false) => "ready",
+        },
+    })
+}
+
+/// The tokens, without what would help to guess them.
+pub(super) fn tokens(context: &Context<'_>) -> Answer {
+    #[derive(Serialize)]
+    struct One<'t> {
+        name: &'t str,
+        scope: super::Scope,
+        sets: &'t [String],
+        created: &'t str,
+    }
+    #[derive(Serialize)]
+    struct All<'t> {
+        tokens: Vec<One<'t>>,
+    }
+    let known = context.api.tokens.current();
+    let tokens = known
+        .iter()
+        .map(|token| One { name: &token.name, scope: token.scope, sets: &token.sets, created: &token.created })
+        .collect();
+    json(StatusCode::OK, &All { tokens })
+}

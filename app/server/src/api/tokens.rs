@@ -1,0 +1,230 @@
+//! Who may do what? Tokens, known by the digest of their random bytes only.
+//!
+//! The file holds no secret: whoever reads it cannot make a token of it. It is read again when it changes.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes of a token that are random.
+const RANDOM_BYTES: usize = 32;
+/// What every token begins with, so that people and scanners know one when they see it.
+pub const PREFIX: &str = "abreast_";
+/// How often it is looked whether the file changed.
+const LOOK: Duration = Duration::from_millis(500);
+/// Tokens in one file.
+const MAX_TOKENS: usize = 10_000;
+
+/// What a token allows. Each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Reading what is recorded.
+    Read,
+    /// Recording changes.
+    Write,
+    /// Everything, for all sets unless they are named.
+    Admin,
+}
+
+/// One token, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// Its name, for people and logs.
+    pub name: String,
+    /// SHA-256 of the whole token, in hex.
+    pub sha256: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// For which sets; all when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<String>,
+    /// When it was made.
+    pub created: String,
+}
+
+impl Token {
+    /// Does it allow this, for this set or for no set in particular?
+    pub fn allows(&self, scope: Scope, set: Option<&str>) -> bool {
+        self.scope >= scope && (self.sets.is_empty() || set.is_some_and(|set| self.sets.iter().any(|own| own == set)))
+    }
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct TokenFile {
+    tokens: Vec<Token>,
+}
+
+/// Reads the tokens of a file; none when there is no file.
+///
+/// # Errors
+/// The file cannot be read, or is not one of tokens.
+pub fn read_tokens(path: &Path) -> io::Result<Vec<Token>> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let file: TokenFile = serde_json::from_slice(&text)
+        .map_err(|error| io::Error::other(format!("`{}` is no file of tokens: {error}", path.display())))?;
+    Ok(file.tokens)
+}
+
+/// Writes a file of tokens, replacing it whole.
+///
+/// # Errors
+/// There are too many, or the disk failed.
+pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
+    if tokens.len() > MAX_TOKENS {
+        return Err(io::Error::other(format!("more than {MAX_TOKENS} tokens (help: revoke some)")));
+    }
+    let mut text = serde_json::to_vec_pretty(&TokenFile { tokens: tokens.to_vec() })?;
+    text.push(b'\n');
+    let temporary = path.with_extension(format!("{}.new", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    file.write_all(&text).and_then(|()| file.sync_all())?;
+    // Whoever writes it, root perhaps, the server must be able to read it: else a token revoked would stay good.
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (own, wanted) = (file.metadata()?, fs::metadata(path).or_else(|_| fs::metadata(folder))?);
+    if (own.uid(), own.gid()) != (wanted.uid(), wanted.gid()) {
+        // Others than root may not, and need not.
+        let _ = std::os::unix::fs::fchown(&file, Some(wanted.uid()), Some(wanted.gid()));
+    }
+    fs::rename(&temporary, path)?;
+    fs::File::open(folder)?.sync_all()
+}
+
+/// A new token: its secret, which is shown once, and what is kept of it.
+///
+/// # Errors
+/// The system has no random bytes.
+pub fn new_token(name: &str, scope: Scope, sets: Vec<String>, created: &str) -> io::Result<(String, Token)> {
+    use base64::Engine as _;
+    let mut random = [0; RANDOM_BYTES];
+    fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let secret = format!("{PREFIX}{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random));
+    let sha256 = digest_of(&secret);
+    Ok((secret, Token { name: name.to_owned(), sha256, scope, sets, created: created.to_owned() }))
+}
+
+fn digest_of(secret: &str) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(secret).iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The tokens of a running server.
+pub(crate) struct Tokens {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    looked: Instant,
+    /// Inode, length and modification time of the file that was read.
+    seen: Option<(u64, u64, i128)>,
+    tokens: Arc<Vec<Token>>,
+}
+
+impl Tokens {
+    pub(crate) fn open(path: PathBuf) -> io::Result<Self> {
+        let seen = seen(&path);
+        let tokens = Arc::new(read_tokens(&path)?);
+        Ok(Self { path, known: Mutex::new(Known { looked: Instant::now(), seen, tokens }) })
+    }
+
+    /// The tokens as the file has them. One that cannot be read any more leaves those that were known.
+    pub(crate) fn current(&self) -> Arc<Vec<Token>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.looked.elapsed() >= LOOK {
+            known.looked = Instant::now();
+            let now = seen(&self.path);
+            if now != known.seen {
+                match read_tokens(&self.path) {
+                    Ok(tokens) => {
+                        known.tokens = Arc::new(tokens);
+                        known.seen = now;
+                    }
+                    Err(error) => tracing::error!("cannot read the tokens again: {error}; those known stay"),
+                }
+            }
+        }
+        Arc::clone(&known.tokens)
+    }
+
+    /// Was a token ever made? The last one may be revoked since.
+    pub(crate) fn ever(&self) -> bool {
+        let tokens = self.current();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // A file that cannot be read was made to keep others out all the same.
+        known.seen.is_some() || !tokens.is_empty() || seen(&self.path).is_some()
+    }
+
+    /// The token with this secret.
+    pub(crate) fn find(&self, secret: &str) -> Option<Token> {
+        let digest = digest_of(secret);
+        // Digests are compared, not secrets: how long it takes tells nothing of use.
+        self.current().iter().find(|token| token.sha256 == digest).cloned()
+    }
+}
+
+fn seen(path: &Path) -> Option<(u64, u64, i128)> {
+    let stat = fs::metadata(path).ok()?;
+    Some((stat.ino(), stat.len(), i128::from(stat.mtime()) * 1_000_000_000 + i128::from(stat.mtime_nsec())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_holds_no_secret_and_finds_the_token() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tokens.json");
+        assert!(read_tokens(&path).unwrap().is_empty());
+        let (secret, token) = new_token("n", Scope::Write, vec!["a".into()], "2026-01-01T00:00:00Z").unwrap();
+        write_tokens(&path, &[token]).unwrap();
+        assert!(!fs::read_to_string(&path).unwrap().contains(&secret[PREFIX.len()..]));
+        let tokens = Tokens::open(path.clone()).unwrap();
+        let found = tokens.find(&secret).unwrap();
+        assert!(found.allows(Scope::Write, Some("a")) && found.allows(Scope::Read, Some("a")));
+        assert!(!found.allows(Scope::Write, Some("b")) && !found.allows(Scope::Admin, Some("a")));
+        assert!(!found.allows(Scope::Read, None), "a token of one set is none for all");
+        assert!(tokens.find(&secret[..secret.len() - 1]).is_none() && tokens.find(&found.sha256).is_none());
+        let mode = fs::metadata(&path).unwrap().mode();
+        assert_eq!(mode & 0o077, 0);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_root_writes_belongs_to_whom_the_store_belongs() {
+        let place = tempfile::tempdir().unwrap();
+        if std::os::unix::fs::chown(place.path(), Some(12_345), Some(12_346)).is_err() {
+            // Only root can do this, and needs it.
+            return;
+        }
+        let path = place.path().join("tokens.json");
+        for _ in 0..2 {
+            write_tokens(&path, &[]).unwrap();
+            let stat = fs::metadata(&path).unwrap();
+            assert_eq!((stat.uid(), stat.gid(), stat.mode() & 0o777), (12_345, 12_346, 0o600));
+        }
+    }
+
+    #[test]
+    fn two_tokens_are_never_the_same() {
+        let one = new_token("n", Scope::Read, Vec::new(), "").unwrap().0;
+        let two = new_token("n", Scope::Read, Vec::new(), "").unwrap().0;
+        assert_ne!(one, two);
+        assert_eq!(one.len(), PREFIX.len() + 43);
+    }
+}

@@ -1,0 +1,207 @@
+//! `/{set}/m/{time}/…`: a resource as it was since that time [rfc7089 §2.1.1].
+//!
+//! The address of a version means the same bytes for ever. A version that is no resource (it was deleted then) is
+//! answered 410, and is a version all the same [rfc7089 §4.5.5]. The time has microseconds; one to the second, as people write it,
+//! leads to the version that was there then.
+
+use crate::conditional::http_date;
+use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::routes::resource::relative_path;
+use crate::site::Site;
+use abreast_contents::ErrorKind;
+use abreast_core::{LogError, SetId, State, Version};
+use abreast_folder::Stat;
+use abreast_source::versions::{History, VersionUrls, at_stamp, key_of};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, LINK, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use std::io;
+use std::sync::Arc;
+
+/// When the version was the state of its resource.
+const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime");
+
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    set: usize,
+    rest: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
+    let Some((stamp, path)) = rest.split_once('/') else { return Ok(nothing()) };
+    let Some((time, exact)) = at_stamp(stamp) else { return Ok(nothing()) };
+    let Some(asked) = Asked::of(site, set, key_of_path(path)) else { return Ok(nothing()) };
+    let found = asked.find(site, move |log, set, key| {
+        if exact { History::exactly(log, set, key, time) } else { History::at(log, set, key, time.as_seconds()) }
+    });
+    match found.await? {
+        Ok(Some(history)) if exact => represent(site, &asked, &history, method, headers),
+        Ok(Some(history)) => Ok(redirect(&asked.urls.memento(&asked.key, history.chosen.time))),
+        Ok(None) => Ok(problem(
+            StatusCode::NOT_FOUND,
+            "no version of this time is kept; the resource's TimeMap lists those that are",
+        )),
+        Err(refusal) => Ok(refusal),
+    }
+}
+
+/// A resource that was asked for, of a set that keeps versions.
+pub(crate) struct Asked {
+    pub(crate) set: SetId,
+    pub(crate) key: String,
+    pub(crate) urls: VersionUrls,
+}
+
+impl Asked {
+    pub(crate) fn of(site: &Site, set: usize, key: Option<String>) -> Option<Self> {
+        let published = site.publisher.sets().get(set)?;
+        Some(Self { set: published.id, key: key?, urls: published.versions.clone()? })
+    }
+
+    /// The resource of a URI, in whichever set it is.
+    pub(crate) fn by_uri(site: &Site, uri: &str) -> Vec<Self> {
+        let sets = || site.publisher.sets().iter().enumerate();
+        let own = sets().find_map(|(set, published)| {
+            let path = uri.strip_prefix(published.versions.as_ref()?.resources())?;
+            Self::of(site, set, key_of_path(path))
+        });
+        match own {
+            Some(own) => vec![own],
+            // Resources that live elsewhere may be in any set.
+            None => sets().filter_map(|(set, _)| Self::of(site, set, absolute(uri))).collect(),
+        }
+    }
+
+    /// Asks the log, on a thread that may block; what cannot be answered now is refused.
+    pub(crate) async fn find<T: Send + 'static>(
+        &self,
+        site: &Arc<Site>,
+        read: impl FnOnce(&dyn abreast_core::ChangeLog, SetId, &str) -> Result<T, LogError> + Send + 'static,
+    ) -> io::Result<Result<T, Answer>> {
+        let (log, set, key) = (Arc::clone(site.publisher.log()), self.set, self.key.clone());
+        let read = move || {
+            if log.head(set)?.importing {
+                return Ok(None);
+            }
+            read(&*log, set, &key).map(Some)
+        };
+        Ok(match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)? {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => Err(try_later("the set is being read for the first time", 2)),
+            Err(error) => {
+                tracing::error!("cannot read the versions of a resource: {error}");
+                Err(problem(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the versions could not be read; the server's log says why",
+                ))
+            }
+        })
+    }
+}
+
+/// The Link headers of an original resource; of one that is not there, only if it was [rfc7089 §4.5.2].
+pub(crate) async fn link_original(site: &Arc<Site>, set: usize, path: &str, answer: &mut Answer) -> io::Result<()> {
+    if site.publisher.sets().get(set).is_none_or(|set| set.versions.is_none()) {
+        return Ok(());
+    }
+    let Some(asked) = Asked::of(site, set, key_of_path(path)) else { return Ok(()) };
+    if answer.status() == StatusCode::NOT_FOUND && !matches!(asked.find(site, History::newest).await?, Ok(Some(_))) {
+        return Ok(());
+    }
+    let links = format!(
+        "<{}>; rel=\"timegate\", <{}>; rel=\"timemap\"; type=\"{}\"",
+        asked.urls.timegate(&asked.key),
+        asked.urls.timemap(&asked.key),
+        abreast_source::versions::LINK_FORMAT
+    );
+    if let Ok(links) = HeaderValue::from_str(&links) {
+        answer.headers_mut().append(LINK, links);
+    }
+    Ok(())
+}
+
+fn represent(
+    site: &Site,
+    asked: &Asked,
+    history: &History,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
+    let Version { time, state, .. } = &history.chosen;
+    let mut more = vec![(LINK, header(&history.links(&asked.urls, &asked.key, false)))];
+    let datetime = (MEMENTO_DATETIME, header(&http_date(time.as_seconds())));
+    let Some(state) = state else {
+        more.push(datetime);
+        return Ok(with(
+            problem(StatusCode::GONE, "the resource was deleted then, and not there until its next version"),
+            more,
+        ));
+    };
+    let opened = match (&state.content, site.publisher.contents()) {
+        (Some(id), Some(contents)) => contents.open_read(id).map(|file| Some((id, file))),
+        _ => Ok(None),
+    };
+    let (id, file) = match opened {
+        Ok(Some(opened)) => opened,
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        // Dropped between the two looks, or never kept.
+        Ok(None) | Err(_) => {
+            return Ok(with(problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"), more));
+        }
+    };
+    let stat = Stat::of(&file).map_err(io::Error::other)?;
+    more.push(datetime);
+    more.extend([
+        (CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
+    ]);
+    more.extend(state.encoding.as_ref().map(|encoding| (CONTENT_ENCODING, header(encoding))));
+    Ok(Representation {
+        length: stat.size,
+        tag: format!("\"{id}\""),
+        modified: Some(state.modified.as_seconds()),
+        content_type: media_type(state),
+        coarse_time: true,
+        content: Content::File(Arc::new(file), stat),
+        more,
+    }
+    .answer(method, headers))
+}
+
+fn media_type(state: &State) -> HeaderValue {
+    let known = state.media_type.as_deref().and_then(|media_type| HeaderValue::from_str(media_type).ok());
+    known.unwrap_or(HeaderValue::from_static("application/octet-stream"))
+}
+
+pub(crate) fn with(mut answer: Answer, more: Vec<(HeaderName, HeaderValue)>) -> Answer {
+    answer.headers_mut().extend(more);
+    answer
+}
+
+/// A value of characters that headers may have; one of other characters is left out.
+pub(crate) fn header(value: &str) -> HeaderValue {
+    HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// 302 to an address of our own.
+pub(crate) fn redirect(url: &str) -> Answer {
+    let mut answer = crate::respond::text("text/plain; charset=utf-8", format!("{url}\n"));
+    *answer.status_mut() = StatusCode::FOUND;
+    answer.headers_mut().insert(LOCATION, header(url));
+    answer
+}
+
+fn nothing() -> Answer {
+    problem(StatusCode::NOT_FOUND, "no versions are published at this address")
+}
+
+/// The key of what stands at a path below a set's resources; a URI of elsewhere is a key already.
+pub(crate) fn key_of_path(path: &str) -> Option<String> {
+    // Our own resources have no query.
+    let own = path.split('?').next().unwrap_or_default();
+    absolute(path).or_else(|| relative_path(own).map(|path| key_of(&path)))
+}
+
+fn absolute(uri: &str) -> Option<String> {
+    let sound = uri.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"'));
+    (sound && uri.contains("://")).then(|| uri.to_owned())
+}

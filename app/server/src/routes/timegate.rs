@@ -1,0 +1,72 @@
+//! `/timegate/{URI}`: from a date to the version of that date [rfc7089 §4.2.1].
+//!
+//! Without a date it is the newest version; before the first one it is the first. A date that is none is refused with
+//! 400, since nobody could tell which version was meant [rfc7089 §4.5.3].
+
+use crate::conditional::seconds;
+use crate::respond::{Answer, problem};
+use crate::routes::memento::{Asked, header, redirect, with};
+use crate::site::Site;
+use abreast_source::versions::History;
+use http::header::{CACHE_CONTROL, LINK, VARY};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use std::io;
+use std::sync::Arc;
+
+const ACCEPT_DATETIME: HeaderName = HeaderName::from_static("accept-datetime");
+
+pub(crate) async fn answer(site: &Arc<Site>, uri: &str, headers: &HeaderMap) -> io::Result<Answer> {
+    let vary = (VARY, HeaderValue::from_static("Accept-Datetime"));
+    let read = |date: &HeaderValue| seconds(date.to_str().ok()?.trim());
+    let wanted = match headers.get(ACCEPT_DATETIME).map(read) {
+        None => None,
+        Some(Some(seconds)) => Some(seconds),
+        Some(None) => {
+            let detail = "`Accept-Datetime` is no HTTP date; write it as in `Tue, 01 Sep 2026 20:30:00 GMT`, in \
+                              GMT, or leave it out for the newest version";
+            return Ok(with(problem(StatusCode::BAD_REQUEST, detail), vec![vary]));
+        }
+    };
+    for asked in Asked::by_uri(site, &whole(uri)) {
+        let found = asked.find(site, move |log, set, key| match wanted {
+            Some(seconds) => History::at(log, set, key, seconds),
+            None => History::newest(log, set, key),
+        });
+        match found.await? {
+            Ok(Some(history)) => {
+                let links = (LINK, header(&history.links(&asked.urls, &asked.key, true)));
+                let mut answer = redirect(&asked.urls.memento(&asked.key, history.chosen.time));
+                // The next version changes the answer.
+                answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+                return Ok(with(answer, vec![vary, links]));
+            }
+            Ok(None) => {}
+            Err(refusal) => return Ok(refusal),
+        }
+    }
+    Ok(with(problem(StatusCode::NOT_FOUND, "no version of such a resource is kept here"), vec![vary]))
+}
+
+/// A URI in a path: some intermediaries make one slash of two.
+pub(crate) fn whole(uri: &str) -> String {
+    for scheme in ["http:/", "https:/"] {
+        if let Some(rest) = uri.strip_prefix(scheme)
+            && !rest.starts_with('/')
+        {
+            return format!("{scheme}/{rest}");
+        }
+    }
+    uri.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_that_lost_a_slash_is_made_whole() {
+        assert_eq!(whole("http:/example.org/a//b"), "http://example.org/a//b");
+        assert_eq!(whole("https://example.org/a"), "https://example.org/a");
+        assert_eq!(whole("http://example.org/http:/x"), "http://example.org/http:/x");
+    }
+}

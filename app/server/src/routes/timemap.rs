@@ -1,0 +1,51 @@
+//! `/timemap/{URI}`: all versions of a resource [rfc7089 §5], a thousand in a page; `/timemap/{time}/{URI}` is the page
+//! that begins with the version of that time, and `/timemap/json/…` says the same in JSON.
+
+use crate::respond::{Answer, Content, Representation, problem};
+use crate::routes::memento::Asked;
+use crate::routes::timegate::whole;
+use crate::site::Site;
+use abreast_source::versions::{LINK_FORMAT, TimeMap, VERSIONS_PER_PAGE, at_stamp};
+use http::header::CACHE_CONTROL;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::io;
+use std::sync::Arc;
+
+pub(crate) async fn answer(site: &Arc<Site>, rest: &str, method: &Method, headers: &HeaderMap) -> io::Result<Answer> {
+    let (json, rest) = rest.strip_prefix("json/").map_or((false, rest), |rest| (true, rest));
+    let page = rest.split_once('/').and_then(|(stamp, uri)| Some((at_stamp(stamp)?, uri)));
+    let (from, uri) = match page {
+        Some(((time, true), uri)) => (Some(time), uri),
+        _ => (None, rest),
+    };
+    for asked in Asked::by_uri(site, &whole(uri)) {
+        let read = move |log: &dyn abreast_core::ChangeLog, set, key: &str| {
+            TimeMap::read(log, set, key, from, VERSIONS_PER_PAGE)
+        };
+        match asked.find(site, read).await? {
+            Ok(Some(page)) => return Ok(represent(&page, &asked, json).answer(method, headers)),
+            Ok(None) => {}
+            Err(refusal) => return Ok(refusal),
+        }
+    }
+    Ok(problem(StatusCode::NOT_FOUND, "no version of such a resource is kept here"))
+}
+
+fn represent(page: &TimeMap, asked: &Asked, json: bool) -> Representation {
+    let (body, content_type) = if json {
+        (page.to_json(&asked.urls, &asked.key), "application/json")
+    } else {
+        (page.to_links(&asked.urls, &asked.key), LINK_FORMAT)
+    };
+    let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&body);
+    Representation {
+        length: body.len() as u64,
+        tag: format!("\"{hash:x}\""),
+        modified: None,
+        content_type: HeaderValue::from_static(content_type),
+        coarse_time: true,
+        content: Content::Memory(body.into()),
+        more: vec![(CACHE_CONTROL, HeaderValue::from_static("no-cache"))],
+    }
+}
