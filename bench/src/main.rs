@@ -16,6 +16,7 @@ mod samples;
 mod settings;
 mod static_site;
 mod tree;
+mod wrk;
 
 use crate::report::Report;
 use crate::settings::Settings;
@@ -25,13 +26,16 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 7] = [
+const BENCHES: [(&str, &str, Bench); 10] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
     ("latency", "Mirroring over a 50 ms round trip", benches::latency::run),
     ("serve", "Answering requests", benches::serve::run),
     ("publish", "Publishing one change; memory; start", benches::publish::run),
+    ("dump", "Packages: copies through them, and making them", benches::dump::run),
+    ("validate", "Judging a Source", benches::validate::run),
+    ("index", "Documents of very large sets", benches::index::run),
     ("real", "Real collections, followed", benches::real::run),
 ];
 

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Program and Debian package.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 7] = [
     ("nginx", "nginx"),
     ("rsync", "rsync"),
     ("wget2", "wget2"),
     ("rclone", "rclone"),
     ("wrk", "wrk"),
+    ("zip", "zip"),
     ("time", "time"),
 ];
 

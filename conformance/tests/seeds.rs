@@ -34,3 +34,45 @@ fn datetimes_can_be_written() {
 fn links_can_be_written() {
     each_seed("../fuzz/seeds/link_header", properties::link_header);
 }
+
+#[test]
+fn archives_read_the_same_however_they_come_and_records_as_they_were_written() {
+    each_seed("../fuzz/seeds/warc", properties::warc);
+}
+
+#[test]
+fn what_a_destination_reads_is_what_it_should_be() {
+    each_seed("../fuzz/seeds/uri_to_path", abreast_destination::check_path_map);
+    each_seed("../fuzz/seeds/package", abreast_destination::check_package);
+    each_seed("../fuzz/seeds/robots", abreast_destination::check_robots);
+    each_seed("../fuzz/seeds/filter", abreast_destination::check_filter);
+    each_seed("../fuzz/seeds/patch", abreast_destination::check_patch);
+    each_seed("../fuzz/seeds/discovery", abreast_destination::check_discovery);
+    each_seed("../fuzz/seeds/netrc", abreast_net::check_netrc);
+    each_seed("../fuzz/seeds/bandwidth", abreast_net::check_bandwidth);
+}
+
+#[test]
+fn what_a_source_reads_is_what_it_should_be() {
+    each_seed("../fuzz/seeds/links", abreast_source::links::check_any_input);
+    each_seed("../fuzz/seeds/request", abreast_server::check_any_request);
+    each_seed("../fuzz/seeds/batch", abreast_server::check_any_batch);
+}
+
+#[test]
+fn the_validator_says_the_same_however_a_document_is_cut() {
+    each_seed("resourcesync-1.1", abreast_validator::check_any_input);
+    each_seed("../fuzz/seeds/validator", abreast_validator::check_any_input);
+    each_seed("../fuzz/seeds/validator_package", abreast_validator::check_any_package);
+    each_seed("../fuzz/seeds/package", abreast_validator::check_any_package);
+}
+
+#[test]
+fn every_fuzz_target_has_seeds() {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+    for target in std::fs::read_dir(fuzz.join("fuzz_targets")).unwrap() {
+        let target = target.unwrap().path();
+        let name = target.file_stem().unwrap();
+        assert!(fuzz.join("seeds").join(name).is_dir(), "{}", name.display());
+    }
+}

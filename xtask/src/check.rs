@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::process::{self, cargo, find_program, root, run_quietly};
-use crate::{citations, generated, layers, test, tree, words};
+use crate::{citations, coverage, generated, layers, test, tree, words};
 
 /// How long each fuzz target runs with `--all`.
 const FUZZ_SECONDS_EACH: u32 = 20;
@@ -15,10 +15,11 @@ const FUZZ_SECONDS_EACH: u32 = 20;
 /// One step: its name and what it does.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("fmt", || process::run(&mut cargo(&["fmt", "--all", "--check"])).context("help: run `cargo fmt --all`")),
     ("layers", layers::run),
     ("citations", citations::run),
+    ("coverage", coverage::check),
     ("words", words::run),
     ("clippy", || process::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("tests", || if test::run(&[]) { Ok(()) } else { bail!("tests failed") }),

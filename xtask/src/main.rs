@@ -4,6 +4,7 @@
 mod apt;
 mod check;
 mod citations;
+mod coverage;
 mod generated;
 mod layers;
 mod process;
@@ -28,6 +29,7 @@ usage: cargo xtask TASK
   check [--all]                everything a change must pass, fastest first
   layers                       which crate may depend on which, and who may do IO
   citations                    every [key §section] exists in docs/specs.toml
+  coverage                     each sentence of the core specification with what shows that it is kept
   words                        no registry host or machine path in the repository
   generate                     rewrite the generated files
   testdata                     prepare the real collections under target/testdata
@@ -62,6 +64,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "check" => check::run(rest)?,
         "layers" => layers::run()?,
         "citations" => citations::run()?,
+        "coverage" => coverage::run()?,
         "words" => words::run()?,
         "generate" => generated::write()?,
         "testdata" => testdata::run()?,

@@ -14,6 +14,9 @@ use crate::tree;
 /// Where a test that cannot run says so, one line each; see CONTRIBUTING.md.
 const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
 
+/// Tests of abilities that the default build leaves out.
+const FEATURES: [&[&str]; 1] = [&["-p", "abreast-destination", "--features", "s3", "--test", "objects"]];
+
 /// Sum over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
 struct Sum {
@@ -42,21 +45,11 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
     let skip_log = target().join("test-skips.log");
     fs::write(&skip_log, "").with_context(|| format!("cannot write {}", skip_log.display()))?;
 
-    let mut command = cargo(&["test", "--no-fail-fast"]);
+    run_tests(&["--workspace"], arguments, &tools, &skip_log, sum)?;
     if arguments.is_empty() {
-        command.arg("--workspace");
-    }
-    command.args(arguments).envs(tools.found.iter().map(|(variable, path)| (variable, path))).env(SKIP_LOG, &skip_log);
-    for variable in tools.missing.iter().flat_map(|missing| &missing.variables) {
-        command.env_remove(variable);
-    }
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start `cargo test`")?;
-    let output = child.stdout.take().context("`cargo test` has no output")?;
-    *sum = stream(output, &mut io::stdout())?;
-    let status = child.wait().context("while waiting for `cargo test`")?;
-    if !status.success() && sum.failed == 0 {
-        println!("\n`cargo test` ended with {status} and no test failed: a build or a test process broke off");
-        sum.failed = 1;
+        for feature in FEATURES {
+            run_tests(feature, &[], &tools, &skip_log, sum)?;
+        }
     }
 
     let skips = fs::read_to_string(&skip_log).unwrap_or_default();
@@ -65,6 +58,28 @@ fn prepare_and_run(arguments: &[String], sum: &mut Sum) -> Result<()> {
         sum.skip();
     }
     report_missing(&tools, sum)
+}
+
+/// Runs `cargo test` with the arguments, or with `default` when there are none, and adds its results.
+fn run_tests(default: &[&str], arguments: &[String], tools: &Tools, skip_log: &Path, total: &mut Sum) -> Result<()> {
+    let mut command = cargo(&["test", "--no-fail-fast"]);
+    if arguments.is_empty() {
+        command.args(default);
+    }
+    command.args(arguments).envs(tools.found.iter().map(|(variable, path)| (variable, path))).env(SKIP_LOG, skip_log);
+    for variable in tools.missing.iter().flat_map(|missing| &missing.variables) {
+        command.env_remove(variable);
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start `cargo test`")?;
+    let output = child.stdout.take().context("`cargo test` has no output")?;
+    let mut sum = stream(output, &mut io::stdout())?;
+    let status = child.wait().context("while waiting for `cargo test`")?;
+    if !status.success() && sum.failed == 0 {
+        println!("\n`cargo test` ended with {status} and no test failed: a build or a test process broke off");
+        sum.failed = 1;
+    }
+    total.add(sum);
+    Ok(())
 }
 
 /// Passes lines through and adds up the results of the test binaries.
@@ -114,6 +129,12 @@ fn files_naming(variables: &[&str]) -> Result<Vec<String>> {
 }
 
 impl Sum {
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
     /// Adds `test result: ok. 3 passed; 0 failed; 1 ignored; …`; other lines count nothing.
     fn add_line(&mut self, line: &str) {
         let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". ")) else {

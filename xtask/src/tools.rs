@@ -32,11 +32,11 @@ impl Tools {
         tools.add("the web server nginx", &["ABREAST_TEST_NGINX"], || Ok(vec![program("nginx", "nginx")?]));
         tools.add("rsync", &["ABREAST_TEST_RSYNC"], || Ok(vec![program("rsync", "rsync")?]));
         tools.add(
-            "resync, the ResourceSync programs in Python",
-            &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD"],
+            "programs in Python: resync for ResourceSync, pywb for archives, memento_client for versions, moto for S3",
+            &["ABREAST_TEST_PYTHON", "ABREAST_TEST_RESYNC_SYNC", "ABREAST_TEST_RESYNC_BUILD", "ABREAST_TEST_S3"],
             || {
                 let bin = python::environment()?;
-                Ok(["python", "resync-sync", "resync-build"].map(|name| bin.join(name)).to_vec())
+                Ok(["python", "resync-sync", "resync-build", "moto_server"].map(|name| bin.join(name)).to_vec())
             },
         );
         for collection in &testdata::COLLECTIONS {

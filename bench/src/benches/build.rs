@@ -100,7 +100,7 @@ fn publish_all(folder: &Path, store: &Path, count: usize) -> Result<()> {
     ensure!(found.ingest.recorded == count as u64, "the scan recorded {} of {count} files", found.ingest.recorded);
     log.complete_import(set)?;
     let urls = SourceUrls::new("http://127.0.0.1/");
-    let published = PublishedSet { id: set, slug: "data".into(), urls: urls.set("data") };
+    let published = PublishedSet::new(set, "data", urls.set("data"));
     let publisher = Publisher::new(Arc::clone(&log), urls, vec![published], store.join("documents"))?;
     publisher.document(&DocumentPath::ResourceList(0))?;
     for shard in log.shards(set)? {

@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 const PHASES: [&str; 3] = ["baseline", "nothing changed", "1 % changed"];
 
@@ -83,6 +84,7 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
     });
     let rsync = rsync.transpose()?;
     let mut figures: BTreeMap<(usize, usize), Figures> = BTreeMap::new();
+    let mut alone = Samples::default();
     let copies = settings.empty_folder("copies")?;
     settings.wait_for_deletions();
     for round in 0..settings.rounds {
@@ -93,6 +95,9 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
                 let changed = tree.change(step)?;
                 site.publish(&tree, &changed)?;
                 source.wait_position(position + changed.len() as u64)?;
+                let seconds = replace_alone(&copies.join("alone"), &tree, &changed)?;
+                report.raw(&json!({ "round": round, "resources": count, "replaced_alone_seconds": seconds }));
+                alone.push(seconds);
             }
             for (place, tool) in tools.iter().enumerate() {
                 // The slowest has one round, at the smaller size.
@@ -142,8 +147,32 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
         }
     }
     tables(report, count, &tools, &figures);
+    report.text(&format!(
+        "Replacing the changed files alone, their bytes in memory (create, write, rename; no network, no lists, no digests), \
+         takes {} s: {} % of the baseline's time, nginx.",
+        alone.text(),
+        alone.over(&figures.get(&(0, 0)).map(|found| found.wall.clone()).unwrap_or_default()).map(|ratio| ratio * 100.0).text(),
+    ));
     targets(report, count, &tools, &figures);
     Ok(())
+}
+
+/// The least that any program must do which replaces whole files: how long does it take?
+fn replace_alone(folder: &Path, tree: &Tree, changed: &[usize]) -> Result<f64> {
+    std::fs::create_dir_all(folder)?;
+    let place = |number: &usize| folder.join(number.to_string());
+    for number in changed {
+        std::fs::write(place(number), vec![b'-'; tree.body(*number).len()])?;
+    }
+    let bodies: Vec<_> = changed.iter().map(|number| tree.body(*number)).collect();
+    settle();
+    let began = Instant::now();
+    let temporary = folder.join("temporary");
+    for (number, body) in changed.iter().zip(&bodies) {
+        std::fs::write(&temporary, body)?;
+        std::fs::rename(&temporary, place(number))?;
+    }
+    Ok(began.elapsed().as_secs_f64())
 }
 
 /// Another choice of changed files for each size.

@@ -1,9 +1,12 @@
 //! One bench a file.
 
 pub(crate) mod build;
+pub(crate) mod dump;
+pub(crate) mod index;
 pub(crate) mod latency;
 pub(crate) mod mirror;
 pub(crate) mod parse;
 pub(crate) mod publish;
 pub(crate) mod real;
 pub(crate) mod serve;
+pub(crate) mod validate;

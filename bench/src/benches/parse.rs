@@ -103,7 +103,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn ours(list: &[u8], piece: usize) -> Result<usize> {
+pub(super) fn ours(list: &[u8], piece: usize) -> Result<usize> {
     let mut parser = Parser::new(Limits::default());
     let (mut entry, mut count, mut pieces) = (Entry::default(), 0, list.chunks(piece));
     loop {

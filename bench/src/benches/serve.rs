@@ -6,15 +6,13 @@ use crate::machine;
 use crate::nginx::{Nginx, NginxOptions};
 use crate::peers::find_or_install;
 use crate::report::Report;
-use crate::run::{log_path, timed};
 use crate::samples::{Samples, number};
 use crate::settings::Settings;
-use crate::tree::{self, Profile, Tree};
+use crate::tree::{Profile, Tree};
+use crate::wrk;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
 
 /// Entries of about 230 bytes that make a document of 9 KB.
 const SMALL_SET: usize = 40;
@@ -83,7 +81,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     };
     let (one, all) = (start(1)?, start(cores)?);
     let names = ["abreast serve".to_owned(), "nginx, 1 worker".to_owned(), format!("nginx, {cores} workers")];
-    let scripts = [script(settings, "ours", "/data/r/", count)?, script(settings, "nginx", "/data/", count)?];
+    let scripts = [wrk::script(settings, "ours", "/data/r/", count)?, wrk::script(settings, "nginx", "/data/", count)?];
 
     let mut rates = vec![vec![Samples::default(); names.len()]; works.len()];
     let mut costs = rates.clone();
@@ -99,7 +97,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 let url = format!("{}{}", url.trim_end_matches('/'), path);
                 let script = path.is_empty().then(|| &scripts[usize::from(which > 0)]);
                 let before = cpu();
-                let (requests, took) = ask(settings, &wrk, &url, work.header, script.map(String::as_str), seconds)?;
+                let (requests, took) =
+                    wrk::ask(settings, &wrk, &url, work.header, script.map(String::as_str), seconds)?;
                 let cost = (cpu() - before) * 1e6 / requests;
                 report.raw(&json!({
                     "round": round, "work": work.name, "server": name, "requests": requests, "seconds": took,
@@ -146,51 +145,4 @@ fn list_path(http: &mut Http, path: &str) -> Result<String> {
     }
     let lists = locs(&document);
     Ok(path_of(lists.first().context("an index without lists")?).to_owned())
-}
-
-/// A wrk script that asks for every resource in turn.
-fn script(settings: &Settings, name: &str, prefix: &str, count: usize) -> Result<String> {
-    let mut random = tree::Random::new(7);
-    let mut text = String::from("local u = {\n");
-    for _ in 0..count {
-        let _ = writeln!(text, "\"{prefix}{}\",", tree::path_of(random.below(count)));
-    }
-    text.push_str(
-        "}\nlocal r, i = {}, 0\nfunction init() for n, p in ipairs(u) do r[n] = wrk.format(\"GET\", p) end end\n",
-    );
-    text.push_str("function request() i = i % #r + 1 return r[i] end\n");
-    let path = settings.folder.join(format!("wrk-{name}.lua"));
-    fs::write(&path, text)?;
-    Ok(path.to_string_lossy().into_owned())
-}
-
-/// Requests answered and seconds taken; an answer that is no 2xx is an error.
-fn ask(
-    settings: &Settings,
-    wrk: &Path,
-    url: &str,
-    header: &str,
-    script: Option<&str>,
-    seconds: usize,
-) -> Result<(f64, f64)> {
-    let duration = format!("-d{seconds}s");
-    let mut arguments = vec!["-t1", "-c16", duration.as_str()];
-    if !header.is_empty() {
-        arguments.extend(["-H", header]);
-    }
-    if let Some(script) = script {
-        arguments.extend(["-s", script]);
-    }
-    arguments.push(url);
-    let (_, text) = timed(wrk, &arguments, &settings.folder, &log_path(&settings.folder, "wrk")?)?;
-    ensure!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "wrk on {url}:\n{text}");
-    // `  201520 requests in 5.10s, 1.2GB read`
-    let line = text.lines().find(|line| line.contains(" requests in ")).context("wrk said nothing")?;
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let took = words.get(3).context("wrk said too little")?.trim_end_matches(',');
-    let took = match took.strip_suffix('m') {
-        Some(minutes) => minutes.parse::<f64>()? * 60.0,
-        None => took.trim_end_matches('s').parse()?,
-    };
-    Ok((words[0].parse()?, took))
 }

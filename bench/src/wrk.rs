@@ -1,0 +1,56 @@
+//! How many requests does a server answer to wrk?
+
+use crate::run::{log_path, timed};
+use crate::settings::Settings;
+use crate::tree::{self, Random};
+use anyhow::{Context, Result, ensure};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// A wrk script that asks for every resource in turn.
+pub(crate) fn script(settings: &Settings, name: &str, prefix: &str, count: usize) -> Result<String> {
+    let mut random = Random::new(7);
+    let mut text = String::from("local u = {\n");
+    for _ in 0..count {
+        let _ = writeln!(text, "\"{prefix}{}\",", tree::path_of(random.below(count)));
+    }
+    text.push_str(
+        "}\nlocal r, i = {}, 0\nfunction init() for n, p in ipairs(u) do r[n] = wrk.format(\"GET\", p) end end\n",
+    );
+    text.push_str("function request() i = i % #r + 1 return r[i] end\n");
+    let path = settings.folder.join(format!("wrk-{name}.lua"));
+    fs::write(&path, text)?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// Requests answered and seconds taken; an answer that is no 2xx is an error.
+pub(crate) fn ask(
+    settings: &Settings,
+    wrk: &Path,
+    url: &str,
+    header: &str,
+    script: Option<&str>,
+    seconds: usize,
+) -> Result<(f64, f64)> {
+    let duration = format!("-d{seconds}s");
+    let mut arguments = vec!["-t1", "-c16", duration.as_str()];
+    if !header.is_empty() {
+        arguments.extend(["-H", header]);
+    }
+    if let Some(script) = script {
+        arguments.extend(["-s", script]);
+    }
+    arguments.push(url);
+    let (_, text) = timed(wrk, &arguments, &settings.folder, &log_path(&settings.folder, "wrk")?)?;
+    ensure!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "wrk on {url}:\n{text}");
+    // `  201520 requests in 5.10s, 1.2GB read`
+    let line = text.lines().find(|line| line.contains(" requests in ")).context("wrk said nothing")?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let took = words.get(3).context("wrk said too little")?.trim_end_matches(',');
+    let took = match took.strip_suffix('m') {
+        Some(minutes) => minutes.parse::<f64>()? * 60.0,
+        None => took.trim_end_matches('s').parse()?,
+    };
+    Ok((words[0].parse()?, took))
+}
