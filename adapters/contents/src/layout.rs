@@ -23,7 +23,14 @@ pub(crate) struct Layout {
     root: OwnedFd,
     temporary: OwnedFd,
     next: AtomicU64,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Layout {
+    fn drop(&mut self) {
+        // In so many words: a process that is just being started has a copy of the open file for a moment.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Layout {
@@ -42,7 +49,7 @@ impl Layout {
             Ok(ControlFlow::Continue(()))
         })
         .map_err(|cause| Error::io("remove what was being written to the folder of kept contents", cause))?;
-        Ok(Self { root, temporary, next: AtomicU64::new(0), _lock: lock })
+        Ok(Self { root, temporary, next: AtomicU64::new(0), lock })
     }
 
     /// Makes everything in the folder's file system durable.

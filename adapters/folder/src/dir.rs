@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind};
 use crate::folder::{FOLDER, READ, is_component, regular};
 use crate::follow::Follow;
+use crate::locked::Locked;
 use crate::stat::{Kind, Stat, timestamps};
 use rustix::fs::{AtFlags, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -219,17 +220,17 @@ impl Dir {
     }
 
     /// Takes an exclusive lock on a file of that name, made when missing; `None` when another process has it.
-    /// The kernel gives the lock back when the returned file is closed, however the process ends.
+    /// It is given back when the returned value is dropped, and by the kernel however the process ends.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
-    pub fn lock(&self, name: &[u8]) -> Result<Option<File>, Error> {
+    pub fn lock(&self, name: &[u8]) -> Result<Option<Locked>, Error> {
         let name = Self::check("lock", name)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let handle = openat(&self.handle, name, flags, FILE_MODE).map_err(|errno| Error::new("lock", name, errno))?;
         let (file, _) = regular(handle, name)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
+            Ok(()) => Ok(Some(Locked::new(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
@@ -463,7 +464,12 @@ mod tests {
         assert!(held.is_some());
         assert!(root.lock(b"lock").unwrap().is_none());
         drop(held);
+        let held = root.lock(b"lock").unwrap().unwrap();
+        // As a process that is just being started has it.
+        let copied = held.duplicate();
+        drop(held);
         assert!(root.lock(b"lock").unwrap().is_some());
+        drop(copied);
         symlink("elsewhere", place.path().join("trap")).unwrap();
         assert_eq!(root.lock(b"trap").unwrap_err().kind(), ErrorKind::Symlink);
     }

@@ -5,10 +5,12 @@ mod dir;
 mod error;
 mod folder;
 mod follow;
+mod locked;
 mod stat;
 
 pub use dir::{Dir, Entries, Entry};
 pub use error::{Error, ErrorKind};
 pub use folder::{Folder, is_component};
 pub use follow::Visible;
+pub use locked::Locked;
 pub use stat::{Kind, Stat, set_modified};

@@ -81,16 +81,27 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, LogError> {
     prepare().map_err(|cause| sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause))
 }
 
-/// Takes a database for this process until the file is dropped. A lock file beside it, because locking the
+/// A database taken for this process.
+#[derive(Debug)]
+pub(crate) struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // In so many words: a process that is just being started has a copy of the open file for a moment.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Takes a database for this process until the result is dropped. A lock file beside it, because locking the
 /// database itself would release SQLite's own locks when it is closed.
-pub(crate) fn lock(path: &Path) -> Result<File, LogError> {
+pub(crate) fn lock(path: &Path) -> Result<Held, LogError> {
     let beside = beside(path, ".lock");
     let io = |cause: std::io::Error| {
         LogError::new(ErrorKind::Io, format!("cannot lock the store {}", path.display())).with_cause(cause)
     };
     let file = File::options().create(true).truncate(false).write(true).open(beside).map_err(io)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Held(file)),
         Err(TryLockError::WouldBlock) => Err(LogError::new(
             ErrorKind::Busy,
             format!(

@@ -1,6 +1,6 @@
 //! What does the change log on SQLite promise, and how is it asked?
 
-use crate::connection::{Durability, lock, open_connection};
+use crate::connection::{Durability, Held, lock, open_connection};
 use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set};
 use crate::migration::migrate;
 use crate::queue::{Job, Outcome, Queue, Reply, Work};
@@ -18,7 +18,6 @@ use abreast_core::{
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::fmt;
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
@@ -76,7 +75,7 @@ impl SqliteOptions {
 /// The writer, and the lock that keeps other processes out while it runs.
 struct Running {
     thread: JoinHandle<()>,
-    _lock: File,
+    _lock: Held,
 }
 
 /// A change log in one SQLite file.

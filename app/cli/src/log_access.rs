@@ -144,7 +144,7 @@ pub(crate) struct Local {
     resources: String,
     /// Resources come from here only, so the base is complete when the import is.
     records: bool,
-    _lock: std::fs::File,
+    _lock: abreast_folder::Locked,
 }
 
 impl Local {

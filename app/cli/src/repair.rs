@@ -133,7 +133,7 @@ fn mend(args: &RepairArgs, place: &Place, steps: &mut Vec<String>, cancel: &Atom
 }
 
 /// Keeps servers out of a store.
-pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<std::fs::File>> {
+pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<abreast_folder::Locked>> {
     if dry_run {
         return Ok(None);
     }

@@ -67,7 +67,7 @@ pub(crate) struct Running {
     keeper: Option<archive::Keeper>,
     collector: Option<Collector>,
     /// Held: no second process writes the same store.
-    _lock: std::fs::File,
+    _lock: abreast_folder::Locked,
 }
 
 impl Running {

@@ -10,11 +10,10 @@ use crate::sink::kept::ReadBack as _;
 use crate::sink::warc::WarcKept;
 use crate::state::{DATABASE, LOCK, key};
 use crate::verify::hash_file;
-use abreast_folder::{Folder, Kind, Stat};
+use abreast_folder::{Folder, Kind, Locked, Stat};
 use abreast_store::check::{Findings, check_mirror};
 use abreast_store::mirror::{Mirror, Row};
 use abreast_webtypes::Digests;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -190,7 +189,7 @@ pub fn repair_state(folder: &Path, dry_run: bool) -> Result<Vec<String>, Error> 
 ///
 /// # Errors
 /// The lock cannot be made.
-pub fn take_copy(folder: &Path) -> Result<Option<File>, Error> {
+pub fn take_copy(folder: &Path) -> Result<Option<Locked>, Error> {
     let folder = Folder::open(folder)?;
     Ok(folder.root().dir(STATE_FOLDER.as_bytes())?.lock(LOCK)?)
 }

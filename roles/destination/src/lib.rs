@@ -28,6 +28,7 @@ mod patch;
 mod path_map;
 mod place;
 mod probe;
+mod recover;
 mod robots;
 mod run;
 mod select;

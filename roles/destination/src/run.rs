@@ -154,6 +154,7 @@ impl Session<'_> {
         rules.admission = Some(admission);
         if self.mirror.meta(key::BASE)?.is_some() || self.options.base.is_some() || entrance.uri_space.is_some() {
             self.ensure_sink(folder, state, &entrance, list)?;
+            self.recover()?;
         }
         self.prepare_selection(entrance.resource_list.as_deref(), list, entrance.uri_space.as_deref())?;
         self.plan(&entrance)?;

@@ -4,10 +4,9 @@ use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
-use abreast_folder::{Dir, Folder, Kind};
+use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
-use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// The database's name in the state folder.
@@ -53,7 +52,7 @@ pub(crate) struct State {
     pub(crate) folder: Folder,
     pub(crate) path: PathBuf,
     /// Held until the run ends.
-    pub(crate) lock: Option<File>,
+    pub(crate) lock: Option<Locked>,
 }
 
 impl State {
@@ -119,8 +118,8 @@ fn make_dir(root: &Dir, name: &[u8]) -> Result<Dir, Error> {
 }
 
 /// One run at a time. The kernel gives the lock back however the holder ends.
-fn lock(marker: &Dir, folder: &Path) -> Result<File, Error> {
-    let Some(mut file) = marker.lock(LOCK)? else {
+fn lock(marker: &Dir, folder: &Path) -> Result<Locked, Error> {
+    let Some(mut locked) = marker.lock(LOCK)? else {
         let holder = marker.open_read(LOCK).ok().and_then(|(file, _)| {
             let mut text = String::new();
             file.take(32).read_to_string(&mut text).ok()?;
@@ -135,8 +134,8 @@ fn lock(marker: &Dir, folder: &Path) -> Result<File, Error> {
         .with_help("wait for it, or stop it"));
     };
     // Only for people; the lock itself does not depend on it.
-    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
-    Ok(file)
+    let _ = locked.describe(&format!("{}\n", std::process::id()));
+    Ok(locked)
 }
 
 /// A copy inside another copy's folder would be deleted by it as a stranger, or worse.

@@ -44,6 +44,12 @@ fn a_store_in_a_folder_keeps_the_contract() {
 }
 
 #[test]
+fn what_a_killed_run_left_in_a_store_is_known_again() {
+    contract::kills::killed(local, stored);
+    contract::kills::killed_twice(local, stored);
+}
+
+#[test]
 fn an_audit_finds_objects_that_changed_left_or_came() {
     let source = some(6);
     let copy = Copy::of(&source, local);

@@ -78,6 +78,12 @@ fn a_folder_keeps_the_contract() {
 }
 
 #[test]
+fn what_a_killed_run_left_in_a_folder_is_known_again() {
+    contract::kills::killed(|_| SinkOptions::Folder, files);
+    contract::kills::killed_twice(|_| SinkOptions::Folder, files);
+}
+
+#[test]
 fn a_packed_copy_keeps_the_contract() {
     contract(warc, archived);
 }

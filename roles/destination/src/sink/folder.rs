@@ -1,14 +1,14 @@
 //! The folder: one file a resource, under the path its URI maps to, whole or not at all.
 
 use super::outcome::{Failure, Notice, Outcome};
-use super::{Body, Deleted, Hand, Prepared, Sink, Storing, TemporaryFile, via};
+use super::{Body, Deleted, Found, Hand, Prepared, Sink, Storing, TemporaryFile, via};
 use crate::error::Error;
 use crate::partial::Partials;
 use crate::path_map::Form;
 use crate::place::{Ground, LastDir, NoPlace, Place, Purpose, create_temporary, temporary_name};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{ErrorKind, Kind, set_modified};
-use abreast_store::mirror::{Mirror, Row, Task};
+use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
 use abreast_webtypes::Digests;
 use std::fs::File;
 use std::io::Write as _;
@@ -50,6 +50,10 @@ impl Sink for FolderSink {
 
     fn wants_head(&self) -> bool {
         self.republish
+    }
+
+    fn may_be_ahead(&self) -> bool {
+        true
     }
 
     /// A resource's own file in the way moves to its reserved leaf name, a stranger's file to the backup.
@@ -171,6 +175,10 @@ impl Hand for FolderHand {
         Ok(Prepared::Wanted { dir, conditional: ours })
     }
 
+    fn look(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
+        tasks.iter().map(|task| self.look_at(task)).collect()
+    }
+
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
         let (place, _) = self.prepared.take().expect("the item was prepared");
         self.with_time(task, task.row.clone().unwrap_or_default(), &place)
@@ -217,6 +225,52 @@ enum Unnamed {
 }
 
 impl FolderHand {
+    fn look_at(&mut self, task: &Task) -> Result<Found, Failure> {
+        let ground = &self.sink.ground;
+        let (item, row) = (&task.pending, task.row.as_ref());
+        let form = if row.is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
+        let nothing = if row.is_some() { Found::Gone } else { Found::AsKept };
+        let place = match ground.place(&item.uri, form, Purpose::Look, &mut self.last) {
+            Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => return Ok(nothing),
+            place => place?,
+        };
+        let Some(found) = place.found else { return Ok(nothing) };
+        if row.is_some_and(|row| ground.is_as_written(row, &found)) {
+            return Ok(Found::AsKept);
+        }
+        let has = |digests: &[u8], length: u64| -> Result<bool, Failure> {
+            let mut wanted = Digests::default();
+            wanted.set_from_bytes(digests);
+            if found.size != length || wanted.strongest().is_none() {
+                return Ok(false);
+            }
+            let (mut file, _) = place.dir.open_read(place.name())?;
+            Ok(hash_file(&mut file, &wanted)?.0.agree(&wanted) == Some(true))
+        };
+        // The bytes kept, under another time.
+        if let Some(row) = row
+            && has(&row.digests, row.length)?
+        {
+            return Ok(Found::Other(Row { file_mtime: found.mtime_ns, ..row.clone() }));
+        }
+        let of_listed_time = || {
+            item.modified.is_some_and(|micros| ground.system.same_time(micros.saturating_mul(1_000), found.mtime_ns))
+        };
+        let is_planned = if item.digests.is_empty() {
+            item.length == Some(found.size) && of_listed_time()
+        } else {
+            has(&item.digests, item.length.unwrap_or(found.size))?
+        };
+        if item.action != PendingAction::Fetch || !is_planned {
+            return Ok(Found::AsKept);
+        }
+        Ok(Found::Other(Row {
+            leaf: place.form == Form::Leaf,
+            file_mtime: found.mtime_ns,
+            ..super::row_as_planned(task, found.size, self.sink.epoch)
+        }))
+    }
+
     /// Is the right file there already, ours or somebody's?
     fn already_right(&self, task: &Task, listed: &Digests, place: &mut Place) -> Result<Option<Row>, Failure> {
         let (item, Some(found)) = (&task.pending, place.found) else { return Ok(None) };

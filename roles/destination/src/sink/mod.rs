@@ -64,6 +64,11 @@ pub(crate) trait Sink: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Whether a run that is killed may have stored or deleted what its state does not say.
+    fn may_be_ahead(&self) -> bool {
+        false
+    }
+
     /// Gives the folders that waiting items need their names, and makes those items due again. Only a sink that answers
     /// [`Outcome::Conflict`] has something to do.
     fn make_room(&self, mirror: &Mirror, _notices: &mut Vec<(String, Notice)>) -> Result<(), Error> {
@@ -93,6 +98,12 @@ pub(crate) trait Hand {
         None
     }
 
+    /// What is there of items that a killed run may have stored or deleted? One answer for each, in order. Asked only
+    /// where [`Sink::may_be_ahead`].
+    fn look(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
+        tasks.iter().map(|_| Ok(Found::AsKept)).collect()
+    }
+
     /// Stores a whole and verified body. Always after [`Hand::prepare`] of the same item; directly, unless
     /// [`Sink::stores_later`].
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a>;
@@ -116,6 +127,34 @@ pub(crate) enum Prepared {
         /// Whether the server may answer that the bytes kept are still right.
         conditional: bool,
     },
+}
+
+/// What is there of a resource, held against the state.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// What the state says, or nothing of ours.
+    AsKept,
+    /// The version that was planned, or the kept one in other circumstances.
+    Other(Row),
+    /// Nothing, though the state knows of something.
+    Gone,
+}
+
+/// The row of a planned version that turns out to be there.
+pub(crate) fn row_as_planned(task: &Task, length: u64, epoch: i64) -> Row {
+    let item = &task.pending;
+    Row {
+        uri: item.uri.clone(),
+        leaf: false,
+        modified: item.modified,
+        length,
+        digests: item.digests.clone(),
+        changed: item.changed,
+        etag: None,
+        file_mtime: 0,
+        verified: !item.digests.is_empty(),
+        epoch,
+    }
 }
 
 /// A whole body, verified as far as it can be.

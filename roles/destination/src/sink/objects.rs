@@ -7,13 +7,13 @@
 
 use super::kept::ReadBack;
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Hand, Prepared, Sink, Storing};
+use super::{Body, Deleted, Found, Hand, Prepared, Sink, Storing};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::{Form, NameRules, PathMap};
 use crate::verify::Hasher;
 use abreast_folder::Dir;
-use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row, Task};
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, PendingAction, Row, Task};
 use abreast_webtypes::Digests;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -207,6 +207,10 @@ impl Sink for ObjectsSink {
         true
     }
 
+    fn may_be_ahead(&self) -> bool {
+        true
+    }
+
     fn sweep(&self, uri: &str) {
         let _ = self.spill.unlink(&crate::place::temporary_name(uri));
     }
@@ -225,6 +229,19 @@ impl Hand for ObjectsHand {
             return Ok(Prepared::Done(Outcome::Right { row: super::with_time(task, row.clone()) }));
         }
         Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
+    }
+
+    fn look(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
+        let store = Arc::clone(&self.sink.store);
+        let (handle, epoch) = (store.handle().clone(), self.sink.epoch);
+        let looks = futures_util::stream::iter(tasks.to_vec())
+            .map(|task| {
+                let store = Arc::clone(&store);
+                async move { look_at(&store, &task, epoch).await }
+            })
+            .buffered(DELETES)
+            .collect::<Vec<_>>();
+        handle.block_on(looks)
     }
 
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
@@ -298,6 +315,52 @@ impl ObjectsHand {
         work.await.map_err(|error| Failure::new("objects.failed", format!("the upload broke off: {error}")))??;
         Ok(Outcome::Stored { row, created, notices })
     }
+}
+
+/// What is there of an item that a killed run may have put or deleted? Metadata tells, and where there is none, the bytes.
+async fn look_at(store: &Store, task: &Task, epoch: i64) -> Result<Found, Failure> {
+    let (item, row) = (&task.pending, task.row.as_ref());
+    let key = store.key(&item.uri)?;
+    let options = object_store::GetOptions::new().with_head(true);
+    let found = match store.backend.get_opts(&key, options).await {
+        Err(object_store::Error::NotFound { .. }) if row.is_some() => return Ok(Found::Gone),
+        Err(object_store::Error::NotFound { .. }) => return Ok(Found::AsKept),
+        Err(error) => return Err(failed(&error)),
+        Ok(found) => found,
+    };
+    let told = |name: &'static str| found.attributes.get(&Attribute::Metadata(name.into()));
+    if told(URI).is_some_and(|uri| uri.as_ref() != item.uri) {
+        return Ok(Found::AsKept);
+    }
+    let mut kept = Digests::default();
+    if let Some(digests) = told(DIGESTS) {
+        kept.parse_leniently_into(digests.as_ref().as_bytes());
+    }
+    let size = found.meta.size;
+    let is = async |digests: &[u8], length: u64| -> Result<bool, Failure> {
+        let mut wanted = Digests::default();
+        wanted.set_from_bytes(digests);
+        if size != length || wanted.strongest().is_none() {
+            return Ok(false);
+        }
+        if let Some(agrees) = kept.agree(&wanted) {
+            return Ok(agrees);
+        }
+        let (digests, _) = store.digests(&key, &wanted).await.map_err(|error| failed(&error))?;
+        Ok(digests.agree(&wanted) == Some(true))
+    };
+    if let Some(row) = row
+        && is(&row.digests, row.length).await?
+    {
+        return Ok(Found::AsKept);
+    }
+    if item.action == PendingAction::Fetch && is(&item.digests, item.length.unwrap_or(size)).await? {
+        return Ok(Found::Other(super::row_as_planned(task, size, epoch)));
+    }
+    // Something else is kept than the state says: nothing it says of the bytes may be relied on.
+    Ok(row.map_or(Found::AsKept, |row| {
+        Found::Other(Row { digests: Vec::new(), verified: false, etag: None, ..row.clone() })
+    }))
 }
 
 /// What is about to be put under a key.

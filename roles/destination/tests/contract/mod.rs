@@ -1,6 +1,8 @@
 //! What does every sink owe? One story, told to each of them.
 #![allow(dead_code, clippy::unwrap_used, clippy::panic, reason = "a test's tool")]
 
+pub(crate) mod kills;
+
 use crate::server::{Source, document, md5_hex};
 use abreast_destination::{
     AuditOptions, AuditReport, Error, Event, MaxDelete, Mode, SinkOptions, Summary, SyncOptions, WarcOptions, audit,

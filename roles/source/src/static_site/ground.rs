@@ -1,7 +1,7 @@
 //! The site's folder: files that appear whole, beneath one handle, through no symbolic link.
 
 use super::SiteError;
-use abreast_folder::{Dir, ErrorKind, Folder, Kind};
+use abreast_folder::{Dir, ErrorKind, Folder, Kind, Locked};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) struct Ground {
     own: Dir,
     temporary: Dir,
     number: u64,
-    _lock: File,
+    _lock: Locked,
 }
 
 impl Ground {

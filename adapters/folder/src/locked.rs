@@ -1,0 +1,41 @@
+//! Who is at work here? A lock that ends with the value that holds it.
+
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
+
+/// A lock, held until this is dropped.
+///
+/// It is given back in so many words, not by closing the file: a process that is just being started has a copy of every
+/// open file, and would hold the lock a moment longer.
+#[derive(Debug)]
+pub struct Locked {
+    file: File,
+}
+
+impl Locked {
+    pub(crate) const fn new(file: File) -> Self {
+        Self { file }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn duplicate(&self) -> File {
+        self.file.try_clone().expect("a handle more")
+    }
+
+    /// Replaces what the file says about its holder, for people to read.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn describe(&mut self, text: &str) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing gives it back anyway.
+        let _ = self.file.unlock();
+    }
+}

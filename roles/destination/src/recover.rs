@@ -1,0 +1,55 @@
+//! What did a killed run leave that the state does not know of?
+//!
+//! Outcomes are committed in batches, so a run that is killed has stored or deleted things of which the state says
+//! nothing. They are all among the items of its plan. Before a new plan is made, each of those is looked at, and the
+//! state is brought up to what is there: otherwise a resource that the Source deletes meanwhile would stay for ever, and
+//! one that comes back as it was would not.
+
+use crate::error::Error;
+use crate::session::Session;
+use crate::sink::Found;
+use crate::state::key;
+use std::sync::Arc;
+
+/// Items looked at together.
+const ITEMS: usize = 512;
+
+impl Session<'_> {
+    /// Brings the state up to what is there, if the last run did not reach its end.
+    pub(crate) fn recover(&mut self) -> Result<(), Error> {
+        let Some(sink) = self.sink.clone().filter(|sink| sink.may_be_ahead()) else { return Ok(()) };
+        if self.options.dry_run || self.mirror.meta(key::FINISHED)? == self.mirror.meta(key::EPOCH)? {
+            return Ok(());
+        }
+        self.begin_phase("comparing");
+        let mut hand = Arc::clone(&sink).hand();
+        let (mut key, mut tasks) = (String::new(), Vec::new());
+        let (mut looked, mut found) = (0, 0_u64);
+        loop {
+            tasks.clear();
+            self.mirror.pending_after(&key, ITEMS, &mut tasks)?;
+            let Some(last) = tasks.last() else { break };
+            key.clone_from(&last.pending.uri);
+            self.check_cancelled()?;
+            let answers = hand.look(&tasks);
+            self.mirror.begin()?;
+            for (task, answer) in tasks.iter().zip(answers) {
+                match answer {
+                    // What cannot be looked at is met again when it is to be stored or deleted, and told then.
+                    Ok(Found::AsKept) | Err(_) => continue,
+                    Ok(Found::Gone) => self.mirror.delete_row(&task.pending.uri)?,
+                    Ok(Found::Other(row)) => self.mirror.put_row(&row)?,
+                }
+                found += 1;
+            }
+            self.mirror.commit()?;
+            looked += tasks.len() as u64;
+            self.status(looked, 0, 0);
+        }
+        if found > 0 {
+            let message = format!("the last run was broken off; {found} resources are as it left them");
+            self.notice("state.recovered", &self.options.url, &message);
+        }
+        Ok(())
+    }
+}
