@@ -1,6 +1,6 @@
 //! The API, `import`, `log` and links, on the real binary: nothing acknowledged is lost by kills.
 
-use crate::world::{Running, Source, abreast, eventually, run};
+use crate::world::{Running, Source, abreast, eventually, kills, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Times that the server is killed while it takes changes in.
-const KILLS: usize = 12;
+const KILLS: u64 = 12;
 
 struct Place {
     temporary: tempfile::TempDir,
@@ -140,11 +140,9 @@ fn what_was_acknowledged_survives_kills_at_any_moment() {
             })
         })
         .collect();
-    for kill in 0..KILLS {
-        let before: usize = known.lock().unwrap().values().map(|version| *version as usize).sum();
-        eventually("changes are taken in", || {
-            known.lock().unwrap().values().map(|version| *version as usize).sum::<usize>() > before + 20 + kill
-        });
+    for kill in 0..kills(KILLS) {
+        let before: u64 = known.lock().unwrap().values().sum();
+        eventually("changes are taken in", || known.lock().unwrap().values().sum::<u64>() > before + 20 + kill);
         source.kill();
         source = place.serve(port);
     }

@@ -1,6 +1,6 @@
 //! A site as files, behind a server that only sends files: mirrored, followed, killed while it is written.
 
-use crate::world::{Random, Source, abreast, assert_equal, audit, eventually, get, provided, run, sync};
+use crate::world::{Random, Source, abreast, assert_equal, audit, eventually, get, kills, provided, run, seed, sync};
 use abreast_resourcesync::v1_1::{Capability, Document, Root};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Kills while a site is written.
+const KILLS: u64 = 40;
 
 /// The plainest web server: sends files, with a length and nothing else.
 struct FileServer {
@@ -205,13 +208,12 @@ fn walk(site: &Path, base: &str) -> usize {
 
 #[test]
 fn a_build_killed_at_any_time_leaves_a_site_that_names_only_what_is_there() {
-    const KILLS: usize = 40;
     let base = "https://example.org/";
     let places = places();
-    let mut random = Random::new(7);
+    let (kills, mut random) = (kills(KILLS), Random::new(seed(7)));
     let more = ["--copy", "--gzip", "--changes-per-list", "7"];
     let mut killed = 0;
-    for round in 0..KILLS {
+    for round in 0..kills {
         for _ in 0..12 {
             let file = places.original.join(format!("f{}", random.below(150)));
             match random.below(4) {
@@ -227,12 +229,12 @@ fn a_build_killed_at_any_time_leaves_a_site_that_names_only_what_is_there() {
             .spawn()
             .unwrap();
         std::thread::sleep(Duration::from_micros(random.below(160_000)));
-        killed += usize::from(child.try_wait().unwrap().is_none());
+        killed += u64::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
         walk(&places.site, base);
     }
-    assert!(killed > KILLS / 3, "only {killed} builds were killed before they ended");
+    assert!(killed > kills / 3, "only {killed} builds were killed before they ended");
     // The next one ends right: as a site made at once, but for the history.
     build(&places.original, &places.site, base, &more);
     assert!(walk(&places.site, base) > 5);

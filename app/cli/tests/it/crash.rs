@@ -4,7 +4,7 @@
 //! over every kill. The mirror is hashed without pause: every visible file must be whole. At the end the mirror must
 //! equal the Source, and replaying the whole log must give the Source's folder.
 
-use crate::world::{Random, Source, abreast, assert_equal, eventually, files, get, sync};
+use crate::world::{Random, Source, abreast, catch_up, eventually_ok, files, get, kills, same, seed};
 use abreast_resourcesync::v1_1::{Change, Document, Root};
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
@@ -15,14 +15,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Kills of the Source and of the Destination together; ABREAST_TEST_KILLS asks for more.
+/// Kills of the Source and of the Destination together.
 const KILLS: u64 = 200;
 
 #[test]
 fn nothing_is_lost_torn_or_invented_by_kills_at_random() {
-    let kills = std::env::var("ABREAST_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
-    let seed = std::env::var("ABREAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    println!("repeat with ABREAST_TEST_SEED={seed} ABREAST_TEST_KILLS={kills}");
+    let (kills, seed) = (kills(KILLS), seed(1));
     let temporary = tempfile::tempdir().unwrap();
     let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
     fs::create_dir_all(&original).unwrap();
@@ -80,18 +78,14 @@ fn nothing_is_lost_torn_or_invented_by_kills_at_random() {
     assert!(of_source > 0 && of_destination > 0 && hashed.load(Ordering::Relaxed) > 0);
 
     // The last changes come to rest; then everything must fit together.
-    eventually("the Source has recorded the last changes", || replay(&source) == Some(digests(&original)));
+    recorded(&source, &original);
     let log = read_log(&source).unwrap();
     let seen = seen.lock().unwrap();
     assert!(seen.len() > 50, "only {} changes were seen", seen.len());
     for (time, change) in seen.iter() {
         assert_eq!(log.get(time), Some(change), "an acknowledged change of {time} is lost or altered");
     }
-    eventually("the mirror catches up", || {
-        sync(&url, &copy, 0, &["--max-delete", "100%"]);
-        files(&original) == files(&copy)
-    });
-    assert_equal(&original, &copy);
+    catch_up(&url, &original, &copy, &["--max-delete", "100%"]);
     assert_whole(&copy);
 }
 
@@ -228,8 +222,15 @@ pub(crate) fn change_lists(source: &Source) -> Option<Vec<Document>> {
     }
 }
 
+/// Waits until the log says what the folder holds.
+pub(crate) fn recorded(source: &Source, original: &Path) {
+    eventually_ok("the Source has recorded the last changes", || {
+        same(&digests(original), &replay(source).ok_or("its lists could not be read")?)
+    });
+}
+
 /// The base is 60 files of version 0; the log says what became of them.
-pub(crate) fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
+fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
     let mut table: BTreeMap<String, String> =
         (0..60).map(|number| (format!("f{number:03}.txt"), format!("md5:{}", md5(&content(number, 0))))).collect();
     for entry in change_lists(source)?.into_iter().flat_map(|list| list.entries) {
@@ -242,7 +243,7 @@ pub(crate) fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
     Some(table)
 }
 
-pub(crate) fn digests(folder: &Path) -> BTreeMap<String, String> {
+fn digests(folder: &Path) -> BTreeMap<String, String> {
     files(folder)
         .into_iter()
         .map(|(path, bytes)| (path.to_string_lossy().into_owned(), format!("md5:{}", hex(&Md5::digest(bytes)))))

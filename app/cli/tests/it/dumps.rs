@@ -1,6 +1,6 @@
 //! Dumps as the built program makes them: read by others, whole over kills, and equal to the Source.
 
-use crate::world::{Random, Source, eventually, files, get, provided, run};
+use crate::world::{Random, Source, eventually, eventually_ok, files, get, kills, provided, run, same, seed};
 use abreast_resourcesync::package::member_name;
 use abreast_resourcesync::v1_1::{Change, Document, Entry, Root};
 use md5::{Digest as _, Md5};
@@ -76,8 +76,7 @@ fn changes(source: &Source) -> Vec<Entry> {
 
 #[test]
 fn a_dump_is_whole_over_kills_and_with_the_changes_after_it_the_source() {
-    let seed = std::env::var("ABREAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    println!("repeat with ABREAST_TEST_SEED={seed}");
+    let (kills, seed) = (kills(KILLS), seed(1));
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().join("original");
     fs::create_dir(&folder).unwrap();
@@ -111,7 +110,7 @@ fn a_dump_is_whole_over_kills_and_with_the_changes_after_it_the_source() {
     };
     let store = folder.join(".abreast/dumps/set/resources");
     let (mut newest, mut interrupted, mut seen) = (None, 0, 0);
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         // Killed at any instant, most often while one is made.
         std::thread::sleep(Duration::from_millis(random.below(400)));
         if random.below(3) > 0 {
@@ -143,7 +142,7 @@ fn a_dump_is_whole_over_kills_and_with_the_changes_after_it_the_source() {
     let at = document.head.at.unwrap().instant;
     let original: BTreeMap<_, _> =
         files(&folder).into_iter().map(|(path, bytes)| (path.to_string_lossy().into_owned(), digest(&bytes))).collect();
-    eventually("the Source is what the dump and the changes after it say", || {
+    eventually_ok("the Source is what the dump and the changes after it say", || {
         let mut copy = base.clone();
         for entry in changes(&source).into_iter().filter(|entry| entry.datetime.unwrap().instant > at) {
             match entry.change.unwrap() {
@@ -151,7 +150,7 @@ fn a_dump_is_whole_over_kills_and_with_the_changes_after_it_the_source() {
                 _ => drop(copy.insert(name_of(&entry.loc), entry.digests.to_string())),
             }
         }
-        copy == original
+        same(&original, &copy)
     });
     source.kill();
 }

@@ -1,6 +1,6 @@
 //! A Destination that takes resources out of the Source's packages, killed again and again, ends with the Source.
 
-use crate::world::{Random, Source, abreast, assert_equal, audit, eventually, get, sync};
+use crate::world::{Random, Source, abreast, assert_equal, audit, eventually, get, kills, seed, sync};
 use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
@@ -21,8 +21,8 @@ fn a_copy_out_of_packages_is_whole_over_kills_and_asks_for_little() {
     let source = Source::start(&original, 0, &["--dumps", "1d", "--dump-part-size", "2MiB"]);
     eventually("the dump is there", || matches!(get(&source.address, "/set/resourcedump.xml"), Some((200, _))));
     let url = source.url();
-    let mut random = Random::new(7);
-    for _ in 0..KILLS {
+    let mut random = Random::new(seed(7));
+    for _ in 0..kills(KILLS) {
         let mut run = abreast()
             .args(["sync", &url, "--dumps", "always", "--quiet"])
             .arg(&copy)

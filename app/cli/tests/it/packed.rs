@@ -1,6 +1,6 @@
 //! Packed copies: readable whenever a run is killed, and by the programs that archives use.
 
-use crate::world::{Random, Source, abreast, eventually, files, provided, run};
+use crate::world::{Random, Source, abreast, eventually_ok, files, kills, provided, run, same, seed};
 use abreast_warc::{Kind, ReadError, read_record, skip_http_head};
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Kills of one test.
-const KILLS: usize = 50;
+const KILLS: u64 = 50;
 
 /// What an archive says its resources are, read from its begin: path to bytes.
 type Archived = BTreeMap<PathBuf, Vec<u8>>;
@@ -90,8 +90,7 @@ fn sync_packed(url: &str, copy: &Path, more: &[&str]) -> Command {
 
 #[test]
 fn a_run_killed_anywhere_leaves_a_readable_archive_and_the_next_one_completes_it() {
-    let seed = std::env::var("ABREAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    println!("repeat with ABREAST_TEST_SEED={seed}");
+    let (kills, seed) = (kills(KILLS), seed(1));
     let place = tempfile::tempdir().unwrap();
     let (original, copy) = (place.path().join("original"), place.path().join("copy"));
     fs::create_dir_all(&original).unwrap();
@@ -112,9 +111,9 @@ fn a_run_killed_anywhere_leaves_a_readable_archive_and_the_next_one_completes_it
     }
     let source = Source::start(&original, 0, &[]);
     let (mut killed, mut torn, mut round) = (0, 0, 0);
-    while killed < KILLS {
+    while killed < kills {
         round += 1;
-        assert!(round < 100 * KILLS, "only {killed} runs were killed in time");
+        assert!(round < 100 * kills, "only {killed} runs were killed in time");
         for _ in 0..10 {
             let number = random.below(200);
             if random.below(4) == 0 {
@@ -138,8 +137,10 @@ fn a_run_killed_anywhere_leaves_a_readable_archive_and_the_next_one_completes_it
         torn += read_archive(&copy).1;
     }
     println!("{killed} kills, {torn} torn ends seen");
-    eventually("the copy catches up", || {
-        run(&mut sync_packed(&source.url(), &copy, &[])).status.success() && read_archive(&copy).0 == files(&original)
+    eventually_ok("the copy catches up", || {
+        let output = run(&mut sync_packed(&source.url(), &copy, &[]));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        same(&files(&original), &read_archive(&copy).0)
     });
     assert_eq!(read_archive(&copy).1, 0, "a torn end was left");
     let target = format!("warc:{}", copy.display());
@@ -172,9 +173,9 @@ fn programs_of_archives_read_a_packed_copy_and_agree_about_its_index() {
     sync(&["--block-digest"]);
     fs::write(original.join("a.html"), "<p>hello again").unwrap();
     fs::remove_file(original.join("empty.txt")).unwrap();
-    eventually("the changes are copied", || {
+    eventually_ok("the changes are copied", || {
         sync(&["--compress", "6"]);
-        read_archive(&copy).0 == files(&original)
+        same(&files(&original), &read_archive(&copy).0)
     });
 
     // Every digest is right.

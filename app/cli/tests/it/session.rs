@@ -1,6 +1,8 @@
 //! What a user does: serve, sync, audit, demo; and what the program says.
 
-use crate::world::{Running, Source, abreast, assert_equal, audit, eventually, files, run, sync};
+use crate::world::{
+    Running, Source, abreast, assert_equal, audit, catch_up, eventually, eventually_ok, files, run, same, sync,
+};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -34,10 +36,7 @@ fn a_folder_is_published_mirrored_kept_in_sync_and_audited() {
     fs::remove_file(original.join("empty")).unwrap();
     fs::rename(original.join("deep"), original.join("moved")).unwrap();
     assert_eq!(audit_after_change(&source, &copy), 1);
-    eventually("the copy follows", || {
-        sync(&url, &copy, 0, &[]);
-        files(&original) == files(&copy)
-    });
+    catch_up(&url, &original, &copy, &[]);
     assert_eq!(audit(&url, &copy), 0);
     assert!(!copy.join("deep").exists(), "emptied folders leave with their last file");
     assert_eq!(source.stop(), Some(0), "SIGTERM is a graceful stop");
@@ -87,10 +86,10 @@ fn changes_made_while_the_source_was_down_are_found() {
     fs::remove_file(original.join("b")).unwrap();
     fs::write(original.join("c"), "1").unwrap();
     let source = Source::start(&original, port, &[]);
-    eventually("the copy follows", || {
+    eventually_ok("the copy follows", || {
         let summary = sync(&source.url(), &copy, 0, &[]);
         assert_ne!(summary["mode"], "baseline", "no change was missed, so no new baseline is due");
-        files(&original) == files(&copy)
+        same(&files(&original), &files(&copy)).map_err(|why| format!("{why}; the last run: {summary}"))
     });
 }
 
@@ -104,10 +103,10 @@ fn following_applies_changes_as_they_come() {
     let mut follower = abreast();
     follower.args(["sync", &source.url()]).arg(&copy).args(["--follow", "--interval", "100ms", "--json"]);
     let mut follower = Running(follower.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    eventually("the copy is made", || files(&copy) == files(&original));
+    eventually_ok("the copy is made", || same(&files(&original), &files(&copy)));
     fs::write(original.join("b"), "2").unwrap();
     fs::remove_file(original.join("a")).unwrap();
-    eventually("the copy follows", || files(&copy) == files(&original));
+    eventually_ok("the copy follows", || same(&files(&original), &files(&copy)));
     let pid = rustix::process::Pid::from_child(&follower.0);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(follower.0.wait().unwrap().code(), Some(0), "stopped while waiting: all was done");

@@ -1,7 +1,7 @@
 //! Versions over HTTP: found by another client of RFC 7089, and never lost or torn by kills.
 
-use crate::crash::{change_lists, digests, hex, replay, spawn, write_version, writer};
-use crate::world::{Random, Source, eventually, get, provided, run};
+use crate::crash::{change_lists, hex, recorded, spawn, write_version, writer};
+use crate::world::{Random, Source, eventually, get, kills, provided, run, seed};
 use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Kills of the Source; ABREAST_TEST_KILLS asks for more.
+/// Kills of the Source.
 const KILLS: u64 = 40;
 /// Files that the writer knows.
 const FILES: u64 = 90;
@@ -108,9 +108,7 @@ fn memento_client_finds_the_version_of_each_date() {
 
 #[test]
 fn kills_lose_no_version_that_is_kept_and_tear_none() {
-    let kills = std::env::var("ABREAST_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
-    let seed = std::env::var("ABREAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    println!("repeat with ABREAST_TEST_SEED={seed} ABREAST_TEST_KILLS={kills}");
+    let (kills, seed) = (kills(KILLS), seed(1));
     let temporary = tempfile::tempdir().unwrap();
     let original = temporary.path().join("original");
     fs::create_dir(&original).unwrap();
@@ -137,7 +135,7 @@ fn kills_lose_no_version_that_is_kept_and_tear_none() {
     }
     let seen = seen.lock().unwrap();
     assert!(seen.len() > 20, "only {} versions were read", seen.len());
-    eventually("the Source has recorded the last changes", || replay(&source) == Some(digests(&original)));
+    recorded(&source, &original);
 
     // Every file has the newest of its versions that the log knows, as many as are kept, with the bytes recorded.
     let expected = newest_versions(&source);

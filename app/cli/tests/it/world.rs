@@ -1,6 +1,7 @@
 //! Programs run for a test, and what they leave in folders.
 
 use std::collections::BTreeMap;
+use std::fmt::{Debug, Display};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -171,30 +172,71 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// The two folders hold the same files; tells the first differences if not.
-pub(crate) fn assert_equal(original: &Path, copy: &Path) {
-    let (original, copy) = (files(original), files(copy));
-    let missing: Vec<_> = original.keys().filter(|path| !copy.contains_key(*path)).take(5).collect();
-    let extra: Vec<_> = copy.keys().filter(|path| !original.contains_key(*path)).take(5).collect();
+/// Whether two maps are the same; the first differences if not.
+pub(crate) fn same<K: Ord + Debug, V: PartialEq>(
+    original: &BTreeMap<K, V>,
+    copy: &BTreeMap<K, V>,
+) -> Result<(), String> {
+    let missing: Vec<_> = original.keys().filter(|key| !copy.contains_key(*key)).take(5).collect();
+    let extra: Vec<_> = copy.keys().filter(|key| !original.contains_key(*key)).take(5).collect();
     let differ: Vec<_> = original
         .iter()
-        .filter(|(path, bytes)| copy.get(*path).is_some_and(|other| other != *bytes))
-        .map(|(path, _)| path)
+        .filter(|(key, value)| copy.get(*key).is_some_and(|other| other != *value))
+        .map(|(key, _)| key)
         .take(5)
         .collect();
-    assert!(
-        missing.is_empty() && extra.is_empty() && differ.is_empty(),
-        "missing {missing:?}, extra {extra:?}, differ {differ:?}"
-    );
+    if missing.is_empty() && extra.is_empty() && differ.is_empty() {
+        return Ok(());
+    }
+    Err(format!("missing {missing:?}, extra {extra:?}, differ {differ:?}"))
+}
+
+/// The two folders hold the same files; tells the first differences if not.
+pub(crate) fn assert_equal(original: &Path, copy: &Path) {
+    if let Err(differences) = same(&files(original), &files(copy)) {
+        panic!("{differences}");
+    }
 }
 
 /// Waits until something is so; fails after a minute.
 pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    eventually_ok(what, || if so() { Ok(()) } else { Err("not so") });
+}
+
+/// As [`eventually`], and tells at the end why it was not so the last time.
+pub(crate) fn eventually_ok<E: Display>(what: &str, mut so: impl FnMut() -> Result<(), E>) {
     let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+    while let Err(why) = so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: {why}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Runs `abreast sync` until the copy is as the original.
+pub(crate) fn catch_up(url: &str, original: &Path, copy: &Path, more: &[&str]) {
+    eventually_ok("the copy follows", || {
+        let summary = sync(url, copy, 0, more);
+        same(&files(original), &files(copy)).map_err(|why| format!("{why}; the last run: {summary}"))
+    });
+}
+
+/// How often a test kills: as ABREAST_TEST_KILLS says, or its own number.
+pub(crate) fn kills(own: u64) -> u64 {
+    let kills = asked("ABREAST_TEST_KILLS").unwrap_or(own);
+    eprintln!("repeat with ABREAST_TEST_KILLS={kills}");
+    kills
+}
+
+/// What a test's numbers are drawn from: ABREAST_TEST_SEED, or its own.
+pub(crate) fn seed(own: u64) -> u64 {
+    let seed = asked("ABREAST_TEST_SEED").unwrap_or(own);
+    eprintln!("repeat with ABREAST_TEST_SEED={seed}");
+    seed
+}
+
+/// A number in the environment.
+pub(crate) fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|number| number.parse().unwrap_or_else(|_| panic!("{name} is no number: {number}")))
 }
 
 /// A value that `cargo xtask test` provides; without it the test is counted as skipped, with the reason.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The seeds to run: the one asked for, or the first so many.
 fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("ABREAST_TEST_SEED").ok().and_then(|seed| seed.parse().ok()) {
+    match crate::world::asked("ABREAST_TEST_SEED") {
         Some(seed) => vec![seed],
         None => (1..=count).collect(),
     }

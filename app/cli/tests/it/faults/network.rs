@@ -3,7 +3,7 @@
 use super::proxy::{FaultProxy, STALL};
 use super::web::{Web, document};
 use super::{Copy, seeds};
-use crate::world::{Random, Source, assert_equal, eventually, files};
+use crate::world::{Random, Source, assert_equal, eventually, eventually_ok, files, same};
 use abreast_destination::{AuditOptions, Dumps, Mode, Silent, audit};
 use std::collections::BTreeMap;
 use std::fs;
@@ -110,9 +110,9 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
             source.get("/set/changelist.xml").is_some_and(|list| String::from_utf8_lossy(&list).contains(&name))
         });
         let mut modes = Vec::new();
-        eventually("the copy follows", || {
+        eventually_ok("the copy follows", || {
             modes.extend(converge(&copy, seed));
-            files(&original) == files(&folder)
+            same(&files(&original), &files(&folder)).map_err(|why| format!("seed {seed}: {why}; {modes:?}"))
         });
         assert!(!modes.contains(&Mode::Baseline), "seed {seed}: no change was missed {modes:?}");
         stop.store(true, Ordering::Relaxed);
