@@ -70,7 +70,7 @@ impl Client {
     }
 
     /// How often what failed for now is repeated.
-    pub(crate) const fn retries(&self) -> u32 {
+    pub const fn retries(&self) -> u32 {
         self.1
     }
 
@@ -289,6 +289,9 @@ impl Client {
         }
         if let Some(date) = request.if_modified_since {
             headers.insert(header::IF_MODIFIED_SINCE, text(date)?);
+        }
+        if request.no_cache {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
         if let Some((offset, etag)) = range {
             headers.insert(header::RANGE, text(&format!("bytes={offset}-"))?);

@@ -50,6 +50,8 @@ pub struct Request<'a> {
     pub accept_gzip: bool,
     /// What to do with an encoding that was not asked for.
     pub unasked_encoding: UnaskedEncoding,
+    /// Send `Cache-Control: no-cache`: caches on the way ask the server before they answer (RFC 9111, section 5.2.1.4).
+    pub no_cache: bool,
     /// Ask for the headers only.
     pub head: bool,
     /// Connect to public addresses only, as for redirects to another host: the URL is a stranger's word.

@@ -1,5 +1,7 @@
 //! How does one resource get from its URL to the sink, whole and verified or not at all?
 
+mod again;
+
 use crate::admit::Admission;
 use crate::alternates::Alternates;
 use crate::mirrors::{Mute, Place};
@@ -15,6 +17,7 @@ use abreast_folder::Dir;
 use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
 use abreast_store::mirror::Task;
 use abreast_webtypes::Digests;
+use again::Again;
 use std::io::Seek as _;
 use std::sync::Arc;
 
@@ -46,7 +49,10 @@ pub(crate) struct Fetcher {
     public_only: bool,
     /// The place asked now is a mirror: what it began is not gone on with, by this run or another.
     from_mirror: bool,
+    /// Caches on the way are not to answer by themselves.
+    past_caches: bool,
     mute: Mute,
+    again: Again,
     /// Buffers to be used again.
     pub(crate) spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -73,7 +79,9 @@ impl Fetcher {
             head: Vec::new(),
             public_only: false,
             from_mirror: false,
+            past_caches: false,
             mute: Mute::default(),
+            again: Again::default(),
             spare: Vec::new(),
         }
     }
@@ -98,7 +106,7 @@ impl Fetcher {
             return Ok(Fetched::Done(outcome));
         }
         if alternate.mirrors.is_empty() {
-            let own = Place { url: String::new(), public_only: false, is_mirror: false };
+            let own = Place::default();
             return self.fetch_from(&own, task, &listed, &dir, conditional, true).await;
         }
         let mut first_failure = None;
@@ -144,6 +152,7 @@ impl Fetcher {
         let url = if place.is_mirror { &place.url } else { &item.uri };
         self.public_only = place.public_only;
         self.from_mirror = place.is_mirror;
+        self.past_caches = place.past_caches;
         if let (true, Some(robots)) = (place.is_mirror, &self.storer.rules.robots) {
             // A mirror that does not want us is as good as none.
             let asked = robots.check(&self.client, url, place.public_only).await;
@@ -210,8 +219,8 @@ impl Fetcher {
         etag: Option<&str>,
         unasked_encoding: UnaskedEncoding,
     ) -> Result<Option<Got>, Failure> {
-        let Self { client, sink, storer, head, public_only, from_mirror, .. } = self;
-        let (public_only, from_mirror) = (*public_only, *from_mirror);
+        let Self { client, sink, storer, head, public_only, from_mirror, past_caches, .. } = self;
+        let (public_only, from_mirror, no_cache) = (*public_only, *from_mirror, *past_caches);
         let Storer { rules, bytes, .. } = storer;
         let partials = sink.partials();
         let authorization =
@@ -227,6 +236,7 @@ impl Fetcher {
                 unasked_encoding,
                 authorization,
                 public_only,
+                no_cache,
                 ..Request::new(uri)
             };
             let mut answered = client.send(&request).await?;

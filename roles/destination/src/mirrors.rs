@@ -14,12 +14,14 @@ use std::collections::HashMap;
 const BEFORE_ALL: u32 = 1;
 
 /// One place to ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) url: String,
     /// Only if its address is public.
     pub(crate) public_only: bool,
     pub(crate) is_mirror: bool,
+    /// Not what a cache on the way has kept.
+    pub(crate) past_caches: bool,
 }
 
 /// A mirror's host that failed this often, one time after the other, is left alone for the rest of the run.
@@ -60,7 +62,7 @@ fn origin(url: &str) -> &str {
 impl Fetcher {
     /// The places to ask, in order.
     pub(crate) fn places(&self, uri: &str, listed: &Digests, mirrors: Vec<Mirror>) -> Vec<Place> {
-        let own = Place { url: uri.to_owned(), public_only: false, is_mirror: false };
+        let own = Place { url: uri.to_owned(), ..Place::default() };
         if mirrors.is_empty() || listed.strongest().is_none() {
             return vec![own];
         }
@@ -73,7 +75,7 @@ impl Fetcher {
                 places.extend(own.take());
             }
             let Some(public_only) = is_public_only(&mut rule, &mirror.url) else { continue };
-            places.push(Place { url: mirror.url, public_only, is_mirror: true });
+            places.push(Place { url: mirror.url, public_only, is_mirror: true, past_caches: false });
         }
         places.extend(own);
         places

@@ -97,6 +97,15 @@ impl Crew {
             }
             // Also when a stop was asked for: they are here.
             fetcher.store_held(&mut waiting, &mut results).await;
+            for (task, outcome) in &mut results {
+                if fetcher.is_worth_asking_again(outcome.as_ref()) && !self.stop.load(Ordering::Relaxed) {
+                    tokio::select! {
+                        biased;
+                        again = fetcher.ask_again(task) => *outcome = Some(again),
+                        () = &mut stopped => {}
+                    }
+                }
+            }
             returning.armed = false;
             if done.send(results).is_err() {
                 return;

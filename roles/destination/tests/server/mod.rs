@@ -43,6 +43,7 @@ type Handler = Box<dyn Fn(&str, usize) -> Option<Answer> + Send + Sync>;
 #[derive(Default)]
 struct Inner {
     pages: Mutex<HashMap<String, Answer>>,
+    past_caches: Mutex<HashMap<String, Answer>>,
     log: Mutex<Vec<String>>,
     handler: Mutex<Option<Handler>>,
 }
@@ -76,6 +77,12 @@ impl Server {
 
     pub(crate) fn body(&self, path: &str, body: impl Into<Vec<u8>>) {
         self.put(path, Answer::ok(body));
+    }
+
+    /// Sets what a path answers to `Cache-Control: no-cache`; without that it answers as a cache would, with what was
+    /// put there.
+    pub(crate) fn past_caches(&self, path: &str, answer: Answer) {
+        self.inner.past_caches.lock().unwrap().insert(path.to_owned(), answer);
     }
 
     /// The body that a path answers.
@@ -131,6 +138,11 @@ fn serve(inner: &Inner, stream: TcpStream) {
             log.len() - 1
         };
         let made = inner.handler.lock().unwrap().as_ref().and_then(|handler| handler(&path, number));
+        let fresh = conditions
+            .get("cache-control")
+            .filter(|value| *value == "no-cache")
+            .and_then(|_| inner.past_caches.lock().unwrap().get(&path).cloned());
+        let made = made.or(fresh);
         let answer = made.or_else(|| inner.pages.lock().unwrap().get(&path).cloned()).unwrap_or(Answer::status(404));
         if let Some(raw) = answer.raw {
             let _ = stream.write_all(&raw);

@@ -1,0 +1,65 @@
+//! What if the bytes that came are not those listed? They are asked for once more, past all caches, before the run ends.
+//!
+//! A bit that turned on the way, or a cache that still has the version before, is no fault of the resource: waiting for
+//! the next run would only hold back what depends on this one, such as deletions. Only the resource's own URL is asked
+//! again; where it has mirrors they were asked already.
+
+use super::{Fetched, Fetcher};
+use crate::mirrors::Place;
+use crate::sink::Prepared;
+use crate::sink::outcome::{Failure, Notice, Outcome};
+use abreast_store::mirror::Task;
+
+/// After so many second requests in a row that were of no use, one connection's worth of work makes no more of them: the
+/// list is wrong, not the way.
+const USELESS_MAX: u32 = 16;
+
+/// How often asking again was of no use lately.
+#[derive(Debug, Default)]
+pub(crate) struct Again {
+    useless: u32,
+}
+
+impl Fetcher {
+    /// Is this a failure that another request may mend? Not if the user wants no request repeated.
+    pub(crate) fn is_worth_asking_again(&self, outcome: Option<&Outcome>) -> bool {
+        self.client.retries() > 0
+            && self.again.useless < USELESS_MAX
+            && matches!(outcome, Some(Outcome::Failed(failure)) if failure.code == "fixity.mismatch")
+    }
+
+    /// Asks for a resource once more, after bytes came that are not those listed.
+    pub(crate) async fn ask_again(&mut self, task: &Task) -> Outcome {
+        match self.try_again(task).await {
+            Ok(mut outcome) => {
+                self.again.useless = 0;
+                if let Outcome::Stored { notices, .. } = &mut outcome {
+                    let message =
+                        "the bytes sent first were not those listed; those sent when asked again, past caches, are";
+                    notices.push(Notice::new("fixity.again", message));
+                }
+                outcome
+            }
+            Err(failure) => {
+                self.again.useless += 1;
+                let before = match failure.code {
+                    "fixity.mismatch" => "asked twice",
+                    _ => "asked again, since the bytes sent first were not those listed",
+                };
+                Outcome::Failed(Failure { message: format!("{} ({before})", failure.message), ..failure })
+            }
+        }
+    }
+
+    async fn try_again(&mut self, task: &Task) -> Result<Outcome, Failure> {
+        let (listed, dir) = match self.storer.prepare(task)? {
+            (_, Prepared::Done(outcome)) => return Ok(outcome),
+            (listed, Prepared::Wanted { dir, .. }) => (listed, dir),
+        };
+        let own = Place { past_caches: true, ..Place::default() };
+        match self.fetch_from(&own, task, &listed, &dir, false, false).await? {
+            Fetched::Done(outcome) => Ok(outcome),
+            Fetched::Held(_) => Err(Failure::new("internal", "a body waits that nobody waits for")),
+        }
+    }
+}
