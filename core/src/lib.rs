@@ -7,6 +7,7 @@ mod finding;
 mod log;
 mod resource;
 pub mod testing;
+mod topic;
 mod version;
 
 pub use clock::{Clock, FixedClock, SystemClock};
@@ -17,4 +18,7 @@ pub use log::{
     ShardId, append, next_time,
 };
 pub use resource::{Action, Change, ChangeRecord, Kind, Position, Resource, ResourceSet, SetId, State};
+pub use topic::{
+    NewNotification, Notification, Offset, PUBLISH_PATIENCE, Payload, PublishDone, TopicId, TopicLog, publish,
+};
 pub use version::{Collected, Order, Version, VersionPolicy};

@@ -1,0 +1,122 @@
+//! Topics: what is sent to whoever asked to be told, in order.
+//!
+//! A topic's log is append-only, and a subscriber is one number: the last notification it has taken. What a
+//! notification says of a set's changes is not kept twice: it names a range of the set's log, and its bytes are made
+//! from there whenever they are needed.
+
+use crate::{LogError, Position};
+use abreast_webtypes::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A topic's number in its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicId(pub i64);
+
+/// The number of a notification in its topic: 1, 2, 3 … without gaps; 0 is before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Offset(pub u64);
+
+/// What a notification carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// The changes of the topic's set at positions `after < p <= last`.
+    Changes {
+        /// The range begins after this one.
+        after: Position,
+        /// Its last position.
+        last: Position,
+    },
+    /// These bytes.
+    Bytes(Arc<[u8]>),
+}
+
+/// A notification as it is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewNotification {
+    /// Its media type, as a `Content-Type` header says it.
+    pub media_type: String,
+    /// `Link` header values to send along besides `self` and `hub`, as they are written; empty for none.
+    pub links: String,
+    /// What it carries.
+    pub payload: Payload,
+}
+
+/// A notification as it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// Its number.
+    pub offset: Offset,
+    /// When it was accepted.
+    pub time: Timestamp,
+    /// What was published.
+    pub content: NewNotification,
+}
+
+/// Called once, from another thread, when a notification is durable or was refused.
+pub type PublishDone = Box<dyn FnOnce(Result<Offset, LogError>) + Send>;
+
+/// Append-only logs of notifications, one a topic.
+///
+/// Calls block; async callers move them to a blocking thread. What implementations promise:
+/// - offsets of a topic are 1, 2, 3 … without gaps, in the order of the calls to [`TopicLog::publish_then`];
+/// - `done` is called once, with success only when the notification is durable;
+/// - what was recorded is not lost before [`TopicLog::trim`] says so.
+pub trait TopicLog: Send + Sync + 'static {
+    /// The topic of that URL, made if there is none.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn open_topic(&self, url: &str) -> Result<TopicId, LogError>;
+
+    /// Records a notification and calls `done` when it is durable. Blocks while too much is waiting, for as long as
+    /// [`PUBLISH_PATIENCE`] at most; then `done` gets [`crate::ErrorKind::Busy`].
+    fn publish_then(&self, topic: TopicId, notification: NewNotification, done: PublishDone);
+
+    /// The last notification's number. From memory.
+    ///
+    /// # Errors
+    /// When there is no such topic.
+    fn head(&self, topic: TopicId) -> Result<Offset, LogError>;
+
+    /// Notifications after an offset, at most `limit`, in order. Fewer when some were trimmed: compare the first
+    /// offset.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn read(&self, topic: TopicId, after: Offset, limit: usize) -> Result<Vec<Notification>, LogError>;
+
+    /// The last notification, if it is kept.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn last(&self, topic: TopicId) -> Result<Option<Notification>, LogError> {
+        let head = self.head(topic)?;
+        Ok(self.read(topic, Offset(head.0.saturating_sub(1)), 1)?.pop())
+    }
+
+    /// Drops notifications up to an offset, included. The last one stays.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn trim(&self, topic: TopicId, up_to: Offset) -> Result<(), LogError>;
+}
+
+/// How long a call to publish waits for room.
+pub const PUBLISH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Records a notification and waits until it is durable.
+///
+/// # Errors
+/// When the store fails or is too busy.
+pub fn publish(log: &dyn TopicLog, topic: TopicId, notification: NewNotification) -> Result<Offset, LogError> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    log.publish_then(
+        topic,
+        notification,
+        Box::new(move |result| {
+            let _ = sender.send(result);
+        }),
+    );
+    receiver.recv().unwrap_or_else(|_| Err(LogError::new(crate::ErrorKind::Io, "the store is gone")))
+}

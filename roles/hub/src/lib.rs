@@ -1,0 +1,2 @@
+//! Takes notifications, keeps them, delivers them.
+#![doc = include_str!("../README.md")]
