@@ -48,6 +48,7 @@ fn what_a_destination_reads_is_what_it_should_be() {
     each_seed("../fuzz/seeds/filter", abreast_destination::check_filter);
     each_seed("../fuzz/seeds/patch", abreast_destination::check_patch);
     each_seed("../fuzz/seeds/discovery", abreast_destination::check_discovery);
+    each_seed("../fuzz/seeds/freshness", abreast_destination::check_freshness);
     each_seed("../fuzz/seeds/netrc", abreast_net::check_netrc);
     each_seed("../fuzz/seeds/bandwidth", abreast_net::check_bandwidth);
 }
@@ -57,6 +58,7 @@ fn what_a_source_reads_is_what_it_should_be() {
     each_seed("../fuzz/seeds/links", abreast_source::links::check_any_input);
     each_seed("../fuzz/seeds/request", abreast_server::check_any_request);
     each_seed("../fuzz/seeds/batch", abreast_server::check_any_batch);
+    each_seed("../fuzz/seeds/import", abreast_server::check_any_import);
 }
 
 #[test]

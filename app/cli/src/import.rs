@@ -4,17 +4,15 @@ use crate::log_access::{Counted, LogAccess, LogAccessArgs, Refused, Task, exit_c
 use crate::logging;
 use abreast_resourcesync::v1_1::{Change, Entry, Ln, Reader, Root};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
-use abreast_source::links::{LinkRecord, explain};
+use abreast_server::api::{JsonLines, ReadError, Table};
+use abreast_source::links::LinkRecord;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Bytes of one line.
-const MAX_LINE: usize = 1 << 20;
 
 const HELP: &str = "\
 Examples:
@@ -106,7 +104,7 @@ fn import(args: &ImportArgs, total: &mut Counted) -> Result<()> {
     };
     let name = args.file.as_deref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
     match args.format.unwrap_or_else(|| format_of(args)) {
-        Format::Ndjson => ndjson(BufReader::new(input), &name, &mut batches)?,
+        Format::Ndjson => ndjson(input, &name, &mut batches)?,
         Format::Csv => csv(input, &name, &mut batches)?,
         Format::Sitemap => sitemap(input, &name, &mut batches)?,
     }
@@ -163,78 +161,27 @@ fn wrong(place: &str, message: &str) -> anyhow::Error {
     Refused { message: format!("cannot import {place}: {message}"), code: 2 }.into()
 }
 
-fn ndjson(mut input: impl BufRead, name: &str, batches: &mut Batches<'_>) -> Result<()> {
-    let mut line = Vec::new();
-    for number in 1_u64.. {
-        line.clear();
-        let read = input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line)?;
-        if read == 0 {
-            break;
-        }
-        let place = format!("{name}, line {number}");
-        if line.len() > MAX_LINE {
-            return Err(wrong(&place, &format!("longer than {MAX_LINE} bytes")));
-        }
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let record = serde_json::from_slice(&line).map_err(|error| wrong(&place, &explain(&error)))?;
-        batches.push(record, &place)?;
+fn ndjson(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {
+    let mut lines = JsonLines::new(input)?;
+    while let Some((line, record)) = lines.read().map_err(|error| not_read(name, error))? {
+        batches.push(record, &format!("{name}, line {line}"))?;
     }
     Ok(())
 }
 
 fn csv(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {
-    const COLUMNS: &[&str] = &["uri", "change", "lastmod", "length", "type", "encoding", "hash"];
-    let mut reader = csv::Reader::from_reader(input);
-    let names = reader.headers().map_err(|error| wrong(name, &error.to_string()))?.clone();
-    for column in &names {
-        if !COLUMNS.contains(&column.trim()) {
-            let nearest = abreast_source::links::nearest(column, COLUMNS);
-            let message = format!("unknown column `{}`; did you mean `{nearest}`?", column.escape_debug());
-            return Err(wrong(&format!("{name}, line 1"), &message));
-        }
-    }
-    for row in reader.records() {
-        let row = row.map_err(|error| wrong(name, &error.to_string()))?;
-        let place = format!("{name}, line {}", row.position().map_or(0, csv::Position::line));
-        let mut record = RecordRequest::default();
-        for (column, value) in names.iter().zip(row.iter()) {
-            let value = value.trim();
-            if value.is_empty() {
-                continue;
-            }
-            let text = Some(value.to_owned());
-            match column.trim() {
-                "uri" => record.uri = text,
-                "change" => {
-                    let unknown =
-                        || format!("`change`: `{}` is none of created, updated, deleted", value.escape_debug());
-                    record.change = Some(word(value).ok_or_else(|| wrong(&place, &unknown()))?);
-                }
-                "lastmod" => record.lastmod = text,
-                "length" => {
-                    let length =
-                        value.parse().map_err(|_| wrong(&place, &format!("`length`: `{value}` is no number")))?;
-                    record.length = Some(length);
-                }
-                "type" => record.media_type = text,
-                "encoding" => record.encoding = text,
-                _ => record.hash = text,
-            }
-        }
-        batches.push(record, &place)?;
+    let mut table = Table::new(input)?;
+    while let Some((line, record)) = table.read().map_err(|error| not_read(name, error))? {
+        batches.push(record, &format!("{name}, line {line}"))?;
     }
     Ok(())
 }
 
-fn word(text: &str) -> Option<ChangeWord> {
-    Some(match text {
-        "created" => ChangeWord::Created,
-        "updated" => ChangeWord::Updated,
-        "deleted" => ChangeWord::Deleted,
-        _ => return None,
-    })
+fn not_read(name: &str, error: ReadError) -> anyhow::Error {
+    match error {
+        ReadError::Wrong(told) => Refused { message: format!("cannot import {name}, {told}"), code: 2 }.into(),
+        ReadError::Io(error) => anyhow::Error::new(error).context(format!("cannot read {name}")),
+    }
 }
 
 fn sitemap(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! What is true of every request, whatever is in it? For fuzzing and for the tests of its seeds.
 
 use crate::api::model::{RecordAnswer, RecordRequest};
-use crate::api::{change_of, records_of};
+use crate::api::{JsonLines, ReadError, Table, change_of, records_of};
 use crate::conditional::{http_date, seconds};
 use crate::range::{Wanted, wanted};
 use crate::routes::memento::key_of_path;
@@ -13,6 +13,7 @@ use abreast_core::{
 use abreast_source::publish::SourceUrls;
 use abreast_source::versions::{VersionUrls, at_stamp, stamp_of};
 use abreast_webtypes::Timestamp;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 
 const RESOURCES: &str = "https://example.org/set/r/";
@@ -91,6 +92,117 @@ fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
     line
+}
+
+/// Any bytes as lines of JSON and as a table. They are read the same however they come, a record is on the line that is
+/// told, what is read can be written and read again, lines as the API reads them, and messages are short.
+///
+/// # Panics
+/// When that is not so.
+pub fn check_any_import(bytes: &[u8]) {
+    let step = bytes.len() % 5 + 1;
+    let lines = import_lines(bytes);
+    assert_eq!(lines, import_lines(Pieces(bytes, step, 0)));
+    let table = import_table(bytes);
+    assert_eq!(table, import_table(Pieces(bytes, step, 0)));
+    for read in [&lines, &table] {
+        let mut before = 0;
+        for (line, record) in &read.records {
+            assert!(before <= *line && from_line(bytes, *line).is_some(), "line {line} after {before}");
+            before = *line;
+            let again = import_lines(format!("\n{record}\r\n").as_bytes());
+            assert_eq!((again.records, again.wrong), (vec![(2, record.clone())], None));
+        }
+        if let Some(wrong) = &read.wrong {
+            assert!(wrong.chars().count() < 300 && !wrong.contains(char::is_control), "{wrong:?}");
+            let number: String = wrong.chars().skip("line ".len()).take_while(char::is_ascii_digit).collect();
+            assert!(number.parse().is_ok_and(|line| from_line(bytes, line).is_some()), "{wrong}");
+        }
+    }
+    // Each stands where it is told, and the API reads the same.
+    for (line, record) in &lines.records {
+        let own = from_line(bytes, *line).and_then(|rest| rest.split(|byte| *byte == b'\n').next()).unwrap_or_default();
+        let own = own.strip_prefix(b"\xef\xbb\xbf").unwrap_or(own);
+        let api: Vec<_> = records_of(own).unwrap_or_default().iter().map(json_text).collect();
+        assert_eq!(api, [record.clone()]);
+    }
+    let first = table.records.first().map_or(0, |(line, _)| *line);
+    let names = bytes.len() - from_line(bytes, first).unwrap_or(bytes).len();
+    let lone_returns =
+        bytes.iter().zip(bytes.iter().skip(1).chain([&0])).any(|pair| *pair.0 == b'\r' && *pair.1 != b'\n');
+    for (line, record) in table.records.iter().rev().take(3).filter(|_| !lone_returns) {
+        let rest = from_line(bytes, *line).unwrap_or_default();
+        let again = import_table(&*[&bytes[..names], rest].concat());
+        assert_eq!(again.records.first(), Some(&(first, record.clone())));
+    }
+    // As a table written by others: everything quoted, the names in another order.
+    let names = ["hash", "encoding", "type", "length", "lastmod", "change", "uri"];
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let row = |fields: [String; 7]| fields.map(|field| quoted(&field)).join(",") + "\r\n";
+    let mut written = row(names.map(str::to_owned));
+    for (_, record) in &table.records {
+        let Ok(record) = serde_json::from_str::<serde_json::Value>(record) else { continue };
+        written += &row(names.map(|name| match &record[name] {
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Null => String::new(),
+            other => other.to_string(),
+        }));
+    }
+    let again = import_table(written.as_bytes());
+    assert_eq!(again.wrong, None);
+    assert!(again.records.iter().map(|(_, record)| record).eq(table.records.iter().map(|(_, record)| record)));
+}
+
+/// Records as JSON, each with its line, up to what is wrong.
+#[derive(Debug, PartialEq)]
+struct Import {
+    records: Vec<(u64, String)>,
+    wrong: Option<String>,
+}
+
+fn import_lines(input: impl Read) -> Import {
+    let mut lines = JsonLines::new(input).expect("nothing that fails is read");
+    collect(|| lines.read())
+}
+
+fn import_table(input: impl Read) -> Import {
+    let mut table = Table::new(input).expect("nothing that fails is read");
+    collect(|| table.read())
+}
+
+fn collect(mut read: impl FnMut() -> Result<Option<(u64, RecordRequest)>, ReadError>) -> Import {
+    let mut records = Vec::new();
+    let wrong = loop {
+        match read() {
+            Ok(Some((line, record))) => records.push((line, json_text(&record))),
+            Ok(None) => break None,
+            Err(error) => break Some(error.to_string()),
+        }
+    };
+    Import { records, wrong }
+}
+
+fn json_text(record: &RecordRequest) -> String {
+    serde_json::to_string(record).unwrap_or_default()
+}
+
+/// What stands from a line on, counted from 1.
+fn from_line(bytes: &[u8], line: u64) -> Option<&[u8]> {
+    bytes.splitn(usize::try_from(line).ok()?, |byte| *byte == b'\n').nth(usize::try_from(line).ok()?.checked_sub(1)?)
+}
+
+/// Bytes that come a few at a time, with signals between them.
+struct Pieces<'b>(&'b [u8], usize, usize);
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.2 += 1;
+        if self.2.is_multiple_of(3) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let length = self.1.min(into.len());
+        self.0.read(&mut into[..length])
+    }
 }
 
 /// A log that is never asked.

@@ -15,6 +15,6 @@ mod site;
 mod stream;
 
 #[doc(hidden)]
-pub use any_input::{check_any_batch, check_any_request};
+pub use any_input::{check_any_batch, check_any_import, check_any_request};
 pub use run::{Server, ServerError, ServerOptions};
 pub use site::{ServedSet, Site, resourcesync_link};

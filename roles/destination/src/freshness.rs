@@ -1,5 +1,9 @@
 //! For how long does the Source say that a list need not be asked for again?
 
+mod check;
+
+pub use check::check_any_input;
+
 use abreast_net::{Response, retry_after};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +21,12 @@ impl Freshness {
     pub(crate) fn note(&self, response: &Response) {
         if self.0.get().is_none() {
             let header = |name| response.header(name);
-            self.0.set(Some(fresh_for(header("cache-control"), header("age"), header("retry-after"))));
+            self.0.set(Some(fresh_for(
+                header("cache-control"),
+                header("age"),
+                header("retry-after"),
+                SystemTime::now(),
+            )));
         }
     }
 
@@ -27,19 +36,41 @@ impl Freshness {
 }
 
 /// What is left of `max-age`, or what `Retry-After` asks for if that is longer; at most [`FRESH_MAX`].
-fn fresh_for(cache_control: Option<&str>, age: Option<&str>, retry: Option<&str>) -> Duration {
-    let directives = || cache_control.into_iter().flat_map(|value| value.split(',')).map(str::trim);
+///
+/// Of several values the first counts, and one that is no number makes a list stale [rfc9111 §4.2, §5.1].
+fn fresh_for(cache_control: Option<&str>, age: Option<&str>, retry: Option<&str>, now: SystemTime) -> Duration {
+    let directives = || cache_control.into_iter().flat_map(directives);
     let ask_always =
         directives().any(|directive| ["no-cache", "no-store"].iter().any(|name| directive.eq_ignore_ascii_case(name)));
     let max_age = directives().find_map(|directive| {
         let (name, value) = directive.split_once('=')?;
-        let value = value.trim().trim_matches('"');
-        name.trim().eq_ignore_ascii_case("max-age").then(|| value.parse::<u64>().ok()).flatten()
+        name.trim().eq_ignore_ascii_case("max-age").then(|| value.trim())
     });
-    let age = age.and_then(|age| age.trim().parse::<u64>().ok()).unwrap_or(0);
-    let fresh = max_age.filter(|_| !ask_always).map_or(0, |max_age| max_age.saturating_sub(age));
-    let pause = retry.and_then(|value| retry_after(value, SystemTime::now())).unwrap_or_default();
-    Duration::from_secs(fresh).max(pause).min(FRESH_MAX)
+    let max_age = max_age.filter(|_| !ask_always).map_or(0, |value| {
+        let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        seconds(quoted.unwrap_or(value)).unwrap_or(0)
+    });
+    let age = age.and_then(|age| seconds(age.split(',').next()?.trim())).unwrap_or(0);
+    let pause = retry.and_then(|value| retry_after(value, now)).unwrap_or_default();
+    Duration::from_secs(max_age.saturating_sub(age)).max(pause).min(FRESH_MAX)
+}
+
+/// The members of a list. What is quoted is no member of its own, such as names of headers [rfc9111 §5.2].
+fn directives(list: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    let ends = move |character| {
+        let literally = escaped;
+        escaped = quoted && character == '\\' && !literally;
+        quoted ^= character == '"' && !literally;
+        character == ',' && !quoted
+    };
+    list.split(ends).map(str::trim)
+}
+
+/// Digits, and nothing else; more than can be counted is as much as can be.
+fn seconds(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -54,12 +85,25 @@ mod tests {
             (Some("max-age=600"), Some("900"), None, 0),
             (Some("max-age=600, no-cache"), None, None, 0),
             (Some("max-age=99999999999"), None, None, 3_600),
+            (Some("max-age=99999999999999999999999"), Some("10"), None, 3_600),
+            (Some("max-age=600"), Some("99999999999999999999999"), None, 0),
+            (Some("max-age=600"), Some("100, 5"), None, 500),
+            (Some("max-age=600"), Some("-100"), None, 600),
             (Some("max-age=-1"), None, None, 0),
+            (Some("max-age=+5"), None, None, 0),
+            (Some("max-age=soon, max-age=600"), None, None, 0),
+            (Some("max-age=5, max-age=600"), None, None, 5),
+            (Some("private=\"a, max-age=600\""), None, None, 0),
+            (Some("private=\"a, no-store, b\\\"\", max-age=600"), None, None, 600),
             (Some("max-age=10"), None, Some("120"), 120),
             (None, None, Some("soon"), 0),
             (None, None, None, 0),
         ] {
-            assert_eq!(fresh_for(cache_control, age, retry).as_secs(), seconds, "{cache_control:?} {age:?} {retry:?}");
+            assert_eq!(
+                fresh_for(cache_control, age, retry, SystemTime::now()).as_secs(),
+                seconds,
+                "{cache_control:?} {age:?} {retry:?}"
+            );
         }
     }
 }

@@ -48,6 +48,8 @@ pub use filter::Filter;
 #[doc(hidden)]
 pub use filter::check_any_input as check_filter;
 #[doc(hidden)]
+pub use freshness::check_any_input as check_freshness;
+#[doc(hidden)]
 pub use links::check_any_input as check_discovery;
 pub use options::{AuditOptions, Dumps, MaxDelete, SyncOptions};
 #[doc(hidden)]

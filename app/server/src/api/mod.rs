@@ -5,6 +5,7 @@
 mod access;
 mod changes;
 mod content;
+mod import;
 mod intake;
 pub mod model;
 mod operations;
@@ -16,6 +17,7 @@ mod tokens;
 pub use access::is_local_host;
 pub(crate) use changes::records_of;
 pub use changes::{change_of, position_at};
+pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use tokens::{PREFIX, Scope, Token, new_token, read_tokens, write_tokens};
 
 use crate::body::ResponseBody;
