@@ -11,7 +11,7 @@ mod rows;
 
 pub use expected::{Expected, ExpectedRow};
 pub use packed::{Location, Packed, Segment};
-pub use plan::{Pending, PendingAction, PendingCounts, PendingState, Task};
+pub use plan::{ChangesDue, Pending, PendingAction, PendingCounts, PendingState, Task};
 pub use rows::{Document, Row};
 
 use crate::connection::{Durability, open_connection, sqlite_error};

@@ -490,6 +490,7 @@ impl Session<'_> {
             }
         }
         let time = entry.datetime.or(entry.lastmod).map_or(*last, |time| time.instant);
+        self.packages.changes.note(entry);
         change_into(entry, item);
         item.action = match entry.change {
             Some(Change::Deleted) => PendingAction::Delete,

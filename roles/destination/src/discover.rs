@@ -18,6 +18,10 @@ const LOOKS_MAX: usize = 40;
 const SETS_MAX: usize = 1_000;
 /// The link that names what URIs start with.
 const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
+/// The link that names where changes since a time are to be had in one package.
+const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
+/// Under this name it is kept.
+const CHANGES_SINCE_KEY: &str = "changes-since";
 
 /// Where a set of resources is described.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub(crate) struct Entrance {
     pub(crate) change_list_archive: Option<String>,
     /// What the URIs of its resources start with.
     pub(crate) uri_space: Option<String>,
+    /// Where changes since a time are to be had in one package.
+    pub(crate) changes_since: Option<String>,
 }
 
 impl Entrance {
@@ -58,6 +64,7 @@ impl Entrance {
             change_dump: mirror.meta(key::CHANGE_DUMP)?,
             change_list_archive: mirror.meta(key::CHANGE_LIST_ARCHIVE)?,
             uri_space: mirror.meta(key::URI_SPACE)?,
+            changes_since: mirror.meta(CHANGES_SINCE_KEY)?,
         })
     }
 
@@ -70,6 +77,7 @@ impl Entrance {
             (key::RESOURCE_DUMP, &self.resource_dump),
             (key::CHANGE_DUMP, &self.change_dump),
             (key::CHANGE_LIST_ARCHIVE, &self.change_list_archive),
+            (CHANGES_SINCE_KEY, &self.changes_since),
         ] {
             mirror.set_meta(key, value.as_deref())?;
         }
@@ -152,10 +160,22 @@ pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Resu
         .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"))
 }
 
-/// Reads the Capability List again when no dump is known: a Source may have begun to make some.
-pub(crate) fn discover_again(session: &Session<'_>, known: &Entrance) -> Result<Option<Entrance>, Error> {
+/// Forgets where changes since a time are to be had: it is looked for again.
+pub(crate) fn forget_changes_since(mirror: &Mirror) -> Result<(), Error> {
+    Ok(mirror.set_meta(CHANGES_SINCE_KEY, None)?)
+}
+
+/// Reads the Capability List again when no dump is known, or not where changes since a time are to be had and these are
+/// wanted: a Source may have begun to make some.
+pub(crate) fn discover_again(
+    session: &Session<'_>,
+    known: &Entrance,
+    wants_changes_since: bool,
+) -> Result<Option<Entrance>, Error> {
     let Some(list) = &known.capability_list else { return Ok(None) };
-    if known.resource_dump.is_some() || known.change_dump.is_some() {
+    let has_dump = known.resource_dump.is_some() || known.change_dump.is_some();
+    let is_known = if wants_changes_since { known.changes_since.is_some() } else { has_dump };
+    if is_known {
         return Ok(None);
     }
     match step(&session.documents, session.options, list) {
@@ -253,6 +273,7 @@ fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<S
                 change_dump: first(Capability::ChangeDump),
                 change_list_archive: first(Capability::ChangeListArchive),
                 uri_space,
+                changes_since: resolve(&read.url, links_with(CHANGES_SINCE)).into_iter().next(),
             };
             if !entrance.has_any() {
                 return Ok(Step::Nothing("a Capability List with neither lists nor dumps on its host".to_owned()));

@@ -80,6 +80,17 @@ pub struct PendingCounts {
     pub conflicts: u64,
 }
 
+/// Changed resources to fetch that no run has failed to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangesDue {
+    /// How many.
+    pub resources: u64,
+    /// Their listed bytes.
+    pub bytes: u64,
+    /// When the first of them changed, microseconds.
+    pub oldest: Option<i64>,
+}
+
 const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via";
 
 impl Mirror {
@@ -296,6 +307,28 @@ impl Mirror {
                         deletes: row.get::<_, i64>(2)? as u64,
                         held: row.get::<_, i64>(3)? as u64,
                         conflicts: row.get::<_, i64>(4)? as u64,
+                    })
+                },
+            )
+            .map_err(failed(READ))
+    }
+
+    /// How much of what is to be fetched is known from changes whose time was stated, and was not failed to have before.
+    /// Counts as many items as there are in the plan.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn changes_due(&self) -> Result<ChangesDue, LogError> {
+        self.connection
+            .query_row(
+                "SELECT count(*), ifnull(sum(length), 0), min(changed) FROM pending
+                 WHERE state = 0 AND action = 0 AND attempts = 0 AND changed IS NOT NULL",
+                [],
+                |row| {
+                    Ok(ChangesDue {
+                        resources: row.get::<_, i64>(0)? as u64,
+                        bytes: row.get::<_, i64>(1)? as u64,
+                        oldest: row.get(2)?,
                     })
                 },
             )

@@ -63,7 +63,7 @@ fn dump(source: &Source) -> Option<(Document, BTreeMap<String, String>)> {
     Some((document, found))
 }
 
-fn changes(source: &Source) -> Vec<Entry> {
+pub(crate) fn changes(source: &Source) -> Vec<Entry> {
     let top = read(&source.address, "/set/changelist.xml").unwrap();
     match top.head.root {
         Root::UrlSet => top.entries,

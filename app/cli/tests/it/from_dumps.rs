@@ -1,6 +1,8 @@
 //! A Destination that takes resources out of the Source's packages, killed again and again, ends with the Source.
 
+use crate::dumps::changes;
 use crate::world::{Random, Source, abreast, assert_equal, audit, eventually, get, kills, seed, sync};
+use abreast_resourcesync::v1_1::Change;
 use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
@@ -43,4 +45,42 @@ fn a_copy_out_of_packages_is_whole_over_kills_and_asks_for_little() {
     let summary = sync(&url, &fresh, 0, &[]);
     assert_equal(&original, &fresh);
     assert!(summary["requests"].as_u64().unwrap() < 50, "{summary}");
+}
+
+#[test]
+fn many_changes_come_in_one_package_that_is_made_for_who_asks() {
+    const CHANGED: usize = 300;
+    let temporary = tempfile::tempdir().unwrap();
+    let [original, copy, other] = ["original", "copy", "other"].map(|name| temporary.path().join(name));
+    fs::create_dir_all(&original).unwrap();
+    let write = |number: usize, content: &str| {
+        // Never seen half-written, so that there is one change of each.
+        let begun = temporary.path().join("begun");
+        fs::write(&begun, format!("{content} {number}")).unwrap();
+        fs::rename(&begun, original.join(format!("f{number:03}"))).unwrap();
+    };
+    (0..CHANGED).for_each(|number| write(number, "first"));
+    let source = Source::start(&original, 0, &["--dumps", "on-demand"]);
+    let url = source.url();
+    for folder in [&copy, &other] {
+        sync(&url, folder, 0, &["--dumps", "never"]);
+    }
+    (0..CHANGED).filter(|number| *number != 7).for_each(|number| write(number, "second"));
+    fs::remove_file(original.join("f007")).unwrap();
+    let is_gone = |number| {
+        changes(&source).iter().any(|entry| entry.loc.ends_with(number) && entry.change == Some(Change::Deleted))
+    };
+    eventually("the changes are known", || changes(&source).len() == CHANGED && is_gone("f007"));
+    let one_by_one = sync(&url, &other, 0, &["--dumps", "never"]);
+    let summary = sync(&url, &copy, 0, &["--dumps", "always"]);
+    for folder in [&copy, &other] {
+        assert_equal(&original, folder);
+        assert_eq!(audit(&url, folder), 0);
+    }
+    let count = |summary: &serde_json::Value, what: &str| summary[what].as_u64().unwrap();
+    assert_eq!((count(&summary, "updated"), count(&summary, "deleted")), (CHANGED as u64 - 1, 1), "{summary}");
+    assert!(count(&one_by_one, "requests") >= CHANGED as u64 - 1, "{one_by_one}");
+    // The Change List, the Capability List, the package, and what was asked to find them.
+    assert!(count(&summary, "requests") < 10, "{summary}");
+    assert_eq!(source.stop(), Some(0));
 }

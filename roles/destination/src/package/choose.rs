@@ -16,25 +16,25 @@ use abreast_store::mirror::PendingCounts;
 use std::time::Duration;
 
 /// Fewer resources than this are never worth a look at the dumps.
-const WORTH_A_LOOK: u64 = 32;
+pub(super) const WORTH_A_LOOK: u64 = 32;
 /// What a request costs beside its round trip.
 const REQUEST_SECONDS: f64 = 0.000_1;
 /// When nothing was measured.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 const BYTES_PER_SECOND: f64 = 10_000_000.0;
 /// What a resource of unknown length counts.
-const UNKNOWN_BYTES: u64 = 16 << 10;
+pub(super) const UNKNOWN_BYTES: u64 = 16 << 10;
 
 /// What there is to compare.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
-    resources: u64,
-    bytes: u64,
-    connections: u64,
+pub(super) struct Wanted {
+    pub(super) resources: u64,
+    pub(super) bytes: u64,
+    pub(super) connections: u64,
 }
 
 impl Wanted {
-    fn seconds(self, pace: Pace) -> f64 {
+    pub(super) fn seconds(self, pace: Pace) -> f64 {
         let round_trip = pace.round_trip.unwrap_or(ROUND_TRIP).as_secs_f64();
         let at_a_time = self.connections.clamp(1, self.resources.max(1)) as f64;
         self.resources as f64 * (round_trip + REQUEST_SECONDS) / at_a_time + self.bytes as f64 / rate(pace)
@@ -46,19 +46,29 @@ fn rate(pace: Pace) -> f64 {
 }
 
 /// What packages cost; `None` when the length of one is not known.
-fn package_seconds(lengths: impl Iterator<Item = Option<u64>>, pace: Pace) -> Option<f64> {
+pub(super) fn package_seconds(lengths: impl Iterator<Item = Option<u64>>, pace: Pace) -> Option<f64> {
     let round_trip = pace.round_trip.unwrap_or(ROUND_TRIP).as_secs_f64();
     lengths.map(|length| length.map(|bytes| round_trip + bytes as f64 / rate(pace))).sum()
 }
 
 impl Session<'_> {
+    /// What the Capability List names now, read once in a run at most, and only when what is looked for is not known.
+    pub(super) fn newest_entrance(&mut self, known: &Entrance, wants_changes_since: bool) -> Result<Entrance, Error> {
+        if let Some(read) = &self.packages.entrance {
+            return Ok(read.clone());
+        }
+        let Some(read) = discover_again(self, known, wants_changes_since)? else { return Ok(known.clone()) };
+        self.packages.entrance = Some(read.clone());
+        Ok(read)
+    }
+
     /// The packages to take resources out of before the rest is asked for, if any.
     pub(super) fn choose_packages(
         &mut self,
         entrance: &Entrance,
         counts: PendingCounts,
     ) -> Result<Option<Chosen>, Error> {
-        let Packages { since, planned } = &mut self.packages;
+        let Packages { since, planned, .. } = &mut self.packages;
         if let Some(planned) = planned.take() {
             return Ok(Some(planned));
         }
@@ -67,8 +77,7 @@ impl Session<'_> {
         if dumps == Dumps::Never || dumps == Dumps::Auto && counts.fetches < WORTH_A_LOOK {
             return Ok(None);
         }
-        let refreshed = discover_again(self, entrance)?;
-        let entrance = refreshed.as_ref().unwrap_or(entrance);
+        let entrance = &self.newest_entrance(entrance, false)?;
         let pace = self.documents.care.pace();
         let wanted = Wanted {
             resources: counts.fetches,

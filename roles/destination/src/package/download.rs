@@ -10,6 +10,7 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The folder of packages in the state.
 const FOLDER: &str = "packages";
@@ -17,6 +18,10 @@ const FOLDER: &str = "packages";
 const SPARE_BYTES: u64 = 64 << 20;
 /// Largest package.
 const PACKAGE_BYTES_MAX: u64 = 1 << 40;
+/// Longest wait that a server may ask for, once, before a package that it makes on demand.
+const MAKING_PATIENCE: Duration = Duration::from_secs(5);
+/// How often one is asked for again: its resources are to be had otherwise.
+const MADE_RETRIES: u32 = 1;
 /// Longest note read.
 const NOTE_BYTES_MAX: u64 = 32 << 10;
 
@@ -64,7 +69,7 @@ impl Session<'_> {
         if let Some(file) = begun_whole(&path, package).map_err(io)? {
             return Ok(file);
         }
-        let to_come = self.to_come(package).unwrap_or(0);
+        let to_come = self.to_come(package).or(package.made_to).unwrap_or(0);
         if let Some(free) = free_bytes(&folder)
             && free < to_come.saturating_add(SPARE_BYTES)
         {
@@ -79,7 +84,11 @@ impl Session<'_> {
             .authorization
             .as_ref()
             .filter(|_| crate::admit::same_origin(&package.url, &documents.authorized_url));
-        let work = abreast_net::with_retries(&documents.client, &package.url, async |_| {
+        let client = match package.made_to {
+            Some(_) => documents.client.with_retries(self.options.net.retries.min(MADE_RETRIES)),
+            None => documents.client.clone(),
+        };
+        let work = abreast_net::with_retries(&client, &package.url, async |attempt| {
             let resume = arriving.as_ref().and_then(|arriving| Some((arriving.length, arriving.etag.clone()?)));
             let request = Request {
                 range_from: resume.as_ref().map(|(from, etag)| (*from, etag.as_str())),
@@ -87,12 +96,17 @@ impl Session<'_> {
                 authorization,
                 ..Request::new(&package.url)
             };
-            let mut answered = documents.client.send(&request).await?;
+            let mut answered = client.send(&request).await?;
             if answered.status() == StatusCode::RANGE_NOT_SATISFIABLE && resume.is_some() {
                 drop(answered);
-                answered = documents.client.send(&Request { range_from: None, ..request }).await?;
+                answered = client.send(&Request { range_from: None, ..request }).await?;
             }
-            let mut response = answered.require_success()?;
+            let mut response = match answered.require_success() {
+                Err(error) if package.made_to.is_some() && !is_worth_waiting(&error, attempt) => {
+                    return Ok(Err(net_error(error)));
+                }
+                answered => answered?,
+            };
             if !resume.as_ref().is_some_and(|(from, etag)| response.is_partial_from(*from, etag)) {
                 arriving = None;
                 if response.status() != StatusCode::OK {
@@ -107,11 +121,18 @@ impl Session<'_> {
                 };
             }
             let Some(arriving) = &mut arriving else { return Ok(Ok(())) };
+            let most = package.made_to.unwrap_or(PACKAGE_BYTES_MAX);
+            if response.content_length().is_some_and(|length| length.saturating_add(arriving.length) > most) {
+                return Ok(Err(too_large(package, most)));
+            }
             response.set_limit(PACKAGE_BYTES_MAX);
             while let Some(chunk) = response.chunk().await? {
                 arriving.length += chunk.len() as u64;
                 if package.length.is_some_and(|length| arriving.length > length) {
                     return Ok(Err(different(package, "it is longer than listed")));
+                }
+                if arriving.length > most {
+                    return Ok(Err(too_large(package, most)));
                 }
                 if let Err(error) = documents.allowance.check() {
                     return Ok(Err(error));
@@ -159,6 +180,16 @@ impl Session<'_> {
 
 fn different(package: &Listed, what: &str) -> Error {
     Error::new("fixity.mismatch", ExitCode::SourceInvalid, format!("cannot use the package {}: {what}", package.url))
+}
+
+fn too_large(package: &Listed, most: u64) -> Error {
+    let message = format!("cannot use the package {}: it has more than {most} bytes", package.url);
+    Error::new("dump.size", ExitCode::SourceInvalid, message)
+}
+
+/// Is it better to wait for a package that is just being made, than to do without?
+fn is_worth_waiting(error: &abreast_net::Error, attempt: u32) -> bool {
+    attempt == 0 && error.retry_after().is_some_and(|pause| pause <= MAKING_PATIENCE)
 }
 
 fn note_path(path: &Path) -> PathBuf {

@@ -23,6 +23,8 @@ pub(crate) struct Listed {
     pub(crate) from: Option<Timestamp>,
     /// Changes until then are in it.
     pub(crate) until: Option<Timestamp>,
+    /// It is made when it is asked for, and should not have more bytes than this.
+    pub(crate) made_to: Option<u64>,
 }
 
 /// A dump as its documents describe it.
@@ -154,6 +156,7 @@ impl Session<'_> {
                     media_type: entry.media_type.clone(),
                     from: entry.from.map(|from| from.instant),
                     until: entry.until.map(|until| until.instant),
+                    made_to: None,
                 });
             }
             Ok(Go::On)

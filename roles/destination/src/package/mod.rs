@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `listing.rs` | which packages does a dump name? |
 //! | `choose.rs` | is it cheaper to take packages than to ask for each resource? |
+//! | `since.rs` | is one package with all changes since a time to be had, and cheaper? |
 //! | `download.rs` | how does a package get here, whole and verified? |
 //! | `archive.rs` | which members does a ZIP file hold, and where? |
 //! | `manifest.rs` | which resource is which member? |
@@ -20,8 +21,10 @@ mod download;
 mod listing;
 mod manifest;
 mod plan;
+mod since;
 mod supply;
 
+use crate::discover::Entrance;
 use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::Timestamp;
 
@@ -34,6 +37,10 @@ pub(crate) struct Packages {
     pub(crate) since: Option<Timestamp>,
     /// The plan was made from the manifests of these packages, which are here.
     planned: Option<Chosen>,
+    /// How much has changed since then.
+    pub(crate) changes: since::Changes,
+    /// The Capability List as it was read again in this run.
+    entrance: Option<Entrance>,
 }
 
 /// Packages to take resources out of.

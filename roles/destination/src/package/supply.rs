@@ -49,6 +49,7 @@ struct Supply<'a> {
 impl Session<'_> {
     /// Takes what is planned out of packages, when that is cheaper than asking for each; the rest stays planned.
     pub(crate) fn apply_packages(&mut self, entrance: &Entrance, reports: &mut Vec<Report>) -> Result<(), Error> {
+        self.apply_changes_since(entrance, reports)?;
         let counts = self.mirror.pending_counts()?;
         if counts.fetches == 0 {
             self.sweep_packages();
@@ -84,7 +85,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn apply_package(
+    pub(super) fn apply_package(
         &mut self,
         chosen: &Chosen,
         listed: &super::listing::Listed,

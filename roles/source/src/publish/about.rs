@@ -92,11 +92,11 @@ pub(super) fn set_page(publisher: &Publisher, number: usize) -> Result<Rendered,
         term("Contact", &linked(contact, ""));
     }
     main.push_str("</dl>\n<h2>Addresses</h2>\n<ul>\n");
-    let [resource_dump, change_dump] = publisher.has_dumps(number);
+    let has_dumps = publisher.has_dumps(number);
     let archives = publisher.archive_kinds(number).into_iter().map(|kind| (kind.title(), set.urls.archive(kind)));
     let more = [
-        resource_dump.then(|| ("Resource Dump", set.urls.resource_dump())),
-        change_dump.then(|| ("Change Dump", set.urls.change_dump())),
+        has_dumps.resources.then(|| ("Resource Dump", set.urls.resource_dump())),
+        has_dumps.changes.then(|| ("Change Dump", set.urls.change_dump())),
     ];
     let first = [
         ("Capability List", set.urls.capability_list()),

@@ -1,24 +1,43 @@
 //! The Capability List of a set: which documents speak of it? [rs-core §9]
 
 use super::{ArchiveKind, PublishedSet, Rendered, XML, link, source_description::described_by};
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 
 /// The relation that tells what all URIs of a set begin with; a Destination strips it to make paths.
 /// The term is VoID's, and ResourceSync allows any URI as a relation [rs-core §14].
 pub(crate) const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 
-/// `has_dumps`: is there a Resource Dump, and a Change Dump? `archives`: what is archived?
-pub(super) fn render(up: &str, set: &PublishedSet, has_dumps: [bool; 2], archives: &[ArchiveKind]) -> Rendered {
+/// The relation that tells where one package with all changes since a time can be asked for: `time=` and a time is added
+/// to the query. `docs/dumps.md` has what it promises; the name stays as it is.
+pub(crate) const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
+
+/// What dumps of a set there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HasDumps {
+    /// A Resource Dump.
+    pub(super) resources: bool,
+    /// A Change Dump.
+    pub(super) changes: bool,
+    /// Changes since a time, when somebody asks.
+    pub(super) since: bool,
+}
+
+/// `archives`: what is archived?
+pub(super) fn render(up: &str, set: &PublishedSet, has_dumps: HasDumps, archives: &[ArchiveKind]) -> Rendered {
     let mut bytes = Vec::new();
     let mut links = vec![link("up", up), described_by(&set.urls.page()), link(URI_SPACE, &set.urls.resources())];
+    if has_dumps.since {
+        let media_type = Some("application/zip".to_owned());
+        links.push(Ln { media_type, ..link(CHANGES_SINCE, &set.urls.changes_since()) });
+    }
     set.links.to_ln(&set.urls.resources(), None, &mut links);
     let head = Head { root: Root::UrlSet, capability: Some(Capability::CapabilityList), links, ..Head::default() };
     write_head(&mut bytes, &head);
     let capabilities = [
         (true, set.urls.resource_list(), Capability::ResourceList),
-        (has_dumps[0], set.urls.resource_dump(), Capability::ResourceDump),
+        (has_dumps.resources, set.urls.resource_dump(), Capability::ResourceDump),
         (true, set.urls.change_list(), Capability::ChangeList),
-        (has_dumps[1], set.urls.change_dump(), Capability::ChangeDump),
+        (has_dumps.changes, set.urls.change_dump(), Capability::ChangeDump),
     ];
     let archives = archives.iter().map(|kind| (true, set.urls.archive(*kind), kind.capability()));
     for (_, loc, capability) in capabilities.into_iter().chain(archives).filter(|(there, ..)| *there) {

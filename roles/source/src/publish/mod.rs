@@ -27,6 +27,7 @@ use abreast_contents::Contents;
 use abreast_core::{ChangeLog, LogError, SetId};
 use abreast_resourcesync::v1_1::Ln;
 use cache::DocumentCache;
+use capability_list::HasDumps;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -149,11 +150,11 @@ impl Publisher {
 
     /// What is archived of a set.
     pub fn archive_kinds(&self, set: usize) -> Vec<ArchiveKind> {
-        let [resources, changes] = self.has_dumps(set);
+        let has_dumps = self.has_dumps(set);
         let there = |kind: &ArchiveKind| match kind {
             ArchiveKind::ResourceLists | ArchiveKind::ChangeLists => true,
-            ArchiveKind::ResourceDumps => resources,
-            ArchiveKind::ChangeDumps => changes,
+            ArchiveKind::ResourceDumps => has_dumps.resources,
+            ArchiveKind::ChangeDumps => has_dumps.changes,
         };
         let kinds = ArchiveKind::ALL.into_iter().filter(|_| self.archive(set).is_some());
         kinds.filter(there).collect()
@@ -314,10 +315,14 @@ impl Publisher {
         }
     }
 
-    /// Is there a Resource Dump, and a Change Dump?
-    fn has_dumps(&self, set: usize) -> [bool; 2] {
-        let Some(dumps) = &self.dumps else { return [false; 2] };
-        [dumps.resources(set).is_some(), dumps.changes_span(set).is_some()]
+    /// What dumps of a set are there?
+    fn has_dumps(&self, set: usize) -> HasDumps {
+        let Some(dumps) = &self.dumps else { return HasDumps::default() };
+        HasDumps {
+            resources: dumps.resources(set).is_some(),
+            changes: dumps.changes_span(set).is_some(),
+            since: dumps.offered(set),
+        }
     }
 
     /// The newest Resource Dump; asking for it may make a newer one.
@@ -360,7 +365,11 @@ impl Publisher {
             DocumentPath::SourceDescription | DocumentPath::SourceDescriptionPart(_) | DocumentPath::Robots => {
                 Version { of: [0, 0], immutable: false }
             }
-            DocumentPath::CapabilityList(set) => Version { of: self.has_dumps(*set).map(u64::from), immutable: false },
+            DocumentPath::CapabilityList(set) => {
+                // Whether changes can be asked for is decided when the process starts.
+                let has_dumps = self.has_dumps(*set);
+                Version { of: [has_dumps.resources, has_dumps.changes].map(u64::from), immutable: false }
+            }
             DocumentPath::ResourceDump(set) | DocumentPath::ResourceDumpPart(set, _) => {
                 let dump = self.resource_dump(*set)?;
                 Version { of: [dump.begin.as_micros() as u64, dump.end.as_micros() as u64], immutable: false }
@@ -402,7 +411,8 @@ impl Publisher {
             }
             DocumentPath::SetPage(set) => {
                 let head = self.log.head(self.set(*set)?.id)?;
-                let [resources, changes] = self.has_dumps(*set).map(u64::from);
+                let has_dumps = self.has_dumps(*set);
+                let [resources, changes] = [has_dumps.resources, has_dumps.changes].map(u64::from);
                 let what = u64::from(head.importing) | resources << 1 | changes << 2;
                 Version { of: [what, head.position.0], immutable: false }
             }

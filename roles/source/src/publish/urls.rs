@@ -206,6 +206,11 @@ impl SetUrls {
         format!("{}dump/{stem}.xml", self.base)
     }
 
+    /// Where what changed since a time can be asked for, in one package.
+    pub fn changes_since(&self) -> String {
+        format!("{}changedump/since", self.base)
+    }
+
     /// What all keys of resources that live here are relative to.
     pub fn resources(&self) -> String {
         self.resources.clone().unwrap_or_else(|| format!("{}r/", self.base))
