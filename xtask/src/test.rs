@@ -15,7 +15,8 @@ use crate::tree;
 const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
 
 /// Tests of abilities that the default build leaves out.
-const FEATURES: [&[&str]; 1] = [&["-p", "abreast-destination", "--features", "s3", "--test", "objects"]];
+const FEATURES: [&[&str]; 1] =
+    [&["-p", "abreast-destination", "--features", "s3", "--test", "objects", "--test", "deletion"]];
 
 /// Sum over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]

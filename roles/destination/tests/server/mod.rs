@@ -28,6 +28,14 @@ impl Answer {
         Self { status, ..Self::default() }
     }
 
+    /// Without the last so many bytes, although announced.
+    pub(crate) fn cut(body: impl Into<Vec<u8>>, short: usize) -> Self {
+        let body = body.into();
+        let mut raw = format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+        raw.extend_from_slice(&body[..body.len() - short]);
+        Self::raw(raw)
+    }
+
     pub(crate) fn raw(text: impl Into<Vec<u8>>) -> Self {
         Self { raw: Some(text.into()), ..Self::default() }
     }

@@ -3,7 +3,6 @@
 //! Every test that draws numbers prints its seed; ABREAST_TEST_SEED repeats one, and is the only one then.
 
 mod changing;
-mod deletion;
 mod network;
 mod proxy;
 mod resume;

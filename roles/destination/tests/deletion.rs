@@ -4,30 +4,113 @@
 //! was deleted is told three ways: by the runs, by the next good run, which finds nothing to make anew, and at the end
 //! by a real deletion, which is done.
 
-use super::web::{BEGIN, Page, Web, document, md5_hex};
-use super::{Copy, Ran};
-use abreast_destination::{Dumps, SinkOptions, WarcOptions};
+#![allow(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests may stop, and need not be fast")]
+
+mod server;
+
+use abreast_destination::{Dumps, Error, Event, ItemAction, SinkOptions, Summary, SyncOptions, WarcOptions, sync};
+use server::zip::Zip;
+use server::{Answer, BEGIN, Server, document, md5_hex};
 use std::fmt::Write as _;
-use std::io::{Cursor, Write as _};
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 const COUNT: usize = 60;
 
 /// What is served in place of a package.
-type Served<'a> = &'a dyn Fn(&[u8]) -> Page;
+type Served<'a> = &'a dyn Fn(&[u8]) -> Answer;
 
 fn resources() -> Vec<(String, String)> {
     (0..COUNT).map(|number| (format!("/d/r{number:02}"), format!("resource {number}"))).collect()
 }
 
-fn sinks() -> Vec<(&'static str, SinkOptions)> {
-    vec![("folder", SinkOptions::Folder), ("warc", SinkOptions::Warc(WarcOptions::default()))]
+/// What copies are kept in: a name each, and where the objects of one are.
+fn sinks(_place: &Path) -> Vec<(&'static str, SinkOptions)> {
+    vec![
+        ("folder", SinkOptions::Folder),
+        ("warc", SinkOptions::Warc(WarcOptions::default())),
+        #[cfg(feature = "s3")]
+        ("objects", {
+            let url = format!("file://{}", _place.join("store").display());
+            SinkOptions::Objects(abreast_destination::ObjectsOptions { url, settings: Vec::new() })
+        }),
+    ]
+}
+
+struct Copy {
+    options: SyncOptions,
+}
+
+/// What one run did, and told.
+struct Ran {
+    result: Result<Summary, Error>,
+    codes: Vec<String>,
+    /// URIs of what was deleted.
+    deleted: Vec<String>,
+}
+
+impl Ran {
+    fn exit(&self) -> u8 {
+        self.result.as_ref().map_or_else(|error| error.exit_code().number(), |summary| summary.exit_code)
+    }
+
+    fn summary(&self) -> &Summary {
+        self.result.as_ref().unwrap_or_else(|error| panic!("{error} {:?}", self.codes))
+    }
+}
+
+impl Copy {
+    fn of(url: String, folder: &Path, sink: SinkOptions) -> Self {
+        let mut options = SyncOptions::new(url, folder);
+        options.net.backoff_base = Duration::from_millis(1);
+        options.net.retries = 0;
+        options.sink = sink;
+        Self { options }
+    }
+
+    fn run(&self) -> Ran {
+        let told = Mutex::new((Vec::new(), Vec::new()));
+        let observer = |event: &Event<'_>| match event {
+            Event::Error(problem) | Event::Notice(problem) => {
+                told.lock().unwrap().0.push(format!("{} {}", problem.code, problem.uri));
+            }
+            Event::Item(item) if item.action == ItemAction::Deleted => {
+                told.lock().unwrap().1.push(item.uri.to_owned());
+            }
+            _ => {}
+        };
+        let result = sync(&self.options, &observer, &AtomicBool::new(false));
+        let (codes, deleted) = told.into_inner().unwrap();
+        Ran { result, codes, deleted }
+    }
+}
+
+/// A resource as an entry with length and digest; `more` are further attributes.
+fn entry(web: &Server, path: &str, body: &str, more: &str) -> String {
+    let (url, digest, length) = (web.url(path), md5_hex(body.as_bytes()), body.len());
+    format!(
+        "<url><loc>{url}</loc><lastmod>2025-06-01T00:00:00Z</lastmod>\
+         <rs:md hash=\"md5:{digest}\" length=\"{length}\"{more}/></url>\n"
+    )
+}
+
+/// A Capability List that offers documents.
+fn offer(web: &Server, documents: &[(&str, &str)]) {
+    let entries: String = documents
+        .iter()
+        .map(|(capability, path)| {
+            format!("<url><loc>{}</loc><rs:md capability=\"{capability}\"/></url>", web.url(path))
+        })
+        .collect();
+    web.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &entries));
 }
 
 const RESOURCE_LIST: &str = "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"";
 
-fn list(web: &Web, resources: &[(String, String)]) -> String {
-    let entries: String = resources.iter().map(|(path, body)| web.entry(path, body.as_bytes(), "")).collect();
+fn list(web: &Server, resources: &[(String, String)]) -> String {
+    let entries: String = resources.iter().map(|(path, body)| entry(web, path, body, "")).collect();
     document("urlset", RESOURCE_LIST, &entries)
 }
 
@@ -52,7 +135,7 @@ fn nothing_deleted(ran: &Ran, what: &str) {
 }
 
 /// What may come in place of a list: what it is, and the answer.
-fn bad_lists(web: &Web, good: &str) -> Vec<(&'static str, Page)> {
+fn bad_lists(web: &Server, good: &str) -> Vec<(&'static str, Answer)> {
     let half = good.len() / 2;
     let entry = good[..half].rfind("<url>").unwrap();
     let elsewhere = good.replace(&web.base, "http://elsewhere.example");
@@ -62,55 +145,54 @@ fn bad_lists(web: &Web, good: &str) -> Vec<(&'static str, Page)> {
     web.body("/part.xml", part);
     web.body("/login", "<!DOCTYPE html><html><head><title>Log in</title></head><body>Who are you?</body></html>");
     web.body("/cut.xml", &good[..half]);
-    web.put("/broken.xml", Page::status(500));
+    web.put("/broken.xml", Answer::status(500));
     vec![
-        ("an empty list", Page::ok(document("urlset", RESOURCE_LIST, ""))),
-        ("no bytes", Page::ok("")),
-        ("a list cut within an entry", Page::ok(&good[..half])),
-        ("a list cut between entries", Page::ok(&good[..entry])),
-        ("a list cut on the way", Page::cut(good, half)),
-        ("a list cut between entries on the way", Page::cut(good, good.len() - entry)),
-        ("401", Page::status(401)),
-        ("403", Page::status(403)),
-        ("404", Page::status(404)),
-        ("410", Page::status(410)),
-        ("500", Page::status(500)),
-        ("503", Page::status(503)),
-        ("204", Page::status(204)),
-        ("206 nobody asked for", Page { status: 206, ..Page::ok(&good[..half]) }),
-        ("an error with the status of success", Page::ok("{\"error\":\"cannot list\"}")),
-        ("a directory's listing", Page::ok("<html><body><a href=\"r00\">r00</a></body></html>")),
-        ("a page to log in at", Page::ok("<html><head><title>Log in</title></head><body><form/></body></html>")),
-        ("a redirect to a page to log in at", Page::status(302).header(&format!("location: {}", web.url("/login")))),
-        ("a redirect to itself", Page::status(302).header(&format!("location: {}", web.url("/list.xml")))),
-        ("a wrong namespace", Page::ok(good.replace("http://www.sitemaps.org/schemas/sitemap/0.9", "urn:wrong"))),
-        ("no namespace", Page::ok(good.replace(" xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"", ""))),
-        ("changes in place of a list", Page::ok(good.replace("\"resourcelist\"", "\"changelist\""))),
-        ("a list of somebody else's", Page::ok(elsewhere)),
-        ("packed, and cut", Page::ok([0x1f, 0x8b, 8, 0, 0, 0]).header("content-encoding: gzip")),
-        ("an empty index", Page::ok(index(""))),
-        ("an index with a missing child", Page::ok(index(&(child("/part.xml") + &child("/none.xml"))))),
-        ("an index with a failing child", Page::ok(index(&(child("/part.xml") + &child("/broken.xml"))))),
-        ("an index with a cut child", Page::ok(index(&(child("/part.xml") + &child("/cut.xml"))))),
-        ("an index with a page to log in at", Page::ok(index(&(child("/part.xml") + &child("/login"))))),
-        ("an index that names itself", Page::ok(index(&(child("/part.xml") + &child("/list.xml"))))),
+        ("an empty list", Answer::ok(document("urlset", RESOURCE_LIST, ""))),
+        ("no bytes", Answer::ok("")),
+        ("a list cut within an entry", Answer::ok(&good[..half])),
+        ("a list cut between entries", Answer::ok(&good[..entry])),
+        ("a list cut on the way", Answer::cut(good, half)),
+        ("a list cut between entries on the way", Answer::cut(good, good.len() - entry)),
+        ("401", Answer::status(401)),
+        ("403", Answer::status(403)),
+        ("404", Answer::status(404)),
+        ("410", Answer::status(410)),
+        ("500", Answer::status(500)),
+        ("503", Answer::status(503)),
+        ("204", Answer::status(204)),
+        ("206 nobody asked for", Answer { status: 206, ..Answer::ok(&good[..half]) }),
+        ("an error with the status of success", Answer::ok("{\"error\":\"cannot list\"}")),
+        ("a directory's listing", Answer::ok("<html><body><a href=\"r00\">r00</a></body></html>")),
+        ("a page to log in at", Answer::ok("<html><head><title>Log in</title></head><body><form/></body></html>")),
+        ("a redirect to a page to log in at", Answer::status(302).header("location", &web.url("/login"))),
+        ("a redirect to itself", Answer::status(302).header("location", &web.url("/list.xml"))),
+        ("a wrong namespace", Answer::ok(good.replace("http://www.sitemaps.org/schemas/sitemap/0.9", "urn:wrong"))),
+        ("no namespace", Answer::ok(good.replace(" xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"", ""))),
+        ("changes in place of a list", Answer::ok(good.replace("\"resourcelist\"", "\"changelist\""))),
+        ("a list of somebody else's", Answer::ok(elsewhere)),
+        ("packed, and cut", Answer::ok([0x1f, 0x8b, 8, 0, 0, 0]).header("content-encoding", "gzip")),
+        ("an empty index", Answer::ok(index(""))),
+        ("an index with a missing child", Answer::ok(index(&(child("/part.xml") + &child("/none.xml"))))),
+        ("an index with a failing child", Answer::ok(index(&(child("/part.xml") + &child("/broken.xml"))))),
+        ("an index with a cut child", Answer::ok(index(&(child("/part.xml") + &child("/cut.xml"))))),
+        ("an index with a page to log in at", Answer::ok(index(&(child("/part.xml") + &child("/login"))))),
+        ("an index that names itself", Answer::ok(index(&(child("/part.xml") + &child("/list.xml"))))),
     ]
 }
 
 #[test]
 fn nothing_is_deleted_for_any_wrong_list() {
-    for (sink, options) in sinks() {
-        let (web, place) = (Web::start(), tempfile::tempdir().unwrap());
+    let place = tempfile::tempdir().unwrap();
+    for (sink, options) in sinks(place.path()) {
+        let web = Server::start();
         let all = resources();
         for (path, body) in &all {
             web.body(path, body.as_str());
         }
         let good = list(&web, &all);
         web.body("/list.xml", good.as_str());
-        web.offer(&[("resourcelist", "/list.xml")]);
-        let mut copy = Copy::of(web.url("/caps.xml"), &place.path().join("copy"));
-        copy.options.sink = options;
-        copy.options.net.retries = 0;
+        offer(&web, &[("resourcelist", "/list.xml")]);
+        let copy = Copy::of(web.url("/caps.xml"), &place.path().join(sink), options);
         assert_eq!(copy.run().summary().created, COUNT as u64);
         for (what, page) in bad_lists(&web, &good) {
             meets(
@@ -121,15 +203,15 @@ fn nothing_is_deleted_for_any_wrong_list() {
             );
         }
         for (what, page) in [
-            ("no Capability List", Page::status(404)),
-            ("a Capability List that fails", Page::status(500)),
-            ("an empty Capability List", Page::ok(document("urlset", "capability=\"capabilitylist\"", ""))),
-            ("a page in place of the Capability List", Page::ok("<html><body>moved</body></html>")),
+            ("no Capability List", Answer::status(404)),
+            ("a Capability List that fails", Answer::status(500)),
+            ("an empty Capability List", Answer::ok(document("urlset", "capability=\"capabilitylist\"", ""))),
+            ("a page in place of the Capability List", Answer::ok("<html><body>moved</body></html>")),
         ] {
             // Where the Resource List is known already, it may be asked by itself: that is no harm.
             web.put("/caps.xml", page);
             nothing_deleted(&copy.run(), &format!("{sink}: {what}"));
-            web.offer(&[("resourcelist", "/list.xml")]);
+            offer(&web, &[("resourcelist", "/list.xml")]);
             assert_eq!(copy.run().summary().created, 0, "{sink}: {what}");
         }
         web.body("/list.xml", list(&web, &all[1..]));
@@ -139,8 +221,9 @@ fn nothing_is_deleted_for_any_wrong_list() {
 
 #[test]
 fn nothing_is_deleted_when_lists_of_changes_and_of_resources_are_both_wrong() {
-    for (sink, options) in sinks() {
-        let (web, place) = (Web::start(), tempfile::tempdir().unwrap());
+    let place = tempfile::tempdir().unwrap();
+    for (sink, options) in sinks(place.path()) {
+        let web = Server::start();
         let all = resources();
         for (path, body) in &all {
             web.body(path, body.as_str());
@@ -150,10 +233,8 @@ fn nothing_is_deleted_when_lists_of_changes_and_of_resources_are_both_wrong() {
             |entries: &str| document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), entries);
         web.body("/list.xml", good.as_str());
         web.body("/changes.xml", changes(""));
-        web.offer(&[("resourcelist", "/list.xml"), ("changelist", "/changes.xml")]);
-        let mut copy = Copy::of(web.url("/caps.xml"), &place.path().join("copy"));
-        copy.options.sink = options;
-        copy.options.net.retries = 0;
+        offer(&web, &[("resourcelist", "/list.xml"), ("changelist", "/changes.xml")]);
+        let copy = Copy::of(web.url("/caps.xml"), &place.path().join(sink), options);
         assert_eq!(copy.run().summary().created, COUNT as u64);
         // A gap: the changes begin later than the copy knows, so the list is asked, and is wrong.
         let gap = document("urlset", "capability=\"changelist\" from=\"2026-03-01T00:00:00Z\"", "");
@@ -163,11 +244,11 @@ fn nothing_is_deleted_when_lists_of_changes_and_of_resources_are_both_wrong() {
         );
         let cut = changes(&deleted).replace("</urlset>", "");
         for (what, changed) in [
-            ("a gap", Page::ok(gap)),
-            ("no Change List", Page::status(404)),
-            ("a Change List that fails", Page::status(500)),
-            ("a Change List cut behind a deletion", Page::ok(cut)),
-            ("a page in place of the Change List", Page::ok("<html><body>moved</body></html>")),
+            ("a gap", Answer::ok(gap)),
+            ("no Change List", Answer::status(404)),
+            ("a Change List that fails", Answer::status(500)),
+            ("a Change List cut behind a deletion", Answer::ok(cut)),
+            ("a page in place of the Change List", Answer::ok("<html><body>moved</body></html>")),
         ] {
             for (which, page) in bad_lists(&web, &good) {
                 web.put("/changes.xml", changed.clone());
@@ -186,10 +267,10 @@ fn nothing_is_deleted_when_lists_of_changes_and_of_resources_are_both_wrong() {
 }
 
 /// A package with its manifest.
-fn package(web: &Web, resources: &[(String, String)]) -> Vec<u8> {
+fn package(web: &Server, resources: &[(String, String)]) -> Vec<u8> {
     let mut entries = String::new();
     for (path, body) in resources {
-        entries += &web.entry(path, body.as_bytes(), &format!(" path=\"/resources{path}\""));
+        entries += &entry(web, path, body, &format!(" path=\"/resources{path}\""));
     }
     zipped(
         resources,
@@ -198,21 +279,18 @@ fn package(web: &Web, resources: &[(String, String)]) -> Vec<u8> {
 }
 
 fn zipped(resources: &[(String, String)], manifest: Option<&str>) -> Vec<u8> {
-    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let mut zip = Zip::new();
     for (path, body) in resources {
-        zip.start_file(format!("resources{path}"), stored).unwrap();
-        zip.write_all(body.as_bytes()).unwrap();
+        zip.add(&format!("resources{path}"), body.as_bytes());
     }
     if let Some(manifest) = manifest {
-        zip.start_file("manifest.xml", stored).unwrap();
-        zip.write_all(manifest.as_bytes()).unwrap();
+        zip.add("manifest.xml", manifest.as_bytes());
     }
-    zip.finish().unwrap().into_inner()
+    zip.finish()
 }
 
 /// A Resource Dump of packages, listed with the digests they should have.
-fn dump(web: &Web, packages: &[(&str, &[u8])]) -> String {
+fn dump(web: &Server, packages: &[(&str, &[u8])]) -> String {
     let entries = packages.iter().fold(String::new(), |mut out, (path, bytes)| {
         let _ = writeln!(
             out,
@@ -228,7 +306,7 @@ fn dump(web: &Web, packages: &[(&str, &[u8])]) -> String {
 
 /// A dump that is the only list there is: `one.zip` and `two.zip`, listed in `dump.xml`.
 struct Packed {
-    web: Web,
+    web: Server,
     one: Vec<u8>,
     two: Vec<u8>,
     copy: Copy,
@@ -236,15 +314,13 @@ struct Packed {
 
 impl Packed {
     fn new(place: &Path, sink: SinkOptions) -> Self {
-        let web = Web::start();
+        let web = Server::start();
         let all = resources();
         let (one, two) = (package(&web, &all[..COUNT / 2]), package(&web, &all[COUNT / 2..]));
-        let mut copy = Copy::of(web.url("/caps.xml"), &place.join("copy"));
-        copy.options.sink = sink;
+        let mut copy = Copy::of(web.url("/caps.xml"), place, sink);
         copy.options.dumps = Dumps::Always;
-        copy.options.net.retries = 0;
         let packed = Self { web, one, two, copy };
-        packed.web.offer(&[("resourcedump", "/dump.xml")]);
+        offer(&packed.web, &[("resourcedump", "/dump.xml")]);
         packed.good();
         packed
     }
@@ -256,7 +332,7 @@ impl Packed {
     }
 
     /// Lists another second package, and serves it; the document differs from every one before.
-    fn second(&self, listed: &[u8], served: Page) {
+    fn second(&self, listed: &[u8], served: Answer) {
         self.web.put("/two.zip", served);
         let dump = dump(&self.web, &[("/one.zip", &self.one), ("/two.zip", listed)]);
         self.web.body("/dump.xml", dump.replace(BEGIN, "2026-01-02T00:00:00Z"));
@@ -265,9 +341,9 @@ impl Packed {
 
 #[test]
 fn nothing_is_deleted_for_any_wrong_dump() {
-    for (sink, options) in sinks() {
-        let place = tempfile::tempdir().unwrap();
-        let packed = Packed::new(place.path(), options);
+    let place = tempfile::tempdir().unwrap();
+    for (sink, options) in sinks(place.path()) {
+        let packed = Packed::new(&place.path().join(sink), options);
         let ran = packed.copy.run();
         assert_eq!(ran.summary().created, COUNT as u64, "{sink}: {:?}", ran.codes);
         let two = &packed.two;
@@ -275,7 +351,7 @@ fn nothing_is_deleted_for_any_wrong_dump() {
         let strangers = {
             let mut entries = String::new();
             for (path, body) in &strange {
-                entries += &packed.web.entry(path, body.as_bytes(), &format!(" path=\"/resources{path}\""));
+                entries += &entry(&packed.web, path, body, &format!(" path=\"/resources{path}\""));
             }
             let manifest =
                 document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), &entries);
@@ -297,7 +373,7 @@ fn nothing_is_deleted_for_any_wrong_dump() {
             meets(
                 &packed.copy,
                 &format!("{sink}: {what}"),
-                || packed.second(&bytes, Page::ok(bytes.clone())),
+                || packed.second(&bytes, Answer::ok(bytes.clone())),
                 || packed.good(),
             );
         }
@@ -310,19 +386,19 @@ fn nothing_is_deleted_for_any_wrong_dump() {
             bytes
         };
         let wrong: [(&str, Served<'_>); 7] = [
-            ("a missing package", &|_| Page::status(404)),
-            ("a package that fails", &|_| Page::status(500)),
-            ("a package cut on the way", &|bytes| Page::cut(bytes, bytes.len() / 2)),
-            ("a package that is cut", &|bytes| Page::ok(half(bytes))),
-            ("a package with a bit turned", &|bytes| Page::ok(flipped(bytes))),
-            ("a page in place of a package", &|_| Page::ok("<html><body>Log in</body></html>")),
-            ("another package", &|_| Page::ok(packed.one.clone())),
+            ("a missing package", &|_| Answer::status(404)),
+            ("a package that fails", &|_| Answer::status(500)),
+            ("a package cut on the way", &|bytes| Answer::cut(bytes, bytes.len() / 2)),
+            ("a package that is cut", &|bytes| Answer::ok(half(bytes))),
+            ("a package with a bit turned", &|bytes| Answer::ok(flipped(bytes))),
+            ("a page in place of a package", &|_| Answer::ok("<html><body>Log in</body></html>")),
+            ("another package", &|_| Answer::ok(packed.one.clone())),
         ];
         for (number, (what, page)) in wrong.into_iter().enumerate() {
             let stray = [&strange[..], &[(format!("/stray{number}"), "not in the manifest".to_owned())]].concat();
             let mut entries = String::new();
             for (path, body) in &strange {
-                entries += &packed.web.entry(path, body.as_bytes(), &format!(" path=\"/resources{path}\""));
+                entries += &entry(&packed.web, path, body, &format!(" path=\"/resources{path}\""));
             }
             let manifest =
                 document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), &entries);
@@ -336,26 +412,26 @@ fn nothing_is_deleted_for_any_wrong_dump() {
         }
         // A dump that has one resource less deletes it.
         let fewer = package(&packed.web, &resources()[COUNT / 2 + 1..]);
-        packed.second(&fewer, Page::ok(fewer.clone()));
+        packed.second(&fewer, Answer::ok(fewer.clone()));
         let ran = packed.copy.run();
         assert_eq!(ran.deleted.len(), 1, "{sink}: what left the dump is deleted {:?}", ran.codes);
     }
 }
 
 /// What may come in place of the document that lists the packages.
-fn bad_dumps(web: &Web, good: &str) -> Vec<(&'static str, Page)> {
+fn bad_dumps(web: &Server, good: &str) -> Vec<(&'static str, Answer)> {
     let second = good.rfind("<url>").unwrap();
     web.body("/login", "<!DOCTYPE html><html><body>Who are you?</body></html>");
     vec![
-        ("an empty dump", Page::ok(document("urlset", &format!("capability=\"resourcedump\" at=\"{BEGIN}\""), ""))),
-        ("a dump cut between packages", Page::ok(&good[..second])),
-        ("a dump cut on the way", Page::cut(good, good.len() - second)),
-        ("no dump", Page::status(404)),
-        ("a dump that fails", Page::status(500)),
-        ("a dump behind a log-in", Page::status(302).header(&format!("location: {}", web.url("/login")))),
+        ("an empty dump", Answer::ok(document("urlset", &format!("capability=\"resourcedump\" at=\"{BEGIN}\""), ""))),
+        ("a dump cut between packages", Answer::ok(&good[..second])),
+        ("a dump cut on the way", Answer::cut(good, good.len() - second)),
+        ("no dump", Answer::status(404)),
+        ("a dump that fails", Answer::status(500)),
+        ("a dump behind a log-in", Answer::status(302).header("location", &web.url("/login"))),
         (
             "a dump in a wrong namespace",
-            Page::ok(good.replace("http://www.sitemaps.org/schemas/sitemap/0.9", "urn:wrong")),
+            Answer::ok(good.replace("http://www.sitemaps.org/schemas/sitemap/0.9", "urn:wrong")),
         ),
     ]
 }
