@@ -7,7 +7,7 @@
 use crate::respond::{Answer, Content, Representation, problem, text, try_later};
 use crate::site::Site;
 use abreast_folder::Stat;
-use abreast_source::dump::{Dumps, Since, SinceError};
+use abreast_source::dump::{Dumps, Since, SinceError, Which};
 use abreast_webtypes::W3cDatetime;
 use http::header::{CACHE_CONTROL, CONTENT_LOCATION, LINK, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -45,14 +45,16 @@ pub(crate) async fn since(
     method: &Method,
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
-    let Some(since) = point(query.unwrap_or_default()) else {
+    let Some((since, which)) = point(query.unwrap_or_default()) else {
         return Ok(problem(
             StatusCode::BAD_REQUEST,
-            "say from where: `?position=` and the position of a change, or `?time=` and a time such as 2026-01-31T12:00:00Z",
+            "say from where: `?position=` and the position of a change, or `?time=` and a time such as 2026-01-31T12:00:00Z; \
+             `&changes=last` leaves out those that a later change of the same resource followed",
         ));
     };
     let Some(dumps) = site.publisher.dumps().map(Arc::clone) else { return Ok(refusal(&SinceError::Disabled)) };
-    let made = tokio::task::spawn_blocking(move || Dumps::since(&dumps, set, since)).await.map_err(io::Error::other)?;
+    let made =
+        tokio::task::spawn_blocking(move || Dumps::since(&dumps, set, since, which)).await.map_err(io::Error::other)?;
     let path = match made {
         Ok(path) => path,
         Err(error) => return Ok(refusal(&error)),
@@ -125,17 +127,34 @@ pub(crate) fn making(detail: &str) -> Answer {
     answer
 }
 
-/// `position=N` or `time=W3CDATETIME`, once.
-fn point(query: &str) -> Option<Since> {
-    let (name, value) = query.split_once('=').filter(|(_, value)| !value.contains('&'))?;
-    match name {
-        "position" if value.bytes().all(|byte| byte.is_ascii_digit()) => value.parse().ok().map(Since::Position),
-        "time" => {
-            let time = abreast_webtypes::decode_segment(value.as_bytes());
-            W3cDatetime::parse(&time).ok().map(|time| Since::Time(time.instant))
+/// `position=N` or `time=W3CDATETIME`, and perhaps `changes=all` or `changes=last`, each once.
+fn point(query: &str) -> Option<(Since, Which)> {
+    let (mut since, mut which) = (None, None);
+    for pair in query.split('&') {
+        let (name, value) = pair.split_once('=')?;
+        let is_new = match name {
+            "position" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                since.replace(Since::Position(value.parse().ok()?)).is_none()
+            }
+            "time" => {
+                let time = abreast_webtypes::decode_segment(value.as_bytes());
+                since.replace(Since::Time(W3cDatetime::parse(&time).ok()?.instant)).is_none()
+            }
+            "changes" => {
+                let wanted = match value {
+                    "all" => Which::Every,
+                    "last" => Which::Last,
+                    _ => return None,
+                };
+                which.replace(wanted).is_none()
+            }
+            _ => false,
+        };
+        if !is_new {
+            return None;
         }
-        _ => None,
     }
+    Some((since?, which.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -144,10 +163,23 @@ mod tests {
 
     #[test]
     fn a_point_is_a_position_or_a_time() {
-        assert_eq!(point("position=17"), Some(Since::Position(17)));
+        assert_eq!(point("position=17"), Some((Since::Position(17), Which::Every)));
+        assert_eq!(point("changes=last&position=17"), Some((Since::Position(17), Which::Last)));
+        assert_eq!(point("position=17&changes=all"), Some((Since::Position(17), Which::Every)));
         let time = W3cDatetime::parse(b"2026-01-31T12:00:00.5Z").unwrap().instant;
-        assert_eq!(point("time=2026-01-31T12%3A00%3A00.5Z"), Some(Since::Time(time)));
-        for bad in ["", "position=", "position=+1", "position=1&time=2026", "time=soon", "since=1", "position"] {
+        assert_eq!(point("time=2026-01-31T12%3A00%3A00.5Z"), Some((Since::Time(time), Which::Every)));
+        for bad in [
+            "",
+            "position=",
+            "position=+1",
+            "changes=last",
+            "position=1&changes=first",
+            "position=1&changes=all&changes=all",
+            "position=1&time=2026",
+            "time=soon",
+            "since=1",
+            "position",
+        ] {
             assert_eq!(point(bad), None, "{bad}");
         }
     }

@@ -108,6 +108,13 @@ fn what_changed_since_a_point_is_answered_or_refused_with_the_way_out() {
     assert!(gone.text().contains("change 1 ") && gone.text().contains("Change List"), "{}", gone.text());
     assert_eq!(ask("?position=3").status, 400);
     assert_eq!(ask("").status, 400);
+    // What is announced takes the last change of each, of which there are the bytes.
+    let list = served.get("/set/capabilitylist.xml").text();
+    let link = list.split('<').find(|tag| tag.contains("rel=\"urn:abreast:rel:changes-since\"")).unwrap();
+    let address = attribute(link, " href").strip_prefix("https://example.org").unwrap();
+    let last = served.get(&format!("{address}&position=0"));
+    assert_eq!((last.status, &last.body[..2]), (200, &b"PK"[..]), "{}", last.text());
+    assert_eq!(served.get(address).status, 400);
     assert_eq!(ask("?time=1999-01-01T00:00:00Z").status, 410);
     world.write("b", "x".repeat(101));
     world.publish();
@@ -124,6 +131,7 @@ fn a_set_without_dumps_has_none() {
     let world = World::new();
     world.publish();
     let served = world.serve();
+    assert!(!served.get("/set/capabilitylist.xml").text().contains("changes-since"));
     for path in
         ["/set/resourcedump.xml", "/set/changedump.xml", "/set/changedump/since?position=0", "/set/dump/x-1.zip"]
     {

@@ -1,6 +1,6 @@
 //! A Change Dump: what changed in a span of the log, one bitstream for each change [rs-core §13].
 //!
-//! A resource that changed twice is in it twice, at two paths. The bytes of a change that another followed are those
+//! A resource that changed twice is in it twice, at two paths, unless only the last changes are wanted. The bytes of a change that another followed are those
 //! kept as an earlier version; the last ones are in the folder. If bytes of one change are neither here nor there, no
 //! package may speak for its span, and none is made.
 
@@ -30,6 +30,17 @@ pub(super) struct Range {
     pub(super) last: Position,
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
+    pub(super) which: Which,
+}
+
+/// Which changes of a resource?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    /// All of them.
+    #[default]
+    Every,
+    /// The last one: what comes of them. One that is followed by a change behind the span is left out as well.
+    Last,
 }
 
 /// How much is in a span.
@@ -42,12 +53,32 @@ pub(super) struct Weight {
 /// Adds up a span, at most what one package may hold: more is told as that much and one more.
 pub(super) fn weigh(job: &Job<'_>, range: &Range) -> Result<Weight, DumpError> {
     let mut weight = Weight::default();
-    visit(job, range, &mut |record| {
-        weight.changes += 1;
-        weight.bytes += record.state.as_ref().and_then(|state| state.length).unwrap_or(0);
-        if weight.changes > SPEC_MAX_ENTRIES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
+    let mut after = range.after;
+    while after < range.last && weight.changes <= SPEC_MAX_ENTRIES {
+        let slice = slice(job, range, after)?;
+        let Some(last) = slice.last() else { break };
+        after = last.position;
+        weight.changes += slice.len() as u64;
+        for record in &slice {
+            if let Some(length) = record.state.as_ref().and_then(|state| state.length)
+                && is_wanted(job, range, record)?
+            {
+                weight.bytes += length;
+            }
+        }
+    }
     Ok(weight)
+}
+
+/// Is it one of the changes that are to be in the package?
+fn is_wanted(job: &Job<'_>, range: &Range, record: &ChangeRecord) -> Result<bool, DumpError> {
+    Ok(range.which == Which::Every || is_last(job, record)?)
+}
+
+/// Has nothing changed the resource since?
+fn is_last(job: &Job<'_>, record: &ChangeRecord) -> Result<bool, DumpError> {
+    let now = job.log.resource(job.set.id, &record.key)?;
+    Ok(now.map_or(record.state.is_none(), |resource| resource.position == record.position))
 }
 
 /// The last change of a span whose bytes are neither kept nor in the folder: not any more, or since they live elsewhere.
@@ -61,10 +92,12 @@ pub(super) fn last_missing(job: &Job<'_>, range: &Range) -> Result<Option<(Posit
         for record in slice {
             let Some(state) = &record.state else { continue };
             let kept = job.kept.zip(state.content.as_ref()).is_some_and(|(open, content)| open(content).is_ok());
-            let is_last = |key: &str| -> Result<bool, DumpError> {
-                Ok(job.log.resource(job.set.id, key)?.is_some_and(|resource| resource.position == record.position))
-            };
-            if !kept && (is_elsewhere(&record.key) || !is_last(&record.key)?) {
+            if kept {
+                continue;
+            }
+            let is_last = is_last(job, &record)?;
+            let is_missing = is_elsewhere(&record.key) || !is_last;
+            if is_missing && (is_last || range.which == Which::Every) {
                 missing = Some((record.position, record.key));
             }
         }
@@ -99,7 +132,9 @@ pub(super) fn make(job: &Job<'_>, range: &Range, folder: &Path, name: &str) -> R
         let Some(last) = slice.last() else { break };
         after = last.position;
         for record in slice {
-            copier.take(item(job, record), &mut parts)?;
+            if is_wanted(job, range, &record)? {
+                copier.take(item(job, record), &mut parts)?;
+            }
         }
         copier.flush(&mut parts)?;
         // Order matters, so nothing can be added later.

@@ -1,6 +1,6 @@
 //! When is which dump made, and when does it leave? One thread for all sets, one dump at a time.
 
-use super::changes::{self, Range};
+use super::changes::{self, Range, Which};
 use super::record::{Dump, DumpKind};
 use super::shelf::{Making, Shelf};
 use super::since::{self, Since};
@@ -205,9 +205,9 @@ impl Dumps {
     ///
     /// # Errors
     /// There is none, or not now; see [`SinceError`].
-    pub fn since(&self, set: usize, since: Since) -> Result<PathBuf, SinceError> {
+    pub fn since(&self, set: usize, since: Since, which: Which) -> Result<PathBuf, SinceError> {
         let kept = self.kept(set).ok_or(SinceError::Disabled)?;
-        let range = since::range(&*self.log, kept.source.set.id, since)?;
+        let range = since::range(&*self.log, kept.source.set.id, since, which)?;
         let _place = Place::take(&self.making_since).ok_or(SinceError::Busy)?;
         let options = DumpOptions {
             part_size: u64::MAX,
@@ -327,7 +327,8 @@ impl Dumps {
                     return Ok(None);
                 }
             };
-            let mut range = Range { after: covered, last, from, until: since::time_of(&*self.log, set, last)? };
+            let until = since::time_of(&*self.log, set, last)?;
+            let mut range = Range { after: covered, last, from, until, which: Which::Every };
             // Bytes that are gone leave a gap, behind which the Change Dump begins again.
             let job = self.job(kept, &kept.options);
             if let Some((position, key)) = changes::last_missing(&job, &range)? {

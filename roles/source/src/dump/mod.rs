@@ -22,6 +22,7 @@ mod resources;
 mod shelf;
 mod since;
 
+pub use changes::Which;
 pub use check::{check_dumps, remove_unsound_dumps};
 pub use error::SinceError;
 pub use keeper::{DumpSet, Dumper, Dumps, OpenKept};

@@ -1,6 +1,6 @@
 //! What changed since then, in one package, made when somebody asks.
 
-use super::changes::{self, Range};
+use super::changes::{self, Range, Which};
 use super::error::SinceError;
 use super::shelf::{Making, Shelf, compact};
 use super::{DumpError, Job};
@@ -26,7 +26,7 @@ pub enum Since {
 }
 
 /// The changes after a point, until now.
-pub(super) fn range(log: &dyn ChangeLog, set: SetId, since: Since) -> Result<Range, SinceError> {
+pub(super) fn range(log: &dyn ChangeLog, set: SetId, since: Since, which: Which) -> Result<Range, SinceError> {
     let failed = |error: LogError| SinceError::Failed(Box::new(error));
     let head = log.head(set).map_err(failed)?;
     if head.importing {
@@ -49,7 +49,7 @@ pub(super) fn range(log: &dyn ChangeLog, set: SetId, since: Since) -> Result<Ran
         Since::Time(time) => position_at(log, set, time).map_err(failed)?,
     };
     // What came meanwhile may be newer than the head; it is left for the next time.
-    Ok(Range { after, last: head.position.max(after), from, until: head.time.max(from) })
+    Ok(Range { after, last: head.position.max(after), from, until: head.time.max(from), which })
 }
 
 /// Time of the change at a position; the log's beginning for 0.
@@ -111,7 +111,10 @@ fn last_page(log: &dyn ChangeLog, set: SetId, so: impl Fn(&Page) -> bool) -> Res
 pub(super) fn package(job: &Job<'_>, shelf: &Mutex<Shelf>, range: &Range, limit: u64) -> Result<PathBuf, SinceError> {
     let (from, until) = (compact(range.from), compact(range.until));
     let lock = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
-    let name = format!("since-{from}-{until}");
+    let name = match range.which {
+        Which::Every => format!("since-{from}-{until}"),
+        Which::Last => format!("since-last-{from}-{until}"),
+    };
     let file = format!("{name}-1.zip");
     if let Some(path) = lock().file(&file) {
         return Ok(path);

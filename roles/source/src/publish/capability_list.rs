@@ -7,8 +7,8 @@ use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, w
 /// The term is VoID's, and ResourceSync allows any URI as a relation [rs-core §14].
 pub(crate) const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 
-/// The relation that tells where one package with all changes since a time can be asked for: `time=` and a time is added
-/// to the query. `docs/dumps.md` has what it promises; the name stays as it is.
+/// The relation that tells where one package with all that changed since a time can be asked for: `time=` and a time is
+/// added to the query. `docs/dumps.md` has what it promises; the name stays as it is.
 pub(crate) const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 
 /// What dumps of a set there are.

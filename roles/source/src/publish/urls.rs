@@ -206,9 +206,9 @@ impl SetUrls {
         format!("{}dump/{stem}.xml", self.base)
     }
 
-    /// Where what changed since a time can be asked for, in one package.
+    /// Where the last change of each resource since a time can be asked for, in one package.
     pub fn changes_since(&self) -> String {
-        format!("{}changedump/since", self.base)
+        format!("{}changedump/since?changes=last", self.base)
     }
 
     /// What all keys of resources that live here are relative to.

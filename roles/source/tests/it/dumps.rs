@@ -5,7 +5,7 @@ use abreast_core::{Change as LogChange, PageRule, append};
 use abreast_folder::Folder;
 use abreast_resourcesync::package::member_name;
 use abreast_resourcesync::v1_1::{Capability, Change, Document, Root};
-use abreast_source::dump::{Compression, DumpOptions, DumpSet, Dumper, Dumps, OpenKept, Since, SinceError};
+use abreast_source::dump::{Compression, DumpOptions, DumpSet, Dumper, Dumps, OpenKept, Since, SinceError, Which};
 use abreast_source::publish::{DocumentPath, PublishError, PublishedSet, Publisher, SourceUrls};
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
@@ -539,7 +539,7 @@ fn what_changed_since_a_point_is_one_package() {
         put(key, content);
     }
     let since = |point| {
-        let path = made.dumps.since(0, point).unwrap();
+        let path = made.dumps.since(0, point, Which::Every).unwrap();
         let (manifest, found) = unpack(&path);
         (
             manifest.head,
@@ -560,14 +560,24 @@ fn what_changed_since_a_point_is_one_package() {
             assert_eq!(since(Since::Time(before)).1, all[position as usize - 1..]);
         }
     }
-    let again = made.dumps.since(0, Since::Position(2)).unwrap();
+    let last = |position| unpack(&made.dumps.since(0, Since::Position(position), Which::Last).unwrap()).1;
+    let bytes = |content: &str| Some(content.as_bytes().to_vec());
+    assert_eq!(last(0), [(uri("b"), bytes("bee")), (uri("c"), bytes("see")), (uri("a"), bytes("three"))]);
+    assert_eq!(last(3), [(uri("c"), bytes("see")), (uri("a"), bytes("three"))]);
+    let again = made.dumps.since(0, Since::Position(2), Which::Every).unwrap();
     let before = again.metadata().unwrap().modified().unwrap();
-    assert_eq!(made.dumps.since(0, Since::Position(2)).unwrap().metadata().unwrap().modified().unwrap(), before);
-    assert!(matches!(made.dumps.since(0, Since::Position(6)), Err(SinceError::Ahead { position: 5 })));
+    assert_eq!(
+        made.dumps.since(0, Since::Position(2), Which::Every).unwrap().metadata().unwrap().modified().unwrap(),
+        before
+    );
+    assert!(matches!(made.dumps.since(0, Since::Position(6), Which::Every), Err(SinceError::Ahead { position: 5 })));
     let epoch = abreast_webtypes::Timestamp::from_seconds(0);
-    assert!(matches!(made.dumps.since(0, Since::Time(epoch)), Err(SinceError::TooOld { .. })));
+    assert!(matches!(made.dumps.since(0, Since::Time(epoch), Which::Every), Err(SinceError::TooOld { .. })));
     put("d", &"x".repeat(10_001));
-    assert!(matches!(made.dumps.since(0, Since::Position(5)), Err(SinceError::TooLarge { limit: 10_000 })));
+    assert!(matches!(
+        made.dumps.since(0, Since::Position(5), Which::Every),
+        Err(SinceError::TooLarge { limit: 10_000 })
+    ));
     assert!(since(Since::Position(6)).1.is_empty());
 }
 
@@ -579,10 +589,13 @@ fn a_package_since_a_point_is_refused_when_bytes_of_a_change_are_gone() {
         world.scan();
     }
     let made = open(&world, options(), None);
-    assert!(matches!(made.dumps.since(0, Since::Position(0)), Err(SinceError::NotKept { position: 1 })));
-    assert!(made.dumps.since(0, Since::Position(1)).is_ok());
+    assert!(matches!(made.dumps.since(0, Since::Position(0), Which::Every), Err(SinceError::NotKept { position: 1 })));
+    assert!(made.dumps.since(0, Since::Position(1), Which::Every).is_ok());
+    // What is only wanted as it is now is there.
+    let last = |position| unpack(&made.dumps.since(0, Since::Position(position), Which::Last).unwrap()).1;
+    assert_eq!(last(0), [(uri("a"), Some(b"22".to_vec()))]);
     world.write("a", "333");
-    assert!(made.dumps.since(0, Since::Position(1)).is_ok(), "made before, kept for the next");
+    assert!(made.dumps.since(0, Since::Position(1), Which::Every).is_ok(), "made before, kept for the next");
 }
 
 #[test]
@@ -598,12 +611,12 @@ fn a_set_with_resources_elsewhere_has_no_resource_dump_and_spans_with_their_chan
     let mut made = start(&world, DumpOptions { scheduled: false, ..options.clone() }, None);
     record("a");
     eventually("the first change is packaged", || made.dumps.changes(0).len() == 1);
-    assert!(made.dumps.since(0, Since::Position(0)).is_ok());
+    assert!(made.dumps.since(0, Since::Position(0), Which::Every).is_ok());
     let elsewhere = LogChange::put("https://elsewhere.example/x", abreast_core::State::default());
     append(&*world.log, world.set, vec![elsewhere]).unwrap();
-    assert!(matches!(made.dumps.since(0, Since::Position(0)), Err(SinceError::NotKept { position: 2 })));
+    assert!(matches!(made.dumps.since(0, Since::Position(0), Which::Every), Err(SinceError::NotKept { position: 2 })));
     record("b");
-    assert!(made.dumps.since(0, Since::Position(2)).is_ok());
+    assert!(made.dumps.since(0, Since::Position(2), Which::Every).is_ok());
     let at = change_lists(&made)[1].datetime;
     eventually("the Change Dump begins again behind it", || {
         made.dumps.changes(0).first().is_some_and(|dump| Some(dump.begin) == at.map(|at| at.instant))
