@@ -6,6 +6,7 @@ pub mod backup;
 mod book;
 pub mod check;
 mod connection;
+pub mod hub;
 mod limits;
 mod links;
 mod load;

@@ -39,7 +39,7 @@ impl Sum {
         Some(())
     }
 
-    fn finish(self) -> i64 {
+    pub(crate) fn finish(self) -> i64 {
         i64::from(self.0.finalize())
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn check(row: &Row<'_>, of: Of, key: usize, numbers: &[usize], sum: u
     if own.finish() == stored { Ok(()) } else { Err(damaged(sum)) }
 }
 
-fn damaged(column: usize) -> rusqlite::Error {
+pub(crate) fn damaged(column: usize) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Null, Box::new(Damaged))
 }
 

@@ -1,0 +1,414 @@
+//! What does the hub's store promise, and how is it asked?
+
+use super::limits::no_topic;
+use super::topics::{self, TopicStates};
+use super::{
+    Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled, Target, TargetId,
+    TargetKind, Topic, Verification, VerificationId, targets, verifications,
+};
+use crate::connection::{Durability, Held, lock, open_connection, sqlite_error};
+use crate::migration::migrate;
+use crate::readers::Readers;
+use abreast_core::{Clock, ErrorKind, LogError, NewNotification, Notification, Offset, PublishDone, TopicId, TopicLog};
+use abreast_webtypes::Timestamp;
+use rusqlite::Connection;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/hub_0001.sql")];
+
+/// Called once, from another thread, with what came of a request.
+pub type Done<T> = Box<dyn FnOnce(Result<T, LogError>) + Send>;
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes of the database's file.
+    pub file_bytes: u64,
+    /// Of these, bytes that are free to be used again.
+    pub free_bytes: u64,
+    /// Bytes of its write-ahead log.
+    pub log_bytes: u64,
+    /// Bytes in the bodies of notifications.
+    pub body_bytes: u64,
+    /// Topics.
+    pub topics: u64,
+    /// Notifications that are kept.
+    pub notifications: u64,
+    /// Targets.
+    pub targets: u64,
+    /// Verifications that are not settled.
+    pub verifications: u64,
+    /// Dead letters, those put together counted as one.
+    pub dead_letters: u64,
+}
+
+struct Writing {
+    connection: Connection,
+    topics: TopicStates,
+    _lock: Held,
+}
+
+/// What a request works with: the transaction, and what is known without asking it.
+struct Run<'w> {
+    connection: &'w Connection,
+    topics: &'w mut TopicStates,
+    touched: Vec<TopicId>,
+    now: Timestamp,
+}
+
+/// A hub's topics, targets and verifications in one SQLite file.
+///
+/// One thread writes: whatever waits for it is committed as one transaction, and each caller is told after the commit
+/// reached the disk (write-ahead log, `synchronous=FULL`). Reads use connections of their own and see what is committed
+/// only. A second process is refused. All calls block; those named `…_then` only while too much is waiting, as
+/// [`TopicLog::publish_then`] does.
+///
+/// [`TopicLog::read`] ends after bodies of 16 MiB, with one notification at least: ask again from the last offset.
+pub struct HubStore {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    writing: Mutex<Option<Writing>>,
+    readers: Readers,
+}
+
+impl fmt::Debug for HubStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HubStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl HubStore {
+    /// Opens a store, creating the file if it is not there.
+    ///
+    /// # Errors
+    /// When another process has it open, the disk fails, or it was written by a newer version.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+        let lock = lock(path)?;
+        let mut connection = open_connection(path, Durability::PowerLoss)?;
+        migrate(&mut connection, path, MIGRATIONS)?;
+        let topics = topics::load(&connection)
+            .map_err(|cause| sqlite_error(&format!("cannot read the store {}", path.display()), cause))?;
+        let writing = Mutex::new(Some(Writing { connection, topics, _lock: lock }));
+        Ok(Self { path: path.to_owned(), clock, writing, readers: Readers::new(path.to_owned()) })
+    }
+
+    /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
+    pub fn close(&self) {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn ask<T>(
+        &self,
+        work: impl FnOnce(&mut Run<'_>) -> rusqlite::Result<Result<T, LogError>> + Send + 'static,
+        done: Done<T>,
+    ) {
+        let run = || -> Result<T, LogError> {
+            let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(Writing { connection, topics, .. }) = writing.as_mut() else {
+                return Err(LogError::new(ErrorKind::Io, "the store is closed; nothing more is recorded"));
+            };
+            let commit = || -> rusqlite::Result<Result<T, LogError>> {
+                let transaction = connection.unchecked_transaction()?;
+                let mut run = Run { connection: &transaction, topics, touched: Vec::new(), now: self.clock.now() };
+                let result = work(&mut run)?;
+                for topic in std::mem::take(&mut run.touched) {
+                    if let Some(state) = run.topics.get(&topic) {
+                        topics::store(run.connection, topic, state)?;
+                    }
+                }
+                transaction.commit()?;
+                Ok(result)
+            };
+            commit().unwrap_or_else(|cause| Err(sqlite_error("nothing could be recorded", cause)))
+        };
+        done(run());
+    }
+
+    fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Run<'_>) -> rusqlite::Result<Result<T, LogError>> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let (sender, receiver) = sync_channel(1);
+        self.ask(work, Box::new(move |result| drop(sender.send(result))));
+        receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
+    }
+
+    /// The topic of that URL, if there is one; none is made.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn find_topic(&self, url: &str) -> Result<Option<TopicId>, LogError> {
+        self.readers.with("cannot look for a topic", |connection| topics::find(connection, url))
+    }
+
+    /// A topic.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn topic(&self, id: TopicId) -> Result<Option<Topic>, LogError> {
+        self.readers.with("cannot read a topic", |connection| topics::one(connection, id))
+    }
+
+    /// Topics by number, those after one; begin with 0.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn topics(&self, after: TopicId, limit: usize) -> Result<Vec<Topic>, LogError> {
+        self.readers.with("cannot read the topics", |connection| topics::page(connection, after, limit))
+    }
+
+    /// Forgets a topic and its notifications. `false` when it has targets, or is not there.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn remove_topic(&self, id: TopicId) -> Result<bool, LogError> {
+        self.call(move |run| Ok(Ok(topics::remove(run.connection, run.topics, id)?)))
+    }
+
+    /// The last notification that was accepted before an instant, 0 if there is none: what to trim up to.
+    ///
+    /// # Errors
+    /// When there is no such topic or the store fails.
+    pub fn accepted_before(&self, topic: TopicId, time: Timestamp) -> Result<Offset, LogError> {
+        self.readers
+            .with("cannot read a topic", |connection| topics::before(connection, topic, time))?
+            .ok_or_else(|| no_topic(topic))
+    }
+
+    /// Makes a target. One of that topic, address and kind that is there takes the secret and the lease and keeps its
+    /// cursor.
+    ///
+    /// # Errors
+    /// When there is no such topic, something is too long, or the store fails.
+    pub fn put_target(&self, new: NewTarget) -> Result<Target, LogError> {
+        self.call(move |run| targets::put(run.connection, run.topics, &new, run.now))
+    }
+
+    /// Ends a target. `false` when it is not there.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn end_target(&self, id: TargetId, why: Ending) -> Result<bool, LogError> {
+        self.call(move |run| Ok(Ok(targets::end(run.connection, id, why, run.now)?)))
+    }
+
+    /// As [`HubStore::end_target`], without waiting.
+    pub fn end_target_then(&self, id: TargetId, why: Ending, done: Done<bool>) {
+        self.ask(move |run| Ok(Ok(targets::end(run.connection, id, why, run.now)?)), done);
+    }
+
+    /// Records how far targets have come, all in one transaction. Gives back those whose progress was not recorded:
+    /// they ended, were renewed or replayed meanwhile (another generation), or their cursor is further.
+    ///
+    /// # Errors
+    /// When the store fails; then nothing of it is recorded.
+    pub fn save_progress(&self, progress: Vec<Progress>) -> Result<Vec<TargetId>, LogError> {
+        self.call(move |run| Ok(Ok(targets::save_progress(run.connection, &progress)?)))
+    }
+
+    /// As [`HubStore::save_progress`], without waiting.
+    pub fn save_progress_then(&self, progress: Vec<Progress>, done: Done<Vec<TargetId>>) {
+        self.ask(move |run| Ok(Ok(targets::save_progress(run.connection, &progress)?)), done);
+    }
+
+    /// Sets a target's cursor, usually back: what comes after is delivered again. Beyond the topic's last notification
+    /// means that one. `None` when there is no such target.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn replay(&self, id: TargetId, to: Offset) -> Result<Option<Target>, LogError> {
+        self.call(move |run| Ok(Ok(targets::replay(run.connection, run.topics, id, to)?)))
+    }
+
+    /// A target.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn target(&self, id: TargetId) -> Result<Option<Target>, LogError> {
+        self.readers.with("cannot read a target", |connection| targets::one(connection, id))
+    }
+
+    /// The target of that topic, address and kind.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn find_target(&self, topic: TopicId, address: &str, kind: TargetKind) -> Result<Option<Target>, LogError> {
+        self.readers.with("cannot look for a target", |connection| targets::find(connection, topic, address, kind))
+    }
+
+    /// A topic's targets by number, those after one; begin with 0.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn targets_of(&self, topic: TopicId, after: TargetId, limit: usize) -> Result<Vec<Target>, LogError> {
+        self.readers.with("cannot read the targets", |connection| targets::page_of(connection, topic, after, limit))
+    }
+
+    /// All targets by number, those after one; begin with 0.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn all_targets(&self, after: TargetId, limit: usize) -> Result<Vec<Target>, LogError> {
+        self.readers.with("cannot read the targets", |connection| targets::page(connection, after, limit))
+    }
+
+    /// Targets whose lease is over, longest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn leases_over(&self, now: Timestamp, limit: usize) -> Result<Vec<TargetId>, LogError> {
+        self.readers.with("cannot read the leases", |connection| targets::leases_over(connection, now, limit))
+    }
+
+    /// How many targets there are, of one topic or of all.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn count_targets(&self, topic: Option<TopicId>) -> Result<u64, LogError> {
+        self.readers.with("cannot count the targets", |connection| targets::count(connection, topic))
+    }
+
+    /// The topic's target that is furthest behind, with its cursor.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn slowest_target(&self, topic: TopicId) -> Result<Option<(TargetId, Offset)>, LogError> {
+        self.readers.with("cannot read the targets", |connection| targets::slowest(connection, topic))
+    }
+
+    /// The last eight failures of a target and its last success, the newest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn attempts(&self, id: TargetId) -> Result<Vec<Attempt>, LogError> {
+        self.readers.with("cannot read attempts", |connection| targets::attempts(connection, id))
+    }
+
+    /// What was given up for a target, by offset, those that begin after one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn dead_letters(&self, id: TargetId, after: Offset, limit: usize) -> Result<Vec<DeadLetter>, LogError> {
+        self.readers.with("cannot read dead letters", |connection| targets::dead(connection, id, after, limit))
+    }
+
+    /// Targets that ended, the newest first, those before a number; begin with `i64::MAX`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn ended_targets(&self, before: i64, limit: usize) -> Result<Vec<EndedTarget>, LogError> {
+        self.readers.with("cannot read ended targets", |connection| targets::ended(connection, before, limit))
+    }
+
+    /// Keeps a request to be verified; `done` is called when it is durable. [`ErrorKind::Busy`] when 100,000 wait.
+    pub fn put_verification_then(&self, new: NewVerification, done: Done<VerificationId>) {
+        self.ask(
+            move |run| {
+                let waiting = verifications::count(run.connection)?;
+                verifications::put(run.connection, &new, waiting, run.now)
+            },
+            done,
+        );
+    }
+
+    /// Verifications to be tried by now, the longest due first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn verifications_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Verification>, LogError> {
+        self.readers.with("cannot read the verifications", |connection| verifications::due(connection, now, limit))
+    }
+
+    /// All verifications by number, those after one; begin with 0.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn verifications(&self, after: VerificationId, limit: usize) -> Result<Vec<Verification>, LogError> {
+        self.readers.with("cannot read the verifications", |connection| verifications::page(connection, after, limit))
+    }
+
+    /// Notes that asking failed and when to ask again.
+    pub fn retry_verification_then(&self, id: VerificationId, attempts: u32, next_at: Timestamp, done: Done<()>) {
+        self.ask(move |run| Ok(Ok(verifications::retry(run.connection, id, attempts, next_at)?)), done);
+    }
+
+    /// Settles a verification, with the target that is made, made anew or ended by it, all at once. `None` when there is
+    /// no such target, or the verification is gone already: then nothing is done.
+    ///
+    /// # Errors
+    /// When there is no such topic or the store fails.
+    pub fn finish_verification(&self, id: VerificationId, settled: Settled) -> Result<Option<Target>, LogError> {
+        self.call(move |run| verifications::finish(run.connection, run.topics, id, &settled, run.now))
+    }
+
+    /// As [`HubStore::finish_verification`], without waiting.
+    pub fn finish_verification_then(&self, id: VerificationId, settled: Settled, done: Done<Option<Target>>) {
+        self.ask(move |run| verifications::finish(run.connection, run.topics, id, &settled, run.now), done);
+    }
+
+    /// How much is kept.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn sizes(&self) -> Result<Sizes, LogError> {
+        let log = std::fs::metadata(crate::connection::beside(&self.path, "-wal")).map_or(0, |found| found.len());
+        self.readers.with("cannot read the store's sizes", |connection| {
+            let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            let count = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+            let page = pragma("page_size")?;
+            Ok(Sizes {
+                file_bytes: (pragma("page_count")? * page) as u64,
+                free_bytes: (pragma("freelist_count")? * page) as u64,
+                log_bytes: log,
+                body_bytes: count("SELECT ifnull(sum(bytes), 0) FROM topics")? as u64,
+                topics: count("SELECT count(*) FROM topics")? as u64,
+                notifications: count("SELECT ifnull(sum(head - trimmed), 0) FROM topics")? as u64,
+                targets: targets::count(connection, None)?,
+                verifications: verifications::count(connection)? as u64,
+                dead_letters: count("SELECT count(*) FROM dead")? as u64,
+            })
+        })
+    }
+}
+
+impl TopicLog for HubStore {
+    fn open_topic(&self, url: &str) -> Result<TopicId, LogError> {
+        if let Some(known) = self.find_topic(url)? {
+            return Ok(known);
+        }
+        let url = url.to_owned();
+        self.call(move |run| topics::open(run.connection, run.topics, &url, run.now))
+    }
+
+    fn publish_then(&self, topic: TopicId, notification: NewNotification, done: PublishDone) {
+        self.ask(
+            move |run| {
+                run.touched.push(topic);
+                topics::publish(run.connection, run.topics, topic, &notification, run.now)
+            },
+            done,
+        );
+    }
+
+    fn head(&self, topic: TopicId) -> Result<Offset, LogError> {
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = writing.as_ref().and_then(|writing| writing.topics.get(&topic));
+        state.map(|state| Offset(state.head)).ok_or_else(|| no_topic(topic))
+    }
+
+    fn read(&self, topic: TopicId, after: Offset, limit: usize) -> Result<Vec<Notification>, LogError> {
+        self.head(topic)?;
+        self.readers.with("cannot read notifications", |connection| topics::read(connection, topic, after, limit))
+    }
+
+    fn trim(&self, topic: TopicId, up_to: Offset) -> Result<(), LogError> {
+        while self.call(move |run| {
+            run.touched.push(topic);
+            topics::trim(run.connection, run.topics, topic, up_to)
+        })? {}
+        Ok(())
+    }
+}

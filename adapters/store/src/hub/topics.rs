@@ -1,0 +1,290 @@
+//! How are notifications kept, and dropped again?
+
+use super::limits::{check_notification, check_topic_url, no_topic};
+use crate::sum::Sum;
+use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, Position, TopicId};
+use abreast_webtypes::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Most bytes of bodies given back by one call to read, unless the first alone has more.
+const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most notifications dropped in one transaction.
+pub(crate) const TRIM_MAX: u64 = 1_000;
+
+/// Where a topic stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TopicState {
+    pub(crate) head: u64,
+    pub(crate) trimmed: u64,
+    pub(crate) bytes: i64,
+    /// When the last notification was accepted.
+    pub(crate) time: Timestamp,
+}
+
+/// All topics, as the writer knows them.
+pub(crate) type TopicStates = HashMap<TopicId, TopicState>;
+
+/// A topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Its number.
+    pub id: TopicId,
+    /// Its URL.
+    pub url: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Its last notification.
+    pub head: Offset,
+    /// Notifications up to this one are gone.
+    pub trimmed: Offset,
+    /// Bytes in the bodies that are kept.
+    pub bytes: u64,
+}
+
+pub(crate) fn load(connection: &Connection) -> rusqlite::Result<TopicStates> {
+    let mut statement = connection.prepare(
+        "SELECT id, head, trimmed, bytes, ifnull((SELECT time FROM notifications \
+         WHERE topic_id = topics.id AND offset = topics.head), created) FROM topics",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let state = TopicState {
+            head: row.get::<_, i64>(1)? as u64,
+            trimmed: row.get::<_, i64>(2)? as u64,
+            bytes: row.get(3)?,
+            time: Timestamp::from_micros(row.get(4)?),
+        };
+        Ok((TopicId(row.get(0)?), state))
+    })?;
+    rows.collect()
+}
+
+pub(crate) fn open(
+    connection: &Connection,
+    topics: &mut TopicStates,
+    url: &str,
+    now: Timestamp,
+) -> rusqlite::Result<Result<TopicId, LogError>> {
+    if let Some(id) = find(connection, url)? {
+        return Ok(Ok(id));
+    }
+    if let Err(refused) = check_topic_url(url, topics.len()) {
+        return Ok(Err(refused));
+    }
+    connection
+        .prepare_cached("INSERT INTO topics (url, created, head, trimmed, bytes) VALUES (?1, ?2, 0, 0, 0)")?
+        .execute(params![url, now.as_micros()])?;
+    let id = TopicId(connection.last_insert_rowid());
+    topics.insert(id, TopicState { head: 0, trimmed: 0, bytes: 0, time: now });
+    Ok(Ok(id))
+}
+
+pub(crate) fn find(connection: &Connection, url: &str) -> rusqlite::Result<Option<TopicId>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM topics WHERE url = ?1")?;
+    statement.query_row([url], |row| row.get(0).map(TopicId)).optional()
+}
+
+const TOPIC: &str = "SELECT id, url, created, head, trimmed, bytes FROM topics";
+
+fn read_topic(row: &Row<'_>) -> rusqlite::Result<Topic> {
+    Ok(Topic {
+        id: TopicId(row.get(0)?),
+        url: row.get(1)?,
+        created: Timestamp::from_micros(row.get(2)?),
+        head: Offset(row.get::<_, i64>(3)? as u64),
+        trimmed: Offset(row.get::<_, i64>(4)? as u64),
+        bytes: row.get::<_, i64>(5)? as u64,
+    })
+}
+
+pub(crate) fn one(connection: &Connection, id: TopicId) -> rusqlite::Result<Option<Topic>> {
+    connection.prepare_cached(&format!("{TOPIC} WHERE id = ?1"))?.query_row([id.0], read_topic).optional()
+}
+
+pub(crate) fn page(connection: &Connection, after: TopicId, limit: usize) -> rusqlite::Result<Vec<Topic>> {
+    let mut statement = connection.prepare_cached(&format!("{TOPIC} WHERE id > ?1 ORDER BY id LIMIT ?2"))?;
+    statement.query_map(params![after.0, limit as i64], read_topic)?.collect()
+}
+
+/// Records one notification. What the topic's row says follows with [`store`].
+pub(crate) fn publish(
+    connection: &Connection,
+    topics: &mut TopicStates,
+    topic: TopicId,
+    notification: &NewNotification,
+    now: Timestamp,
+) -> rusqlite::Result<Result<Offset, LogError>> {
+    if let Err(refused) = check_notification(notification) {
+        return Ok(Err(refused));
+    }
+    let Some(state) = topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
+    let offset = state.head + 1;
+    let time = now.max(state.time);
+    let (range, body) = match &notification.payload {
+        Payload::Changes { after, last } => (Some((after.0 as i64, last.0 as i64)), None),
+        Payload::Bytes(bytes) => (None, Some(&**bytes)),
+    };
+    let body_id = match body {
+        Some(bytes) => {
+            connection.prepare_cached("INSERT INTO bodies (bytes) VALUES (?1)")?.execute([bytes])?;
+            Some(connection.last_insert_rowid())
+        }
+        None => None,
+    };
+    let sum = sum(topic, offset, time, notification);
+    connection
+        .prepare_cached(
+            "INSERT INTO notifications (topic_id, offset, time, media_type, links, after, last, body_id, sum) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(params![
+            topic.0,
+            offset as i64,
+            time.as_micros(),
+            notification.media_type,
+            notification.links,
+            range.map(|(after, _)| after),
+            range.map(|(_, last)| last),
+            body_id,
+            sum
+        ])?;
+    state.head = offset;
+    state.time = time;
+    state.bytes += body.map_or(0, <[u8]>::len) as i64;
+    Ok(Ok(Offset(offset)))
+}
+
+/// Writes where topics stand.
+pub(crate) fn store(connection: &Connection, topic: TopicId, state: &TopicState) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE topics SET head = ?2, trimmed = ?3, bytes = ?4 WHERE id = ?1")?
+        .execute(params![topic.0, state.head as i64, state.trimmed as i64, state.bytes])?;
+    Ok(())
+}
+
+/// Drops notifications up to an offset, the oldest first and not all at once. Says whether there are more.
+pub(crate) fn trim(
+    connection: &Connection,
+    topics: &mut TopicStates,
+    topic: TopicId,
+    up_to: Offset,
+) -> rusqlite::Result<Result<bool, LogError>> {
+    let Some(state) = topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
+    let end = up_to.0.min(state.head.saturating_sub(1));
+    if end <= state.trimmed {
+        return Ok(Ok(false));
+    }
+    let until = end.min(state.trimmed + TRIM_MAX);
+    let span = params![topic.0, state.trimmed as i64, until as i64];
+    let bytes: i64 = connection
+        .prepare_cached(
+            "SELECT ifnull(sum(length(bytes)), 0) FROM bodies WHERE id IN \
+             (SELECT body_id FROM notifications WHERE topic_id = ?1 AND offset > ?2 AND offset <= ?3)",
+        )?
+        .query_row(span, |row| row.get(0))?;
+    connection
+        .prepare_cached(
+            "DELETE FROM bodies WHERE id IN \
+             (SELECT body_id FROM notifications WHERE topic_id = ?1 AND offset > ?2 AND offset <= ?3)",
+        )?
+        .execute(span)?;
+    connection
+        .prepare_cached("DELETE FROM notifications WHERE topic_id = ?1 AND offset > ?2 AND offset <= ?3")?
+        .execute(span)?;
+    state.trimmed = until;
+    state.bytes -= bytes;
+    Ok(Ok(until < end))
+}
+
+pub(crate) fn read(
+    connection: &Connection,
+    topic: TopicId,
+    after: Offset,
+    limit: usize,
+) -> rusqlite::Result<Vec<Notification>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
+         LEFT JOIN bodies ON bodies.id = body_id WHERE topic_id = ?1 AND offset > ?2 ORDER BY offset LIMIT ?3",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let after = i64::try_from(after.0).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![topic.0, after, limit])?;
+    let (mut read, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let notification = read_notification(topic, row)?;
+        if let Payload::Bytes(body) = &notification.content.payload {
+            bytes += body.len();
+            if bytes > READ_BYTES_MAX && !read.is_empty() {
+                break;
+            }
+        }
+        read.push(notification);
+    }
+    Ok(read)
+}
+
+fn read_notification(topic: TopicId, row: &Row<'_>) -> rusqlite::Result<Notification> {
+    let payload = match (row.get::<_, Option<i64>>(4)?, row.get::<_, Option<i64>>(5)?) {
+        (Some(after), Some(last)) => Payload::Changes { after: Position(after as u64), last: Position(last as u64) },
+        _ => Payload::Bytes(Arc::from(row.get_ref(8)?.as_blob()?)),
+    };
+    let content = NewNotification { media_type: row.get(2)?, links: row.get(3)?, payload };
+    let (offset, time) = (row.get::<_, i64>(0)? as u64, Timestamp::from_micros(row.get(1)?));
+    if sum(topic, offset, time, &content) != row.get::<_, i64>(7)? {
+        return Err(crate::sum::damaged(7));
+    }
+    Ok(Notification { offset: Offset(offset), time, content })
+}
+
+/// The checksum of a notification.
+pub(crate) fn sum(topic: TopicId, offset: u64, time: Timestamp, notification: &NewNotification) -> i64 {
+    let mut sum = Sum::default();
+    sum.number(Some(topic.0));
+    sum.number(Some(offset as i64));
+    sum.number(Some(time.as_micros()));
+    sum.bytes(Some(notification.media_type.as_bytes()));
+    sum.bytes(Some(notification.links.as_bytes()));
+    match &notification.payload {
+        Payload::Changes { after, last } => {
+            sum.number(Some(after.0 as i64));
+            sum.number(Some(last.0 as i64));
+        }
+        Payload::Bytes(bytes) => sum.bytes(Some(bytes)),
+    }
+    sum.finish()
+}
+
+/// The last notification that was accepted before an instant, 0 if none: times never step back in a topic.
+pub(crate) fn before(connection: &Connection, topic: TopicId, time: Timestamp) -> rusqlite::Result<Option<Offset>> {
+    let Some(found) = one(connection, topic)? else { return Ok(None) };
+    let mut at = connection.prepare_cached("SELECT time FROM notifications WHERE topic_id = ?1 AND offset = ?2")?;
+    // Invariant: `low` is before that instant, `high` is not.
+    let (mut low, mut high) = (found.trimmed.0, found.head.0 + 1);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let accepted: Option<i64> = at.query_row(params![topic.0, middle as i64], |row| row.get(0)).optional()?;
+        if accepted.is_none_or(|accepted| accepted < time.as_micros()) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(Some(Offset(low)))
+}
+
+/// Forgets a topic that nobody follows.
+pub(crate) fn remove(connection: &Connection, topics: &mut TopicStates, topic: TopicId) -> rusqlite::Result<bool> {
+    let followed: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM targets WHERE topic_id = ?1)")?
+        .query_row([topic.0], |row| row.get(0))?;
+    if followed || topics.remove(&topic).is_none() {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached("DELETE FROM bodies WHERE id IN (SELECT body_id FROM notifications WHERE topic_id = ?1)")?
+        .execute([topic.0])?;
+    connection.prepare_cached("DELETE FROM notifications WHERE topic_id = ?1")?.execute([topic.0])?;
+    connection.prepare_cached("DELETE FROM topics WHERE id = ?1")?.execute([topic.0])?;
+    Ok(true)
+}

@@ -1,0 +1,146 @@
+//! How are verifications kept?
+
+use super::limits::{VERIFICATIONS_MAX, check_verification};
+use super::topics::{self, TopicStates};
+use super::{
+    Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId, VerificationMode,
+    targets,
+};
+use abreast_core::{ErrorKind, LogError};
+use abreast_webtypes::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+const MODES: [VerificationMode; 3] =
+    [VerificationMode::Subscribe, VerificationMode::Unsubscribe, VerificationMode::Denied];
+
+const fn number(mode: VerificationMode) -> i64 {
+    match mode {
+        VerificationMode::Subscribe => 1,
+        VerificationMode::Unsubscribe => 2,
+        VerificationMode::Denied => 3,
+    }
+}
+
+pub(crate) fn put(
+    connection: &Connection,
+    new: &NewVerification,
+    waiting: i64,
+    now: Timestamp,
+) -> rusqlite::Result<Result<VerificationId, LogError>> {
+    if let Err(refused) = check_verification(new) {
+        return Ok(Err(refused));
+    }
+    if waiting >= VERIFICATIONS_MAX {
+        return Ok(Err(LogError::new(
+            ErrorKind::Busy,
+            format!("{VERIFICATIONS_MAX} requests wait to be verified\n  help: try again later"),
+        )));
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO verifications (topic_url, callback, mode, secret, lease_seconds, challenge, reason, attempts, \
+             next_at, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9)",
+        )?
+        .execute(params![
+            new.topic_url,
+            new.callback,
+            number(new.mode),
+            new.secret.as_ref().map(|secret| &*secret.0),
+            new.lease_seconds.map(|seconds| seconds as i64),
+            new.challenge,
+            new.reason,
+            new.next_at.as_micros(),
+            now.as_micros()
+        ])?;
+    Ok(Ok(VerificationId(connection.last_insert_rowid())))
+}
+
+const VERIFICATION: &str = "SELECT id, topic_url, callback, mode, secret, lease_seconds, challenge, reason, attempts, \
+                            next_at, created FROM verifications";
+
+fn read_verification(row: &Row<'_>) -> rusqlite::Result<Verification> {
+    let secret: Option<Vec<u8>> = row.get(4)?;
+    let mode: i64 = row.get(3)?;
+    let request = NewVerification {
+        topic_url: row.get(1)?,
+        callback: row.get(2)?,
+        mode: MODES.into_iter().find(|one| number(*one) == mode).ok_or_else(|| crate::sum::damaged(3))?,
+        secret: secret.map(Secret::from),
+        lease_seconds: row.get::<_, Option<i64>>(5)?.map(|seconds| seconds as u64),
+        challenge: row.get(6)?,
+        reason: row.get(7)?,
+        next_at: Timestamp::from_micros(row.get(9)?),
+    };
+    Ok(Verification {
+        id: VerificationId(row.get(0)?),
+        request,
+        attempts: row.get(8)?,
+        created: Timestamp::from_micros(row.get(10)?),
+    })
+}
+
+pub(crate) fn one(connection: &Connection, id: VerificationId) -> rusqlite::Result<Option<Verification>> {
+    connection.prepare_cached(&format!("{VERIFICATION} WHERE id = ?1"))?.query_row([id.0], read_verification).optional()
+}
+
+pub(crate) fn due(connection: &Connection, now: Timestamp, limit: usize) -> rusqlite::Result<Vec<Verification>> {
+    let mut statement =
+        connection.prepare_cached(&format!("{VERIFICATION} WHERE next_at <= ?1 ORDER BY next_at, id LIMIT ?2"))?;
+    statement.query_map(params![now.as_micros(), limit as i64], read_verification)?.collect()
+}
+
+pub(crate) fn page(
+    connection: &Connection,
+    after: VerificationId,
+    limit: usize,
+) -> rusqlite::Result<Vec<Verification>> {
+    let mut statement = connection.prepare_cached(&format!("{VERIFICATION} WHERE id > ?1 ORDER BY id LIMIT ?2"))?;
+    statement.query_map(params![after.0, limit as i64], read_verification)?.collect()
+}
+
+pub(crate) fn retry(
+    connection: &Connection,
+    id: VerificationId,
+    attempts: u32,
+    next_at: Timestamp,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE verifications SET attempts = ?2, next_at = ?3 WHERE id = ?1")?
+        .execute(params![id.0, attempts, next_at.as_micros()])?;
+    Ok(())
+}
+
+/// Ends a verification together with what follows from it; nothing follows when it is gone already.
+pub(crate) fn finish(
+    connection: &Connection,
+    topics: &TopicStates,
+    id: VerificationId,
+    settled: &Settled,
+    now: Timestamp,
+) -> rusqlite::Result<Result<Option<Target>, LogError>> {
+    let Some(known) = one(connection, id)? else { return Ok(Ok(None)) };
+    let target = match settled {
+        Settled::Dropped => None,
+        Settled::Subscribed(new) => match targets::put(connection, topics, new, now)? {
+            Ok(target) => Some(target),
+            Err(refused) => return Ok(Err(refused)),
+        },
+        Settled::Unsubscribed => {
+            let topic = topics::find(connection, &known.request.topic_url)?;
+            let target = match topic {
+                Some(topic) => targets::find(connection, topic, &known.request.callback, TargetKind::Subscription)?,
+                None => None,
+            };
+            if let Some(target) = &target {
+                targets::end(connection, target.id, Ending::Unsubscribed, now)?;
+            }
+            target
+        }
+    };
+    connection.prepare_cached("DELETE FROM verifications WHERE id = ?1")?.execute([id.0])?;
+    Ok(Ok(target))
+}
+
+pub(crate) fn count(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("SELECT count(*) FROM verifications")?.query_row([], |row| row.get(0))
+}
