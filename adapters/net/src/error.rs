@@ -19,6 +19,8 @@ pub enum ErrorKind {
     Slow,
     /// The proxy cannot be used, or refuses.
     Proxy,
+    /// The host is on this machine or in its network, and only public ones are asked.
+    Private,
     /// The server's certificate or TLS itself was refused.
     Tls,
     /// The answer ended before its announced end.
@@ -125,6 +127,7 @@ impl Error {
             ErrorKind::Timeout => "net.timeout",
             ErrorKind::Slow => "net.slow",
             ErrorKind::Proxy => "net.proxy",
+            ErrorKind::Private => "net.private",
             ErrorKind::Tls => "net.tls",
             ErrorKind::Truncated => "http.truncated",
             ErrorKind::Redirect => "http.redirect",

@@ -8,6 +8,7 @@ mod pool;
 mod proxies;
 mod redirects;
 mod retries;
+mod sender;
 mod server;
 mod slow;
 mod tls;

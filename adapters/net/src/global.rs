@@ -1,0 +1,115 @@
+//! Is an address one that everybody on the Internet reaches alike?
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Reachable from the Internet: not this machine, its network, its provider's services, nor a range set aside for
+/// tests, documents or groups: IANA's registries of special-purpose addresses.
+///
+/// IPv6 addresses that carry an IPv4 address to a translator are judged by what they carry.
+pub(crate) fn is_global(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => is_global_v4(v4),
+        IpAddr::V6(v6) => is_global_v6(v6),
+    }
+}
+
+fn is_global_v4(v4: Ipv4Addr) -> bool {
+    let [a, b, c, _] = v4.octets();
+    let special = match a {
+        0 | 10 | 127 | 224..=255 => true,
+        // Address space that carriers share among their customers.
+        100 => (64..128).contains(&b),
+        169 => b == 254,
+        172 => (16..32).contains(&b),
+        192 => b == 168 || (b == 0 && (c == 0 || c == 2)) || (b == 88 && c == 99),
+        198 => b == 18 || b == 19 || (b == 51 && c == 100),
+        203 => b == 0 && c == 113,
+        _ => false,
+    };
+    !special
+}
+
+fn is_global_v6(v6: Ipv6Addr) -> bool {
+    let parts = v6.segments();
+    let carried = |high: u16, low: u16| is_global_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    match parts {
+        // Translation to IPv4, and its form of old.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+            carried(high, low)
+        }
+        // Only 2000::/3 is given out; a part of it is for protocols, tunnels and documents.
+        [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
+        [0x3fff, second, ..] => second >= 0x1000,
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_global;
+
+    #[test]
+    fn special_addresses_are_not_global() {
+        for text in [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.8.8.8",
+            "169.254.169.254",
+            "172.31.255.255",
+            "192.0.0.8",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.19.255.255",
+            "198.51.100.7",
+            "203.0.113.9",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::808:808",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "2002:c0a8:101::1",
+            "3fff::1",
+            "5f00::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+        ] {
+            assert!(!is_global(text.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_addresses_are() {
+        for text in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "100.128.0.1",
+            "172.32.0.1",
+            "192.0.1.1",
+            "198.20.0.1",
+            "223.255.255.254",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+            "2002:808:808::1",
+            "2606:2800:220:1::1",
+            "2a00:1450:4001:80e::200e",
+        ] {
+            assert!(is_global(text.parse().unwrap()), "{text}");
+        }
+    }
+}

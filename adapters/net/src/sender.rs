@@ -1,0 +1,441 @@
+//! How are short messages sent to many strangers?
+//!
+//! A [`Client`](crate::Client) fetches much from a few servers that its user chose. A [`Sender`] posts little to
+//! thousands of addresses that others chose: it follows no redirects, asks no proxy, connects to public addresses
+//! only, reads no more of an answer than it was told, and gives each exchange one limit of time.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Method, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use crate::connect::connect_any;
+use crate::connection::Stream;
+use crate::error::{Error, ErrorKind};
+use crate::failure::failed;
+use crate::global::is_global;
+use crate::options::Options;
+use crate::origin::{Origin, Target};
+use crate::tls;
+
+mod line;
+
+use line::Line;
+
+/// Most addresses of one name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// Limits and manners of a [`Sender`].
+#[derive(Debug, Clone)]
+pub struct SenderOptions {
+    /// Longest time for name resolution, TCP connect and TLS handshake together. Default 5 s.
+    pub connect_timeout: Duration,
+    /// Longest time for a whole exchange, connecting included. Default 30 s.
+    pub timeout: Duration,
+    /// How long the rest of an answer that nobody reads is waited for, to keep the connection. Default 1 s.
+    pub linger: Duration,
+    /// How long an unused connection is kept. Default 30 s.
+    pub keep_alive: Duration,
+    /// Most unused connections kept to one origin. Default 8.
+    pub kept_per_origin: usize,
+    /// Most origins remembered. Those in use are never forgotten. Default 4,096.
+    pub max_origins: usize,
+    /// Most bytes of an answer's head. Default 16 KiB.
+    pub max_head_bytes: usize,
+    /// Only addresses that everybody reaches alike are connected to. Default true.
+    pub public_only: bool,
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
+    pub extra_roots: Option<PathBuf>,
+}
+
+impl Default for SenderOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            timeout: Duration::from_secs(30),
+            linger: Duration::from_secs(1),
+            keep_alive: Duration::from_secs(30),
+            kept_per_origin: 8,
+            max_origins: 4_096,
+            max_head_bytes: 16 << 10,
+            public_only: true,
+            user_agent: concat!("abreast/", env!("CARGO_PKG_VERSION")).to_owned(),
+            extra_roots: None,
+        }
+    }
+}
+
+/// Sends requests over connections it keeps; clones share them. Must be used within one tokio runtime.
+#[derive(Clone)]
+pub struct Sender(Arc<Inner>);
+
+struct Inner {
+    options: SenderOptions,
+    user_agent: HeaderValue,
+    tls: Arc<ClientConfig>,
+    /// By scheme and authority as written.
+    origins: Mutex<HashMap<Box<str>, Arc<Pool>>>,
+}
+
+/// An origin and its unused connections.
+struct Pool {
+    origin: Origin,
+    #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
+    idle: Mutex<Vec<Box<Line>>>,
+}
+
+/// Where a request goes: a URL that was read.
+#[derive(Clone)]
+pub struct Recipient {
+    pool: Arc<Pool>,
+    path: PathAndQuery,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status; redirects are not followed.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// What was read of its body.
+    pub body: Bytes,
+}
+
+/// What is sent.
+#[derive(Debug, Clone, Default)]
+pub struct Message<'a> {
+    /// Sent as they are, besides `Host`, `User-Agent` and `Content-Length`.
+    pub headers: HeaderMap,
+    /// More of them, which are the same for many messages.
+    pub common: Option<&'a HeaderMap>,
+    /// The body; sharing it costs nothing.
+    pub body: Bytes,
+}
+
+/// How much of an answer's body is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// The whole body, which may have that many bytes at most.
+    Whole(usize),
+    /// Nothing: that many bytes at most are read to keep the connection, and how the body ends does not matter.
+    Nothing(usize),
+}
+
+impl Sender {
+    /// A sender without connections.
+    ///
+    /// # Errors
+    /// `net.tls` when the extra certificates cannot be read.
+    pub fn new(options: SenderOptions) -> Result<Self, Error> {
+        let name: String = options.user_agent.chars().filter(|c| !c.is_control()).collect();
+        let user_agent = HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
+        let of_tls = Options { extra_roots: options.extra_roots.clone(), ..Options::default() };
+        let tls = tls::client_config(&of_tls, None).map_err(|message| Error::new(ErrorKind::Tls, "", message))?;
+        Ok(Self(Arc::new(Inner { options, user_agent, tls, origins: Mutex::default() })))
+    }
+
+    /// The options it was made with.
+    pub fn options(&self) -> &SenderOptions {
+        &self.0.options
+    }
+
+    /// Reads a URL. Cheap for an origin that is known.
+    ///
+    /// # Errors
+    /// `uri.authority`, `uri.syntax`: not http or https, with user and password, or not readable.
+    pub fn recipient(&self, url: &str) -> Result<Recipient, Error> {
+        let target = Target::split(url)?;
+        let path = target.path_and_query()?;
+        let mut origins = lock(&self.0.origins);
+        if let Some(pool) = origins.get(target.origin) {
+            return Ok(Recipient { pool: Arc::clone(pool), path });
+        }
+        let origin = Origin::parse(target.origin)?;
+        if origin.credentials.is_some() {
+            return Err(Error::new(ErrorKind::Url, "", "the URL has a user or password")
+                .with_help("put an unguessable part into the path instead"));
+        }
+        let options = &self.0.options;
+        if origins.len() >= options.max_origins {
+            origins.retain(|_, pool| Arc::strong_count(pool) > 1 || pool.has_young(options.keep_alive));
+            if origins.len() >= options.max_origins {
+                origins.retain(|_, pool| Arc::strong_count(pool) > 1);
+            }
+        }
+        let pool = Arc::new(Pool { origin, idle: Mutex::default() });
+        origins.insert(target.origin.into(), Arc::clone(&pool));
+        Ok(Recipient { pool, path })
+    }
+
+    /// Closes connections that were not used for `keep_alive`. To be called now and then.
+    pub fn close_expired(&self) {
+        let keep_alive = self.0.options.keep_alive;
+        for pool in lock(&self.0.origins).values() {
+            lock(&pool.idle).retain(|line| line.idle_since.elapsed() < keep_alive);
+        }
+    }
+
+    /// Posts a message; see [`Sender::exchange`].
+    ///
+    /// # Errors
+    /// As [`Sender::exchange`].
+    pub async fn post(&self, to: &Recipient, message: Message<'_>, want: Want) -> Result<Answer, Error> {
+        self.exchange(to, &Method::POST, message, want).await
+    }
+
+    /// Asks for a body; see [`Sender::exchange`].
+    ///
+    /// # Errors
+    /// As [`Sender::exchange`].
+    pub async fn get(&self, to: &Recipient, message: Message<'_>, want: Want) -> Result<Answer, Error> {
+        self.exchange(to, &Method::GET, message, want).await
+    }
+
+    /// Sends a request and takes its answer, whatever the status.
+    ///
+    /// A request on a kept connection that the server had closed is sent once more on a new one: the recipient may
+    /// see a message twice.
+    ///
+    /// # Errors
+    /// `net.connect`, `net.dns`, `net.timeout`, `net.tls`, `http.truncated`, `http.header`, `http.status`,
+    /// `http.protocol`, and `http.size` for a wanted body that is too large.
+    pub async fn exchange(
+        &self,
+        to: &Recipient,
+        method: &Method,
+        message: Message<'_>,
+        want: Want,
+    ) -> Result<Answer, Error> {
+        let options = &self.0.options;
+        let deadline = Instant::now() + options.timeout;
+        let (Want::Whole(most_body) | Want::Nothing(most_body)) = want;
+        let most = (options.max_head_bytes + most_body) as u64;
+        let mut kept = to.pool.take_idle(options.keep_alive);
+        loop {
+            let reused = kept.is_some();
+            let mut line = match kept.take() {
+                Some(line) => line,
+                None => Box::new(self.connect(&to.pool.origin, deadline).await?),
+            };
+            match line.send(self.request(to, method, &message), deadline, most).await {
+                Ok(answer) => return self.take(to, line, answer, deadline, want).await,
+                Err(failure) if reused && failure.was_before_any_answer(line.received()) => {}
+                Err(failure) => return Err(failed(failure, line.received(), "")),
+            }
+        }
+    }
+
+    fn request(&self, to: &Recipient, method: &Method, message: &Message<'_>) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::new(Full::new(message.body.clone()));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = Uri::from(to.path.clone());
+        let more = message.common.map_or(0, HeaderMap::len) + message.headers.len();
+        let mut headers = HeaderMap::with_capacity(more + 4);
+        headers.insert(header::HOST, to.pool.origin.host_header.clone());
+        headers.insert(header::USER_AGENT, self.0.user_agent.clone());
+        for (name, value) in message.common.into_iter().flatten().chain(&message.headers) {
+            headers.append(name, value.clone());
+        }
+        *request.headers_mut() = headers;
+        request
+    }
+
+    async fn take(
+        &self,
+        to: &Recipient,
+        mut line: Box<Line>,
+        answer: http::Response<Incoming>,
+        deadline: Instant,
+        want: Want,
+    ) -> Result<Answer, Error> {
+        let (head, mut body) = answer.into_parts();
+        let mut answer = Answer { status: head.status, headers: head.headers, body: Bytes::new() };
+        let options = &self.0.options;
+        let whole = match want {
+            _ if body.is_end_stream() => true,
+            Want::Whole(most) => {
+                answer.body = read_whole(&mut line, &mut body, deadline, most).await?;
+                true
+            }
+            Want::Nothing(most) => {
+                let deadline = deadline.min(Instant::now() + options.linger);
+                skip(&mut line, &mut body, deadline, most).await
+            }
+        };
+        drop(body);
+        if whole && line.settle() {
+            to.pool.give_back(line, options.kept_per_origin);
+        }
+        Ok(answer)
+    }
+
+    /// Resolves, connects to each address in turn and does the TLS handshake. The address connected to is what is
+    /// judged, whatever its name resolved to before.
+    async fn connect(&self, origin: &Origin, deadline: Instant) -> Result<Line, Error> {
+        let options = &self.0.options;
+        let deadline = deadline.min(Instant::now() + options.connect_timeout);
+        let late = |what: &str| {
+            Error::new(ErrorKind::Timeout, "", format!("{what} took longer than {:?}", options.connect_timeout))
+        };
+        let mut addresses =
+            timeout_at(deadline, resolve(origin)).await.map_err(|_| late("resolving the host name"))??;
+        if options.public_only {
+            addresses.retain(|address| is_global(address.ip()));
+            if addresses.is_empty() {
+                let message = format!("{} is a private address", origin.host);
+                return Err(
+                    Error::new(ErrorKind::Private, "", message).with_help("name an address that everybody can reach")
+                );
+            }
+        }
+        let tcp = connect_any(&addresses, deadline).await.map_err(|e| {
+            if e.kind() == io::ErrorKind::TimedOut {
+                return late("connecting").with_cause(e);
+            }
+            let message = format!("cannot connect to {} port {}", origin.host, origin.port);
+            Error::new(ErrorKind::Connect, "", message).with_cause(e)
+        })?;
+        // Messages are written whole; waiting to fill a segment only adds latency.
+        tcp.set_nodelay(true)
+            .map_err(|e| Error::new(ErrorKind::Connect, "", "cannot set up the socket").with_cause(e))?;
+        let mut stream = Stream::Plain(tcp);
+        if origin.https {
+            let handshake = self.handshake(origin, stream);
+            stream = timeout_at(deadline, handshake).await.map_err(|_| late("the TLS handshake"))??;
+        }
+        Line::new(stream, options.max_head_bytes)
+            .await
+            .map_err(|e| Error::new(ErrorKind::Connect, "", "cannot set up the connection").with_cause(e))
+    }
+
+    async fn handshake(&self, origin: &Origin, stream: Stream) -> Result<Stream, Error> {
+        let name = ServerName::try_from(origin.host.clone())
+            .map_err(|e| Error::new(ErrorKind::Tls, "", "the host name cannot be in a certificate").with_cause(e))?;
+        match TlsConnector::from(Arc::clone(&self.0.tls)).connect(name, stream).await {
+            Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
+            Err(e) if e.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) => {
+                Err(Error::new(ErrorKind::Tls, "", "the server's certificate or TLS is not acceptable").with_cause(e))
+            }
+            Err(e) => Err(Error::new(ErrorKind::Connect, "", "the TLS handshake was cut off").with_cause(e)),
+        }
+    }
+}
+
+impl Recipient {
+    /// `scheme://host:port` in one spelling: what shares connections.
+    pub fn origin(&self) -> &str {
+        &self.pool.origin.key
+    }
+
+    /// Its host: a name, or an address without brackets.
+    pub fn host(&self) -> &str {
+        &self.pool.origin.host
+    }
+}
+
+impl Pool {
+    /// A kept connection that still works, the youngest first.
+    fn take_idle(&self, keep_alive: Duration) -> Option<Box<Line>> {
+        let mut idle = lock(&self.idle);
+        while let Some(mut line) = idle.pop() {
+            if line.idle_since.elapsed() < keep_alive && line.settle() {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    fn give_back(&self, mut line: Box<Line>, most: usize) {
+        line.idle_since = Instant::now();
+        let mut idle = lock(&self.idle);
+        if idle.len() < most {
+            idle.push(line);
+        }
+    }
+
+    fn has_young(&self, keep_alive: Duration) -> bool {
+        lock(&self.idle).iter().any(|line| line.idle_since.elapsed() < keep_alive)
+    }
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sender").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Recipient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recipient").field("origin", &self.origin()).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+async fn read_whole(line: &mut Line, body: &mut Incoming, deadline: Instant, most: usize) -> Result<Bytes, Error> {
+    let too_large = || Error::new(ErrorKind::Size, "", format!("the answer is larger than {most} bytes"));
+    if body.size_hint().lower() > most as u64 {
+        return Err(too_large());
+    }
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    loop {
+        let piece = line.piece(body, deadline).await.map_err(|failure| failed(failure, line.received(), ""))?;
+        let Some(piece) = piece else { break };
+        if first.len() + all.len() + piece.len() > most {
+            return Err(too_large());
+        }
+        if first.is_empty() && all.is_empty() {
+            first = piece;
+        } else {
+            if all.is_empty() {
+                all.extend_from_slice(&std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&piece);
+        }
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+/// Whether the body ended within its limits.
+async fn skip(line: &mut Line, body: &mut Incoming, deadline: Instant, most: usize) -> bool {
+    if body.size_hint().lower() > most as u64 {
+        return false;
+    }
+    let mut read = 0;
+    loop {
+        match line.piece(body, deadline).await {
+            Ok(None) => return true,
+            Ok(Some(piece)) if read + piece.len() <= most => read += piece.len(),
+            Ok(Some(_)) | Err(_) => return false,
+        }
+    }
+}
+
+async fn resolve(origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
+    if let Ok(address) = origin.host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, origin.port)]);
+    }
+    let failed = || Error::new(ErrorKind::Dns, "", format!("cannot resolve the host name `{}`", origin.host));
+    let found = tokio::net::lookup_host((origin.host.as_str(), origin.port)).await;
+    let addresses: Vec<_> = found.map_err(|e| failed().with_cause(e))?.take(MAX_ADDRESSES).collect();
+    if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

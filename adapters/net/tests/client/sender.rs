@@ -1,0 +1,220 @@
+//! The sender: kept connections, bounded answers, times, private addresses.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use abreast_net::{Answer, Error, HeaderMap, Message, Sender, SenderOptions, Want};
+
+use crate::server::{Server, answer, hold, ok, redirect};
+
+fn sender(options: SenderOptions) -> Sender {
+    Sender::new(SenderOptions { public_only: false, ..options }).unwrap()
+}
+
+async fn post(sender: &Sender, url: &str, body: &'static [u8]) -> Result<Answer, Error> {
+    let message = Message { body: body.into(), ..Message::default() };
+    sender.post(&sender.recipient(url)?, message, Want::Nothing(4_096)).await
+}
+
+async fn get(sender: &Sender, url: &str, most: usize) -> Result<Answer, Error> {
+    sender.get(&sender.recipient(url)?, Message::default(), Want::Whole(most)).await
+}
+
+/// Takes requests with bodies.
+fn taking(answers: &'static [&'static str]) -> Server {
+    let next = AtomicUsize::new(0);
+    Server::new(move |seen, stream| {
+        let length = seen.header("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).unwrap();
+        let turn = next.fetch_add(1, SeqCst).min(answers.len() - 1);
+        stream.write_all(answers[turn].as_bytes()).is_ok()
+    })
+}
+
+#[tokio::test]
+async fn one_connection_takes_many_messages() {
+    let server = taking(&["HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]);
+    let sender = sender(SenderOptions::default());
+    for status in [204, 200, 200] {
+        assert_eq!(post(&sender, &server.url("/c?a=%20"), b"hello").await.unwrap().status, status);
+    }
+    assert_eq!((server.seen().len(), server.connections()), (3, 1));
+    let seen = &server.seen()[1];
+    assert_eq!(seen.line(), "POST /c?a=%20 HTTP/1.1");
+    assert_eq!(seen.header("content-length"), Some("5"));
+    assert!(seen.header("user-agent").unwrap().starts_with("abreast/"));
+}
+
+#[tokio::test]
+async fn headers_of_the_message_and_of_many_are_sent() {
+    let server = taking(&["HTTP/1.1 204 No Content\r\n\r\n"]);
+    let sender = sender(SenderOptions::default());
+    let (mut common, mut headers) = (HeaderMap::new(), HeaderMap::new());
+    common.insert("link", "<http://e/>; rel=\"self\"".parse().unwrap());
+    headers.insert("x-hub-signature", "sha1=00".parse().unwrap());
+    let message = Message { headers, common: Some(&common), body: "x".into() };
+    sender.post(&sender.recipient(&server.url("/")).unwrap(), message, Want::Nothing(9)).await.unwrap();
+    let seen = &server.seen()[0];
+    assert_eq!(seen.header("link"), Some("<http://e/>; rel=\"self\""));
+    assert_eq!(seen.header("x-hub-signature"), Some("sha1=00"));
+}
+
+#[tokio::test]
+async fn redirects_are_answers() {
+    let server = Server::saying(redirect("307 Temporary Redirect", "/there"));
+    let answer = get(&sender(SenderOptions::default()), &server.url("/"), 100).await.unwrap();
+    assert_eq!((answer.status.as_u16(), server.seen().len()), (307, 1));
+    assert_eq!(answer.headers["location"], "/there");
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_is_replaced_at_once() {
+    let server = Server::new(|seen, stream| {
+        let mut body = [0; 1];
+        if seen.header("content-length") == Some("1") {
+            stream.read_exact(&mut body).unwrap();
+        }
+        stream.write_all(ok("x").as_bytes()).unwrap();
+        false
+    });
+    let sender = sender(SenderOptions::default());
+    for _ in 0..5 {
+        assert_eq!(post(&sender, &server.url("/"), b"1").await.unwrap().status, 200);
+    }
+    assert_eq!(server.connections(), 5);
+}
+
+#[tokio::test]
+async fn an_answer_larger_than_wanted_is_an_error_or_cut_off() {
+    let sender = sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
+    let server = Server::saying(ok(&"x".repeat(100)));
+    assert_eq!(get(&sender, &server.url("/"), 100).await.unwrap().body.len(), 100);
+    assert_eq!(get(&sender, &server.url("/"), 99).await.unwrap_err().code(), "http.size");
+    let chunks = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}", "1\r\nx\r\n".repeat(100));
+    assert_eq!(get(&sender, &Server::saying(chunks).url("/"), 99).await.unwrap_err().code(), "http.size");
+    let endless = Server::new(|_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+        while stream.write_all(&[b'x'; 8_192]).is_ok() {}
+        false
+    });
+    assert_eq!(post(&sender, &endless.url("/"), b"").await.unwrap().status, 200);
+    assert_eq!(get(&sender, &endless.url("/"), 1 << 20).await.unwrap_err().code(), "http.size");
+}
+
+#[tokio::test]
+async fn a_status_counts_though_the_body_never_ends() {
+    let server = Server::new(|_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx").unwrap();
+        hold(stream);
+        false
+    });
+    let sender = sender(SenderOptions { linger: Duration::from_millis(20), ..SenderOptions::default() });
+    let begin = Instant::now();
+    assert_eq!(post(&sender, &server.url("/"), b"").await.unwrap().status, 200);
+    assert!(begin.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn floods_of_interim_answers_and_of_headers_are_cut_off() {
+    let sender = sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
+    let flood = Server::new(|_, stream| {
+        while stream.write_all("HTTP/1.1 102 Processing\r\n\r\n".repeat(100).as_bytes()).is_ok() {}
+        false
+    });
+    assert!(post(&sender, &flood.url("/"), b"").await.is_err());
+    let head = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(100_000));
+    assert_eq!(post(&sender, &Server::saying(head).url("/"), b"").await.unwrap_err().code(), "http.header");
+}
+
+#[tokio::test]
+async fn silence_ends_with_the_time_of_the_exchange() {
+    let server = Server::new(|_, stream| {
+        hold(stream);
+        false
+    });
+    let sender = sender(SenderOptions { timeout: Duration::from_millis(50), ..SenderOptions::default() });
+    assert_eq!(post(&sender, &server.url("/"), b"").await.unwrap_err().code(), "net.timeout");
+    // The second request on a connection that answered once has a limit of its own.
+    let server = taking(&["HTTP/1.1 204 No Content\r\n\r\n", ""]);
+    let sender = self::sender(SenderOptions { timeout: Duration::from_millis(300), ..SenderOptions::default() });
+    post(&sender, &server.url("/"), b"").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let begin = Instant::now();
+    assert_eq!(post(&sender, &server.url("/"), b"").await.unwrap_err().code(), "net.timeout");
+    assert!(begin.elapsed() >= Duration::from_millis(290));
+}
+
+#[tokio::test]
+async fn private_addresses_are_connected_to_only_when_allowed() {
+    let server = Server::saying(answer("204 No Content", "", ""));
+    let public = Sender::new(SenderOptions::default()).unwrap();
+    let port = server.address().port();
+    for url in [
+        server.url("/"),
+        format!("http://localhost:{port}/"),
+        format!("http://[::ffff:127.0.0.1]:{port}/"),
+        format!("http://2130706433:{port}/"),
+        format!("http://0x7f.1:{port}/"),
+    ] {
+        assert_eq!(post(&public, &url, b"").await.unwrap_err().code(), "net.private", "{url}");
+    }
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn urls_that_cannot_be_sent_to_are_refused() {
+    let sender = sender(SenderOptions::default());
+    for (url, code) in [
+        ("file:///etc/passwd", "uri.authority"),
+        ("http://me:secret@example.org/", "uri.syntax"),
+        ("http://a b/", "uri.syntax"),
+    ] {
+        assert_eq!(sender.recipient(url).unwrap_err().code(), code, "{url}");
+    }
+    assert_eq!(sender.recipient("HTTP://Example.ORG/a").unwrap().origin(), "http://example.org:80");
+}
+
+/// `cargo test --release -p abreast-net -- --ignored sender_cost --nocapture`, beside a server that answers 204 at
+/// `ABREAST_SENDER_URL`.
+#[tokio::test]
+#[ignore = "measures"]
+async fn sender_cost() {
+    let Ok(url) = std::env::var("ABREAST_SENDER_URL") else { return };
+    let sender = sender(SenderOptions { kept_per_origin: 64, ..SenderOptions::default() });
+    let mut common = HeaderMap::new();
+    common.insert("content-type", "application/xml".parse().unwrap());
+    common.insert("link", "<http://e/hub>; rel=\"hub\", <http://e/topic>; rel=\"self\"".parse().unwrap());
+    let (common, body) = (std::sync::Arc::new(common), bytes::Bytes::from(vec![b'x'; 10_240]));
+    let cpu = || {
+        let usage = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let fields: Vec<u64> = usage.rsplit(')').next().unwrap().split(' ').filter_map(|f| f.parse().ok()).collect();
+        (fields[10], fields[11])
+    };
+    let (before, begin, each) = (cpu(), Instant::now(), 5_000);
+    let tasks: Vec<_> = (0..64)
+        .map(|_| {
+            let (sender, common, body, url) = (sender.clone(), common.clone(), body.clone(), url.clone());
+            tokio::spawn(async move {
+                for _ in 0..each {
+                    let to = sender.recipient(&url).unwrap();
+                    let message = Message { headers: HeaderMap::new(), common: Some(&common), body: body.clone() };
+                    let answer = sender.post(&to, message, Want::Nothing(4_096)).await.unwrap();
+                    assert_eq!(answer.status, 204);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let (after, all) = (cpu(), 64 * each);
+    let ticks = (after.0 - before.0, after.1 - before.1);
+    eprintln!(
+        "{all} posts in {:?}: {:.1} us of user, {:.1} us of system time each",
+        begin.elapsed(),
+        ticks.0 as f64 * 10_000.0 / f64::from(all),
+        ticks.1 as f64 * 10_000.0 / f64::from(all)
+    );
+}
