@@ -1,0 +1,176 @@
+//! Where does a topic say its hubs are? Discovery [websub §4].
+//!
+//! What stands first decides: `Link` headers, then what is embedded in a feed, then the `<head>` of a web page. What
+//! is in a page's body counts for nothing: strangers may write there [websub §8.1].
+
+mod feed;
+mod page;
+
+use abreast_webtypes::{LinkHeaderError, ResolveError, parse_link_header, resolve};
+use thiserror::Error;
+
+/// Bytes of a topic's content that are looked at; what comes behind them is not read.
+pub const MAX_BODY_LENGTH: usize = 1_024 * 1_024;
+/// Hubs of one topic.
+pub const MAX_HUBS: usize = 16;
+
+/// Where hubs and topic were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// `Link` headers.
+    Header,
+    /// `<link>` of an Atom or RSS feed.
+    Feed,
+    /// `<link>` in the head of a web page.
+    Page,
+}
+
+/// A topic and its hubs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discovered {
+    /// The topic, `rel="self"`: what to subscribe to, whatever was fetched.
+    pub topic: String,
+    /// Its hubs in their order, each once, at least one.
+    pub hubs: Vec<String>,
+    /// Where they stand.
+    pub place: Place,
+}
+
+/// Why a topic does not say how to subscribe.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DiscoverError {
+    /// No hub anywhere.
+    #[error(
+        "no hub is named, neither in `Link` headers nor in the content\n  help: it cannot be subscribed to; poll it"
+    )]
+    NoHub,
+    /// A hub, and no topic.
+    #[error("a hub is named, but no topic: no link has rel=\"self\"")]
+    NoTopic,
+    /// Several topics in one place.
+    #[error("several links with rel=\"self\" name different topics: `{0}` and `{1}`")]
+    Topics(String, String),
+    /// More hubs than [`MAX_HUBS`].
+    #[error("more than {MAX_HUBS} hubs are named")]
+    Hubs,
+    /// The `Link` headers cannot be read.
+    #[error(transparent)]
+    Header(#[from] LinkHeaderError),
+    /// A link leads nowhere.
+    #[error("a link leads nowhere: {0}")]
+    Link(#[from] ResolveError),
+}
+
+/// What was found in one place so far.
+#[derive(Debug, Default)]
+struct Found {
+    topic: Option<String>,
+    hubs: Vec<String>,
+}
+
+impl Found {
+    /// Notes a link. Links with other relations are nothing to us, wherever they lead.
+    fn add(&mut self, base: &str, rel: &str, target: &str) -> Result<(), DiscoverError> {
+        let has = |rel_wanted: &str| rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case(rel_wanted));
+        if has("self") {
+            let topic = resolve(base, target)?;
+            match &self.topic {
+                Some(known) if *known != topic => {
+                    let cut = abreast_webtypes::excerpt;
+                    return Err(DiscoverError::Topics(cut(known), cut(&topic)));
+                }
+                _ => self.topic = Some(topic),
+            }
+        }
+        if has("hub") {
+            let hub = resolve(base, target)?;
+            if !self.hubs.contains(&hub) {
+                if self.hubs.len() == MAX_HUBS {
+                    return Err(DiscoverError::Hubs);
+                }
+                self.hubs.push(hub);
+            }
+        }
+        Ok(())
+    }
+
+    /// `None` when no hub is named here: then this is not the place.
+    fn finish(self, place: Place) -> Result<Option<Discovered>, DiscoverError> {
+        match (self.topic, self.hubs) {
+            (_, hubs) if hubs.is_empty() => Ok(None),
+            (None, _) => Err(DiscoverError::NoTopic),
+            (Some(topic), hubs) => Ok(Some(Discovered { topic, hubs, place })),
+        }
+    }
+}
+
+/// What an answer says: its URL after redirects, the values of its `Link` headers, its `Content-Type` and content.
+///
+/// # Errors
+/// See [`DiscoverError`].
+pub fn discover<'a>(
+    url: &str,
+    links: impl IntoIterator<Item = &'a str>,
+    content_type: &str,
+    body: &[u8],
+) -> Result<Discovered, DiscoverError> {
+    if let Some(found) = in_headers(url, links)? {
+        return Ok(found);
+    }
+    in_body(url, content_type, body)?.ok_or(DiscoverError::NoHub)
+}
+
+/// What the `Link` headers of an answer say, `None` when they name no hub: a request with HEAD is enough for this.
+///
+/// # Errors
+/// See [`DiscoverError`].
+pub fn in_headers<'a>(
+    url: &str,
+    links: impl IntoIterator<Item = &'a str>,
+) -> Result<Option<Discovered>, DiscoverError> {
+    let joined = links.into_iter().collect::<Vec<_>>().join(", ");
+    let mut found = Found::default();
+    for link in parse_link_header(&joined)? {
+        if link.anchor().is_none() {
+            found.add(url, &link.rel, &link.target)?;
+        }
+    }
+    found.finish(Place::Header)
+}
+
+/// What content says, `None` when it names no hub or is of a kind that names none.
+///
+/// Lenient: a feed that is not well-formed says what it said before the fault.
+///
+/// # Errors
+/// See [`DiscoverError`].
+pub fn in_body(url: &str, content_type: &str, body: &[u8]) -> Result<Option<Discovered>, DiscoverError> {
+    let body = &body[..body.len().min(MAX_BODY_LENGTH)];
+    match kind(content_type, body) {
+        Some(Place::Feed) => feed::links(url, body)?.finish(Place::Feed),
+        Some(Place::Page) => page::links(url, body)?.finish(Place::Page),
+        _ => Ok(None),
+    }
+}
+
+/// Feed or page? By media type; what is sent as XML, or as nothing in particular, by its begin.
+fn kind(content_type: &str, body: &[u8]) -> Option<Place> {
+    let media_type = content_type.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
+    let is_page = || {
+        let begin = text[..text.len().min(1_024)].to_ascii_lowercase();
+        ["<!doctype html", "<html"].iter().any(|tag| memchr::memmem::find(&begin, tag.as_bytes()).is_some())
+    };
+    match media_type.as_str() {
+        "text/html" | "application/xhtml+xml" => Some(Place::Page),
+        "application/xml" | "text/xml" | "" if is_page() => Some(Place::Page),
+        "" if text.starts_with(b"<?xml") => Some(Place::Feed),
+        "application/xml" | "text/xml" => Some(Place::Feed),
+        other if other.ends_with("+xml") => Some(Place::Feed),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

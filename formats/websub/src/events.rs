@@ -1,0 +1,74 @@
+//! How do notifications travel to those who cannot be called? Event streams [html-events §9.2.5, §9.2.6].
+//!
+//! A notification is one event: its `id` is the place in the topic's log, so `Last-Event-ID` is the cursor. Bytes
+//! arrive exactly as they were: what an event cannot carry as text, since it ends lines in one way only, travels as
+//! base64 in an event named `base64`. A field `media-type` says what they are; programs that do not know it ignore it.
+
+mod reader;
+
+pub use reader::{EventError, EventReader, MAX_EVENT_LENGTH};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use std::time::Duration;
+
+/// The name of events whose data is base64.
+const BASE64: &str = "base64";
+/// The field that says what the data is.
+const MEDIA_TYPE: &str = "media-type";
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// The last `id` the stream named, this event's or one's before: where to go on. Empty for none.
+    pub id: String,
+    /// Its name; empty for a plain message.
+    pub name: String,
+    /// What its data is; empty when it is not said.
+    pub media_type: String,
+    /// Its data.
+    pub data: Vec<u8>,
+}
+
+/// Appends an event. In `id` and `media_type` control characters are left out; empty ones are not written.
+pub fn write_event(out: &mut Vec<u8>, id: &str, media_type: &str, data: &[u8]) {
+    write_field(out, "id", id);
+    write_field(out, MEDIA_TYPE, media_type);
+    // A carriage return would come back as a line feed.
+    if let Some(text) = std::str::from_utf8(data).ok().filter(|text| !text.contains('\r')) {
+        out.reserve(text.len() + 64);
+        for line in text.split('\n') {
+            out.extend_from_slice(b"data: ");
+            out.extend_from_slice(line.as_bytes());
+            out.push(b'\n');
+        }
+    } else {
+        write_field(out, "event", BASE64);
+        write_field(out, "data", &BASE64_STANDARD.encode(data));
+    }
+    out.push(b'\n');
+}
+
+/// Appends a line that means nothing, so that the connection is known to live.
+pub fn write_comment(out: &mut Vec<u8>, text: &str) {
+    out.push(b':');
+    out.extend(text.bytes().filter(|byte| !byte.is_ascii_control()));
+    out.push(b'\n');
+}
+
+/// Appends how long a client waits before it connects again.
+pub fn write_retry(out: &mut Vec<u8>, delay: Duration) {
+    out.extend_from_slice(format!("retry: {}\n", delay.as_millis()).as_bytes());
+}
+
+fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {
+    if !value.is_empty() {
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend(value.bytes().filter(|byte| !byte.is_ascii_control()));
+        out.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests;
