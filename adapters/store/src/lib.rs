@@ -16,6 +16,7 @@ mod migration;
 pub mod mirror;
 mod queue;
 mod readers;
+mod recorder;
 pub mod repair;
 mod rows;
 mod shards;
@@ -24,6 +25,7 @@ mod sum;
 mod tables;
 mod version_tables;
 mod versions;
+mod work;
 mod writer;
 
 pub use memory_log::MemoryLog;

@@ -6,9 +6,10 @@ use crate::limits::{
     check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set, still_importing,
 };
 use crate::memory_tables::{MemorySet, MemoryTables};
-use crate::queue::{Job, Outcome, Queue, Reply, Work};
+use crate::queue::Queue;
 use crate::shards::{LiveShard, LiveShards, ShardTarget};
 use crate::versions::{self, stored_from};
+use crate::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
     LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, Version, VersionPolicy,
@@ -24,7 +25,7 @@ type Sets = RwLock<Vec<MemorySet>>;
 
 /// A change log in memory.
 pub struct MemoryLog {
-    queue: Arc<Queue>,
+    queue: Arc<Queue<Job>>,
     sets: Arc<Sets>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -83,7 +84,7 @@ fn place(set: SetId) -> Option<usize> {
 }
 
 struct MemoryWriter {
-    queue: Arc<Queue>,
+    queue: Arc<Queue<Job>>,
     sets: Arc<Sets>,
     clock: Arc<dyn Clock>,
     target: ShardTarget,

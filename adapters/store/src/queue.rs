@@ -1,110 +1,78 @@
 //! What waits for the writer, and how much of it?
 
-use abreast_core::{
-    AppendDone, Appended, Change, Collected, ContentId, ErrorKind, Imported, LogError, NewSet, ResourceSet, SetId,
-    VersionPolicy,
-};
+use abreast_core::{ErrorKind, LogError};
 use std::collections::VecDeque;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Most jobs that wait; then callers block.
-const JOBS_MAX: usize = 64;
-/// Most changes in the jobs that wait; then callers block.
-const WAITING_MAX: usize = 20_000;
-/// No job is added to a transaction that has this many changes.
-const GROUP_MAX: usize = 1_000;
-
-/// What the writer is asked to do.
-pub(crate) enum Work {
-    Append(SetId, Vec<Change>),
-    /// Refused before it came here; answered in turn, by the writer's thread.
-    Refuse(LogError),
-    OpenSet(NewSet),
-    Import(SetId, Vec<Imported>),
-    CompleteImport(SetId),
-    RefreshWitnesses(SetId, Vec<(String, Vec<u8>)>),
-    KeepVersions(SetId, bool),
-    CollectVersions(SetId, VersionPolicy, usize),
-    ForgetContents(Vec<ContentId>),
+/// How much waits.
+pub(crate) struct Limits {
+    /// Most jobs; then callers block.
+    pub(crate) jobs: usize,
+    /// Most weight of them; then callers block. One job may have more when nothing else waits.
+    pub(crate) weight: usize,
+    /// No job is added to a group that has this weight.
+    pub(crate) group: usize,
+    /// How long a caller blocks before it is refused; `None` for as long as it takes.
+    pub(crate) patience: Option<Duration>,
 }
 
-impl Work {
-    fn weight(&self) -> usize {
-        match self {
-            Self::Append(_, changes) => changes.len(),
-            Self::Import(_, resources) => resources.len(),
-            Self::RefreshWitnesses(_, witnesses) => witnesses.len(),
-            Self::CollectVersions(_, _, limit) => *limit,
-            Self::ForgetContents(ids) => ids.len(),
-            Self::Refuse(_) | Self::OpenSet(_) | Self::CompleteImport(_) | Self::KeepVersions(..) => 1,
-        }
-    }
+/// What can wait in a [`Queue`].
+pub(crate) trait Waits {
+    const LIMITS: Limits;
+
+    /// How much it is, in the unit of the limits.
+    fn weight(&self) -> usize;
+
+    /// Tells its caller that it will not be done.
+    fn refuse(self, why: LogError);
 }
 
-/// What came of it.
-pub(crate) enum Outcome {
-    Appended(Appended),
-    Set(ResourceSet),
-    Collected(Collected),
-    Done,
-}
-
-/// Who wants to know.
-pub(crate) enum Reply {
-    Append(AppendDone),
-    Call(SyncSender<Result<Outcome, LogError>>),
-}
-
-impl Reply {
-    pub(crate) fn send(self, result: Result<Outcome, LogError>) {
-        match self {
-            Self::Append(done) => done(result.map(|outcome| match outcome {
-                Outcome::Appended(appended) => appended,
-                Outcome::Set(_) | Outcome::Collected(_) | Outcome::Done => Appended::default(),
-            })),
-            Self::Call(sender) => {
-                let _ = sender.send(result); // the caller waits for nothing else
-            }
-        }
-    }
-}
-
-/// One job.
-pub(crate) struct Job {
-    pub(crate) work: Work,
-    pub(crate) reply: Reply,
-}
-
-#[derive(Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
+struct Waiting<J> {
+    jobs: VecDeque<J>,
     weight: usize,
     closed: bool,
 }
 
 /// A bounded queue with one reader, which takes whatever waits as one group.
-#[derive(Default)]
-pub(crate) struct Queue {
-    waiting: Mutex<Waiting>,
+pub(crate) struct Queue<J> {
+    waiting: Mutex<Waiting<J>>,
     arrived: Condvar,
     left: Condvar,
 }
 
-impl Queue {
-    /// Adds a job; blocks while too much is waiting. After [`Queue::close`] the job is answered at once.
-    pub(crate) fn push(&self, job: Job) {
-        let weight = job.work.weight();
+impl<J> Default for Queue<J> {
+    fn default() -> Self {
+        let waiting = Mutex::new(Waiting { jobs: VecDeque::new(), weight: 0, closed: false });
+        Self { waiting, arrived: Condvar::new(), left: Condvar::new() }
+    }
+}
+
+impl<J: Waits> Queue<J> {
+    /// Adds a job; blocks while too much is waiting. It is refused after [`Queue::close`], and when patience is over.
+    pub(crate) fn push(&self, job: J) {
+        let weight = job.weight();
+        let is_full = |waiting: &mut Waiting<J>| {
+            !waiting.closed
+                && !waiting.jobs.is_empty()
+                && (waiting.jobs.len() >= J::LIMITS.jobs || waiting.weight + weight > J::LIMITS.weight)
+        };
+        let begun = Instant::now();
         let mut waiting = self.lock();
-        while !waiting.closed
-            && !waiting.jobs.is_empty()
-            && (waiting.jobs.len() >= JOBS_MAX || waiting.weight + weight > WAITING_MAX)
-        {
-            waiting = self.left.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        while is_full(&mut waiting) {
+            waiting = match J::LIMITS.patience.map(|patience| patience.saturating_sub(begun.elapsed())) {
+                None => self.left.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => {
+                    drop(waiting);
+                    job.refuse(busy());
+                    return;
+                }
+                Some(rest) => self.left.wait_timeout(waiting, rest).unwrap_or_else(PoisonError::into_inner).0,
+            };
         }
         if waiting.closed {
             drop(waiting);
-            job.reply.send(Err(closed()));
+            job.refuse(closed());
             return;
         }
         waiting.weight += weight;
@@ -114,15 +82,15 @@ impl Queue {
     }
 
     /// Waits for jobs and takes a group of them. Nothing when the queue is closed and empty.
-    pub(crate) fn take(&self) -> Vec<Job> {
+    pub(crate) fn take(&self) -> Vec<J> {
         let mut waiting = self.lock();
         while waiting.jobs.is_empty() && !waiting.closed {
             waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         let (mut group, mut taken) = (Vec::new(), 0);
         while let Some(next) = waiting.jobs.front() {
-            let weight = next.work.weight();
-            if !group.is_empty() && taken + weight > GROUP_MAX {
+            let weight = next.weight();
+            if !group.is_empty() && taken + weight > J::LIMITS.group {
                 break;
             }
             taken += weight;
@@ -134,6 +102,17 @@ impl Queue {
         group
     }
 
+    /// Closes it and refuses what waits: nobody will take it any more.
+    pub(crate) fn abandon(&self) {
+        self.close();
+        let jobs = std::mem::take(&mut self.lock().jobs);
+        for job in jobs {
+            job.refuse(closed());
+        }
+    }
+}
+
+impl<J> Queue<J> {
     /// Nothing more comes in; what waits is still taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
@@ -141,16 +120,7 @@ impl Queue {
         self.left.notify_all();
     }
 
-    /// Closes it and answers what waits with a failure: nobody will take it any more.
-    pub(crate) fn abandon(&self) {
-        self.close();
-        let jobs = std::mem::take(&mut self.lock().jobs);
-        for job in jobs {
-            job.reply.send(Err(closed()));
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<J>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,21 +129,57 @@ fn closed() -> LogError {
     LogError::new(ErrorKind::Io, "the store is closed; nothing more is recorded")
 }
 
+fn busy() -> LogError {
+    LogError::new(ErrorKind::Busy, "too much waits to be recorded\n  help: try again later; a faster disk takes more")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::{channel, sync_channel};
+    use std::sync::mpsc::{Receiver, Sender, channel};
 
-    fn job(changes: usize) -> Job {
-        let (sender, _) = sync_channel(1);
-        Job { work: Work::Append(SetId(1), vec![Change::delete("a"); changes]), reply: Reply::Call(sender) }
+    const JOBS_MAX: usize = 8;
+
+    /// A job of a weight, whose caller blocks for as long as it takes.
+    struct Job(usize, Sender<ErrorKind>);
+
+    impl Waits for Job {
+        const LIMITS: Limits = Limits { jobs: JOBS_MAX, weight: 20_000, group: 1_000, patience: None };
+
+        fn weight(&self) -> usize {
+            self.0
+        }
+
+        fn refuse(self, why: LogError) {
+            self.1.send(why.kind()).unwrap();
+        }
+    }
+
+    /// One whose caller gives up at once.
+    struct Hasty(Job);
+
+    impl Waits for Hasty {
+        const LIMITS: Limits = Limits { patience: Some(Duration::ZERO), ..Job::LIMITS };
+
+        fn weight(&self) -> usize {
+            self.0.weight()
+        }
+
+        fn refuse(self, why: LogError) {
+            self.0.refuse(why);
+        }
+    }
+
+    fn job(weight: usize) -> (Job, Receiver<ErrorKind>) {
+        let (sender, receiver) = channel();
+        (Job(weight, sender), receiver)
     }
 
     #[test]
     fn what_waits_is_taken_as_one_group_up_to_its_limit() {
         let queue = Queue::default();
-        for changes in [1, 999, 1, 5_000, 1] {
-            queue.push(job(changes));
+        for weight in [1, 999, 1, 5_000, 1] {
+            queue.push(job(weight).0);
         }
         let sizes: Vec<usize> = (0..4).map(|_| queue.take().len()).collect();
         assert_eq!(sizes, [2, 1, 1, 1]);
@@ -183,13 +189,13 @@ mod tests {
     fn callers_block_while_too_much_is_waiting() {
         let queue = Queue::default();
         for _ in 0..JOBS_MAX {
-            queue.push(job(1));
+            queue.push(job(1).0);
         }
         let (sender, entered) = channel();
         std::thread::scope(|scope| {
             let queue = &queue;
             scope.spawn(move || {
-                queue.push(job(1));
+                queue.push(job(1).0);
                 sender.send(()).unwrap();
             });
             assert!(entered.try_recv().is_err());
@@ -199,12 +205,23 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_without_patience_is_told_that_too_much_waits() {
+        let queue = Queue::default();
+        let (large, _kept) = job(100_000);
+        queue.push(Hasty(large)); // alone it may have any weight
+        let (next, refused) = job(1);
+        queue.push(Hasty(next));
+        assert_eq!(refused.recv().unwrap(), ErrorKind::Busy);
+        assert_eq!(queue.take().len(), 1);
+    }
+
+    #[test]
     fn a_closed_queue_answers_at_once() {
         let queue = Queue::default();
         queue.close();
-        let (sender, receiver) = sync_channel(1);
-        queue.push(Job { work: Work::CompleteImport(SetId(1)), reply: Reply::Call(sender) });
-        assert!(receiver.recv().unwrap().is_err());
+        let (job, refused) = job(1);
+        queue.push(job);
+        assert_eq!(refused.recv().unwrap(), ErrorKind::Io);
         assert!(queue.take().is_empty());
     }
 }

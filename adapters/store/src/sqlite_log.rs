@@ -3,14 +3,16 @@
 use crate::connection::{Durability, Held, lock, open_connection};
 use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set};
 use crate::migration::migrate;
-use crate::queue::{Job, Outcome, Queue, Reply, Work};
+use crate::queue::Queue;
 use crate::readers::Readers;
+use crate::recorder::{Heads, LogRecorder};
 use crate::rows::{
     change_columns, content, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
 };
 use crate::shards::ShardTarget;
 use crate::versions::stored_from;
-use crate::writer::{Heads, Writer};
+use crate::work::{Job, Outcome, Reply, Work};
+use crate::writer::Writer;
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
     LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, Version, VersionPolicy,
@@ -57,7 +59,8 @@ impl SqliteOptions {
         let mut connection = open_connection(path, Durability::PowerLoss)?;
         migrate(&mut connection, path, MIGRATIONS)?;
         let heads = Arc::new(Heads::default());
-        let writer = Writer::new(connection, path.to_owned(), clock, self.target, Arc::clone(&heads))?;
+        let recorder = LogRecorder::new(clock, self.target, Arc::clone(&heads));
+        let writer = Writer::new(connection, path.to_owned(), recorder)?;
         let queue = Arc::new(Queue::default());
         let for_writer = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("store".into()).spawn(move || writer.run(&for_writer)).map_err(
@@ -91,7 +94,7 @@ struct Running {
 /// After a failure of the disk nothing more is accepted until the store is opened again: what the disk holds
 /// then is what counts. A full disk refuses the changes and goes on.
 pub struct SqliteLog {
-    queue: Arc<Queue>,
+    queue: Arc<Queue<Job>>,
     heads: Arc<Heads>,
     readers: Readers,
     running: Mutex<Option<Running>>,

@@ -375,7 +375,11 @@ fn bury(connection: &Connection, id: TargetId, letter: &DeadLetter) -> rusqlite:
 
 /// At most so many bytes of an error.
 fn cut(error: &str) -> &str {
-    &error[..error.floor_char_boundary(ERROR_BYTES_MAX)]
+    let mut end = error.len().min(ERROR_BYTES_MAX);
+    while !error.is_char_boundary(end) {
+        end -= 1;
+    }
+    &error[..end]
 }
 
 /// Sets a cursor back, or forward, within what is there.

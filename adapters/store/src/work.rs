@@ -1,0 +1,87 @@
+//! What is the writer of a change log asked to do, and who wants to know?
+
+use crate::queue::{Limits, Waits};
+use abreast_core::{
+    AppendDone, Appended, Change, Collected, ContentId, Imported, LogError, NewSet, ResourceSet, SetId, VersionPolicy,
+};
+use std::sync::mpsc::SyncSender;
+
+/// Most jobs that wait; then callers block.
+const JOBS_MAX: usize = 64;
+/// Most changes in the jobs that wait; then callers block.
+const WAITING_MAX: usize = 20_000;
+/// No job is added to a transaction that has this many changes.
+const GROUP_MAX: usize = 1_000;
+
+/// What the writer is asked to do.
+pub(crate) enum Work {
+    Append(SetId, Vec<Change>),
+    /// Refused before it came here; answered in turn, by the writer's thread.
+    Refuse(LogError),
+    OpenSet(NewSet),
+    Import(SetId, Vec<Imported>),
+    CompleteImport(SetId),
+    RefreshWitnesses(SetId, Vec<(String, Vec<u8>)>),
+    KeepVersions(SetId, bool),
+    CollectVersions(SetId, VersionPolicy, usize),
+    ForgetContents(Vec<ContentId>),
+}
+
+impl Work {
+    fn changes(&self) -> usize {
+        match self {
+            Self::Append(_, changes) => changes.len(),
+            Self::Import(_, resources) => resources.len(),
+            Self::RefreshWitnesses(_, witnesses) => witnesses.len(),
+            Self::CollectVersions(_, _, limit) => *limit,
+            Self::ForgetContents(ids) => ids.len(),
+            Self::Refuse(_) | Self::OpenSet(_) | Self::CompleteImport(_) | Self::KeepVersions(..) => 1,
+        }
+    }
+}
+
+/// What came of it.
+pub(crate) enum Outcome {
+    Appended(Appended),
+    Set(ResourceSet),
+    Collected(Collected),
+    Done,
+}
+
+/// Who wants to know.
+pub(crate) enum Reply {
+    Append(AppendDone),
+    Call(SyncSender<Result<Outcome, LogError>>),
+}
+
+impl Reply {
+    pub(crate) fn send(self, result: Result<Outcome, LogError>) {
+        match self {
+            Self::Append(done) => done(result.map(|outcome| match outcome {
+                Outcome::Appended(appended) => appended,
+                Outcome::Set(_) | Outcome::Collected(_) | Outcome::Done => Appended::default(),
+            })),
+            Self::Call(sender) => {
+                let _ = sender.send(result); // the caller waits for nothing else
+            }
+        }
+    }
+}
+
+/// One job.
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    pub(crate) reply: Reply,
+}
+
+impl Waits for Job {
+    const LIMITS: Limits = Limits { jobs: JOBS_MAX, weight: WAITING_MAX, group: GROUP_MAX, patience: None };
+
+    fn weight(&self) -> usize {
+        self.work.changes()
+    }
+
+    fn refuse(self, why: LogError) {
+        self.reply.send(Err(why));
+    }
+}
