@@ -7,7 +7,7 @@ use crate::{
 use abreast_webtypes::Timestamp;
 use std::ops::ControlFlow;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// When is a page of changes closed?
@@ -196,6 +196,28 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When there is no such set or the store fails.
     fn head(&self, set: SetId) -> Result<Head, LogError>;
 
+    /// Waits until one of these sets has a change after its position, or until the time is over: then `false`.
+    ///
+    /// Stores that know when they record wake at once; others look often enough.
+    ///
+    /// # Errors
+    /// When there is no such set or the store fails.
+    fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
+        let begun = Instant::now();
+        loop {
+            for (set, position) in known {
+                if self.head(*set)?.position > *position {
+                    return Ok(true);
+                }
+            }
+            let left = timeout.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(WAIT_LOOK));
+        }
+    }
+
     /// Adds resources to the base of a new set: what was there before the log began. They get position 0 and no
     /// change record; Change Lists speak only of what came after. Blocks until the batch is durable.
     /// A key imported twice takes the later state. Shards follow as for changes.
@@ -329,6 +351,9 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError>;
 }
+
+/// How often a store that does not know when it records is looked at.
+const WAIT_LOOK: Duration = Duration::from_millis(20);
 
 /// Told once how an append ended.
 pub type AppendDone = Box<dyn FnOnce(Result<Appended, LogError>) + Send>;

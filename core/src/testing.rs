@@ -12,6 +12,7 @@ mod scans;
 mod shards;
 mod times;
 mod versions;
+mod waiting;
 
 use crate::{
     Appended, Change, ChangeLog, ContentId, FixedClock, KeyRange, NewSet, PageRule, Resource, SetId, State, append,
@@ -70,6 +71,8 @@ const PROMISES: &[(&str, Check)] = &[
     ("scans follow the order of bytes", scans::scans_follow_byte_order),
     ("a scan sees one state", scans::a_scan_sees_one_state),
     ("readers see a batch no later than its answer, never a part", scans::readers_see_whole_batches),
+    ("who waits is told of a change", waiting::waiting_ends_with_a_change),
+    ("who waits for several sets is told of any", waiting::waiting_is_for_any_of_several_sets),
     ("many appenders make one log", appending::many_appenders_make_one_log),
     ("the log implies the table", replay::log_implies_table),
     ("versions are kept only when asked", versions::versions_are_kept_only_when_asked),

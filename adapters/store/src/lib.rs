@@ -3,6 +3,7 @@
 
 mod apply;
 pub mod backup;
+mod bell;
 mod book;
 pub mod check;
 mod connection;

@@ -1,6 +1,7 @@
 //! A change log that is gone when the process ends: for tests, with every other promise of the real ones.
 
 use crate::apply;
+use crate::bell::{Bell, is_beyond};
 use crate::book::Book;
 use crate::limits::{
     check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set, still_importing,
@@ -20,6 +21,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 type Sets = RwLock<Vec<MemorySet>>;
 
@@ -27,6 +29,7 @@ type Sets = RwLock<Vec<MemorySet>>;
 pub struct MemoryLog {
     queue: Arc<Queue<Job>>,
     sets: Arc<Sets>,
+    bell: Arc<Bell>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -51,9 +54,11 @@ impl MemoryLog {
 
     fn with_target(clock: Arc<dyn Clock>, target: ShardTarget) -> Self {
         let (queue, sets) = (Arc::new(Queue::default()), Arc::new(Sets::default()));
-        let writer = MemoryWriter { queue: Arc::clone(&queue), sets: Arc::clone(&sets), clock, target };
+        let bell = Arc::new(Bell::default());
+        let writer =
+            MemoryWriter { queue: Arc::clone(&queue), sets: Arc::clone(&sets), bell: Arc::clone(&bell), clock, target };
         let thread = std::thread::spawn(move || writer.run());
-        Self { queue, sets, thread: Mutex::new(Some(thread)) }
+        Self { queue, sets, bell, thread: Mutex::new(Some(thread)) }
     }
 
     fn call(&self, work: Work) -> Result<Outcome, LogError> {
@@ -86,6 +91,7 @@ fn place(set: SetId) -> Option<usize> {
 struct MemoryWriter {
     queue: Arc<Queue<Job>>,
     sets: Arc<Sets>,
+    bell: Arc<Bell>,
     clock: Arc<dyn Clock>,
     target: ShardTarget,
 }
@@ -99,6 +105,7 @@ impl MemoryWriter {
             }
             for job in group {
                 let result = self.work(job.work);
+                self.bell.ring();
                 job.reply.send(result);
             }
         }
@@ -188,6 +195,10 @@ impl ChangeLog for MemoryLog {
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
         self.with(set, |set| set.book.head())
+    }
+
+    fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
+        self.bell.wait_until(timeout, || is_beyond(self, known))
     }
 
     fn import(&self, set: SetId, resources: Vec<Imported>) -> Result<(), LogError> {

@@ -1,6 +1,7 @@
 //! How is a group of jobs recorded in a change log?
 
 use crate::apply::{self, IDEMPOTENCY_AGE};
+use crate::bell::Bell;
 use crate::book::Book;
 use crate::limits::{import_is_complete, no_set, still_importing};
 use crate::load::load_books;
@@ -20,8 +21,19 @@ const PRUNE_EVERY_MICROS: i64 = 3_600_000_000;
 /// Most idempotency keys forgotten in one transaction.
 const PRUNE_MAX: i64 = 10_000;
 
-/// The heads of all sets, as readers see them.
-pub(crate) type Heads = RwLock<HashMap<SetId, Head>>;
+/// The heads of all sets, as readers see them, and a bell for those who wait for them to move.
+#[derive(Default)]
+pub(crate) struct Heads {
+    by_set: RwLock<HashMap<SetId, Head>>,
+    pub(crate) bell: Bell,
+}
+
+impl Heads {
+    /// The head of a set, if there is such a set.
+    pub(crate) fn of(&self, set: SetId) -> Option<Head> {
+        self.by_set.read().unwrap_or_else(PoisonError::into_inner).get(&set).copied()
+    }
+}
 
 type JobResult = Result<Outcome, LogError>;
 
@@ -73,12 +85,14 @@ impl Recorder for LogRecorder {
     }
 
     fn committed(&mut self) {
-        let mut heads = self.heads.write().unwrap_or_else(PoisonError::into_inner);
+        let mut heads = self.heads.by_set.write().unwrap_or_else(PoisonError::into_inner);
         for set in self.touched.drain(..) {
             if let Some(book) = self.books.get(&set) {
                 heads.insert(set, book.head());
             }
         }
+        drop(heads);
+        self.heads.bell.ring();
     }
 
     fn tell(job: Job, told: JobResult) {

@@ -1,5 +1,6 @@
 //! What does the change log on SQLite promise, and how is it asked?
 
+use crate::bell::is_beyond;
 use crate::connection::{Durability, Held, lock, open_connection};
 use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set};
 use crate::migration::migrate;
@@ -25,6 +26,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/log_0001.sql"),
@@ -191,8 +193,11 @@ impl ChangeLog for SqliteLog {
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
-        let heads = self.heads.read().unwrap_or_else(PoisonError::into_inner);
-        heads.get(&set).copied().ok_or_else(|| no_set(set))
+        self.heads.of(set).ok_or_else(|| no_set(set))
+    }
+
+    fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
+        self.heads.bell.wait_until(timeout, || is_beyond(self, known))
     }
 
     /// More than 10,000 resources become several transactions.

@@ -215,7 +215,7 @@ mod tests {
         let recorded = Position(number as u64 * 30);
         assert!(number > 0);
         assert_eq!(
-            (writer.recorder.books[&set].position, writer.recorder.heads.read().unwrap()[&set].position),
+            (writer.recorder.books[&set].position, writer.recorder.heads.of(set).unwrap().position),
             (recorded, recorded)
         );
         let stored = |writer: &LogWriter, table: &str| -> i64 {
@@ -245,7 +245,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Io);
             assert!(error.to_string().contains("accepts no more changes"), "{error}");
         }
-        assert_eq!(writer.recorder.heads.read().unwrap()[&set].position, Position(30));
+        assert_eq!(writer.recorder.heads.of(set).unwrap().position, Position(30));
     }
 
     #[test]

@@ -1,0 +1,69 @@
+//! Who waits until something is recorded? Rung after every commit.
+
+use abreast_core::{ChangeLog, LogError, Position, SetId};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A count of commits that can be waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rung: Mutex<u64>,
+    waiting: Condvar,
+}
+
+impl Bell {
+    /// Readers see something new.
+    pub(crate) fn ring(&self) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.waiting.notify_all();
+    }
+
+    /// Asks after every ring until the answer is yes or the time is over.
+    pub(crate) fn wait_until<E>(&self, timeout: Duration, so: impl Fn() -> Result<bool, E>) -> Result<bool, E> {
+        let begun = Instant::now();
+        loop {
+            // Noted before asking: what is rung meanwhile is not slept through.
+            let seen = *self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+            if so()? {
+                return Ok(true);
+            }
+            let left = timeout.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.waiting.wait_timeout_while(rung, left, |rung| *rung == seen));
+        }
+    }
+}
+
+/// Has one of these sets a change after its position?
+pub(crate) fn is_beyond(log: &dyn ChangeLog, known: &[(SetId, Position)]) -> Result<bool, LogError> {
+    for (set, position) in known {
+        if log.head(*set)?.position > *position {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn who_waits_asks_again_after_each_ring() {
+        let (bell, so) = (Bell::default(), AtomicBool::new(false));
+        let ask = || Ok::<_, ()>(so.load(Ordering::SeqCst));
+        assert_eq!(bell.wait_until(Duration::from_millis(1), ask), Ok(false));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| bell.wait_until(Duration::from_secs(60), ask));
+            bell.ring();
+            so.store(true, Ordering::SeqCst);
+            bell.ring();
+            assert_eq!(waiting.join().unwrap(), Ok(true));
+        });
+        assert_eq!(bell.wait_until(Duration::MAX, || Err(7)), Err(7));
+    }
+}
