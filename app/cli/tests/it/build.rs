@@ -234,6 +234,7 @@ fn a_build_killed_at_any_time_leaves_a_site_that_names_only_what_is_there() {
         child.wait().unwrap();
         walk(&places.site, base);
     }
+    eprintln!("{killed} of {kills} builds were killed");
     assert!(killed > kills / 3, "only {killed} builds were killed before they ended");
     // The next one ends right: as a site made at once, but for the history.
     build(&places.original, &places.site, base, &more);

@@ -28,7 +28,8 @@ fn nothing_is_lost_torn_or_invented_by_kills_at_random() {
     for number in 0..60 {
         write_version(&original, number, 0);
     }
-    let mut source = Source::start(&original, 0, &["--changes-per-list", "40"]);
+    let arguments = ["--changes-per-list", "40"];
+    let mut source = Source::start(&original, 0, &arguments);
     let (port, url) = (source.port(), source.url());
 
     let stop = Arc::new(AtomicBool::new(false));
@@ -46,7 +47,11 @@ fn nothing_is_lost_torn_or_invented_by_kills_at_random() {
             std::thread::sleep(Duration::from_millis(random.below(150)));
             source.kill();
             of_source += 1;
-            source = Source::start(&original, port, &["--changes-per-list", "40"]);
+            while random.below(4) == 0 {
+                Source::kill_at_start(&original, port, &arguments, Duration::from_millis(random.below(150)));
+                of_source += 1;
+            }
+            source = Source::start(&original, port, &arguments);
         } else {
             let mut child = abreast()
                 .args(["sync", &url])
@@ -56,7 +61,9 @@ fn nothing_is_lost_torn_or_invented_by_kills_at_random() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            let until = Instant::now() + Duration::from_millis(random.below(120));
+            // Some reach their end, however slow the machine is.
+            let at_most = if random.below(10) == 0 { 60_000 } else { random.below(120) };
+            let until = Instant::now() + Duration::from_millis(at_most);
             while Instant::now() < until && child.try_wait().unwrap().is_none() {
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -305,6 +305,7 @@ fn killed_at_any_instant_backup_restore_and_repair_leave_the_old_or_the_new() {
             _ => {}
         }
     }
+    eprintln!("{killed} of {kills} kills");
     assert!(killed >= kills / 4, "{killed} kills");
     // Whatever was left of backups, the next one and its restore are whole.
     tool(&["backup"], &[&world.data, &world.backups], 0);

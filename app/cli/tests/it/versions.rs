@@ -127,6 +127,9 @@ fn kills_lose_no_version_that_is_kept_and_tear_none() {
     for _ in 0..kills {
         std::thread::sleep(Duration::from_millis(random.below(150)));
         source.kill();
+        if random.below(4) == 0 {
+            Source::kill_at_start(&original, port, &arguments, Duration::from_millis(random.below(150)));
+        }
         source = Source::start(&original, port, &arguments);
     }
     stop.store(true, Ordering::Relaxed);

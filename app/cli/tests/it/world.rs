@@ -44,10 +44,22 @@ pub(crate) struct Source {
 impl Source {
     /// Serves a folder on a free port, or on the given one.
     pub(crate) fn start(folder: &Path, port: u16, more: &[&str]) -> Self {
+        Self::run(Self::command(folder, port, more))
+    }
+
+    /// Begins to serve, and is killed before it can, or just after.
+    pub(crate) fn kill_at_start(folder: &Path, port: u16, more: &[&str], after: Duration) {
+        let mut command = Self::command(folder, port, more);
+        let child = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        std::thread::sleep(after);
+        drop(child);
+    }
+
+    fn command(folder: &Path, port: u16, more: &[&str]) -> Command {
         let mut command = abreast();
         command.arg("serve").arg(folder).arg("--listen").arg(format!("127.0.0.1:{port}"));
         command.args(["--name", "set", "--debounce", "30ms"]).args(more);
-        Self::run(command)
+        command
     }
 
     /// Serves the sets of a configuration file on a free port.
