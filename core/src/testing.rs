@@ -1,4 +1,4 @@
-//! The contract of [`ChangeLog`] as code: every store runs it.
+//! The contracts of [`ChangeLog`] and [`TopicLog`](crate::TopicLog) as code: every store runs them.
 //!
 //! A store's test says how one is made and opened again; [`change_log_contract`] does the rest, and panics with
 //! the name of the promise that was broken.
@@ -11,6 +11,7 @@ mod replay;
 mod scans;
 mod shards;
 mod times;
+mod topics;
 mod versions;
 mod waiting;
 
@@ -19,6 +20,7 @@ use crate::{
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
 pub use replay::check_consistency;
+pub use topics::{TopicStores, topic_log_contract};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;

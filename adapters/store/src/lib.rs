@@ -13,6 +13,7 @@ mod links;
 mod load;
 mod memory_log;
 mod memory_tables;
+mod memory_topics;
 mod migration;
 pub mod mirror;
 mod queue;
@@ -30,6 +31,7 @@ mod work;
 mod writer;
 
 pub use memory_log::MemoryLog;
+pub use memory_topics::MemoryTopics;
 pub use sqlite_log::{SqliteLog, SqliteOptions};
 
 /// The version of SQLite.

@@ -1,8 +1,9 @@
-//! Does every store keep the change log's promises?
+//! Does every store keep the promises of the change log, or of topics?
 
-use abreast_core::testing::{Stores, change_log_contract};
-use abreast_core::{ChangeLog, FixedClock};
-use abreast_store::{MemoryLog, SqliteOptions};
+use abreast_core::testing::{Stores, TopicStores, change_log_contract, topic_log_contract};
+use abreast_core::{ChangeLog, FixedClock, TopicLog};
+use abreast_store::hub::HubStore;
+use abreast_store::{MemoryLog, MemoryTopics, SqliteOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -61,4 +62,54 @@ fn sqlite_keeps_the_promises_of_a_change_log() {
 #[test]
 fn memory_keeps_the_promises_of_a_change_log() {
     change_log_contract(&mut MemoryStores);
+}
+
+/// Files in a temporary folder.
+struct HubStores {
+    folder: TempDir,
+    made: usize,
+    clock: Arc<FixedClock>,
+}
+
+impl HubStores {
+    fn open(&self) -> Arc<dyn TopicLog> {
+        let path = self.folder.path().join(format!("{}.db", self.made));
+        Arc::new(HubStore::open(&path, Arc::clone(&self.clock) as _).expect("the store opens"))
+    }
+}
+
+impl TopicStores for HubStores {
+    fn create(&mut self, clock: Arc<FixedClock>) -> Arc<dyn TopicLog> {
+        self.made += 1;
+        self.clock = clock;
+        self.open()
+    }
+
+    fn reopen(&mut self, log: Arc<dyn TopicLog>) -> Arc<dyn TopicLog> {
+        drop(log);
+        self.open()
+    }
+}
+
+struct MemoryTopicStores;
+
+impl TopicStores for MemoryTopicStores {
+    fn create(&mut self, clock: Arc<FixedClock>) -> Arc<dyn TopicLog> {
+        Arc::new(MemoryTopics::new(clock))
+    }
+
+    fn reopen(&mut self, log: Arc<dyn TopicLog>) -> Arc<dyn TopicLog> {
+        log
+    }
+}
+
+#[test]
+fn sqlite_keeps_the_promises_of_topics() {
+    let folder = tempfile::tempdir().unwrap();
+    topic_log_contract(&mut HubStores { folder, made: 0, clock: Arc::new(FixedClock::default()) });
+}
+
+#[test]
+fn memory_keeps_the_promises_of_topics() {
+    topic_log_contract(&mut MemoryTopicStores);
 }

@@ -5,7 +5,8 @@
 //! that it took. Publishing is durable when `done` is called, as is a request to be verified; progress of deliveries is
 //! recorded for many targets at once, now and then, so that a crash repeats a little and loses nothing.
 
-mod limits;
+pub(crate) mod limits;
+mod recorder;
 mod store;
 mod target;
 mod targets;

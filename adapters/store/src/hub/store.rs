@@ -1,23 +1,33 @@
 //! What does the hub's store promise, and how is it asked?
 
 use super::limits::no_topic;
-use super::topics::{self, TopicStates};
+use super::recorder::{Answer, HubRecorder, Job, Run, TopicHeads};
 use super::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled, Target, TargetId,
-    TargetKind, Topic, Verification, VerificationId, targets, verifications,
+    TargetKind, Topic, Verification, VerificationId, targets, topics, verifications,
 };
-use crate::connection::{Durability, Held, lock, open_connection, sqlite_error};
+use crate::connection::{Durability, Held, lock, open_connection};
 use crate::migration::migrate;
+use crate::queue::Queue;
 use crate::readers::Readers;
-use abreast_core::{Clock, ErrorKind, LogError, NewNotification, Notification, Offset, PublishDone, TopicId, TopicLog};
+use crate::writer::Writer;
+use abreast_core::{
+    Clock, ErrorKind, LogError, NewNotification, Notification, Offset, Payload, PublishDone, TopicId, TopicLog,
+};
 use abreast_webtypes::Timestamp;
-use rusqlite::Connection;
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/hub_0001.sql")];
+
+/// About what a request holds in memory and writes besides bodies.
+const ROW_BYTES: usize = 512;
+/// The same for the progress of one target.
+const PROGRESS_BYTES: usize = 128;
 
 /// Called once, from another thread, with what came of a request.
 pub type Done<T> = Box<dyn FnOnce(Result<T, LogError>) + Send>;
@@ -45,18 +55,10 @@ pub struct Sizes {
     pub dead_letters: u64,
 }
 
-struct Writing {
-    connection: Connection,
-    topics: TopicStates,
+/// The writer, and the lock that keeps other processes out while it runs.
+struct Running {
+    thread: JoinHandle<()>,
     _lock: Held,
-}
-
-/// What a request works with: the transaction, and what is known without asking it.
-struct Run<'w> {
-    connection: &'w Connection,
-    topics: &'w mut TopicStates,
-    touched: Vec<TopicId>,
-    now: Timestamp,
 }
 
 /// A hub's topics, targets and verifications in one SQLite file.
@@ -69,9 +71,10 @@ struct Run<'w> {
 /// [`TopicLog::read`] ends after bodies of 16 MiB, with one notification at least: ask again from the last offset.
 pub struct HubStore {
     path: PathBuf,
-    clock: Arc<dyn Clock>,
-    writing: Mutex<Option<Writing>>,
+    queue: Arc<Queue<Job>>,
+    heads: Arc<TopicHeads>,
     readers: Readers,
+    running: Mutex<Option<Running>>,
 }
 
 impl fmt::Debug for HubStore {
@@ -87,52 +90,50 @@ impl HubStore {
     /// When another process has it open, the disk fails, or it was written by a newer version.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LogError> {
         let lock = lock(path)?;
+        create_private(path)?;
         let mut connection = open_connection(path, Durability::PowerLoss)?;
         migrate(&mut connection, path, MIGRATIONS)?;
-        let topics = topics::load(&connection)
-            .map_err(|cause| sqlite_error(&format!("cannot read the store {}", path.display()), cause))?;
-        let writing = Mutex::new(Some(Writing { connection, topics, _lock: lock }));
-        Ok(Self { path: path.to_owned(), clock, writing, readers: Readers::new(path.to_owned()) })
+        let heads = Arc::new(TopicHeads::default());
+        let recorder = HubRecorder::new(clock, Arc::clone(&heads));
+        let writer = Writer::new(connection, path.to_owned(), recorder)?;
+        let queue = Arc::new(Queue::default());
+        let for_writer = Arc::clone(&queue);
+        let thread = std::thread::Builder::new()
+            .name("hub store".into())
+            .spawn(move || writer.run(&for_writer))
+            .map_err(|cause| LogError::new(ErrorKind::Io, "cannot start the hub's writing thread").with_cause(cause))?;
+        let running = Mutex::new(Some(Running { thread, _lock: lock }));
+        Ok(Self { path: path.to_owned(), queue, heads, readers: Readers::new(path.to_owned()), running })
     }
 
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
     pub fn close(&self) {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.queue.close();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Running { thread, _lock }) = running
+            && thread.thread().id() != std::thread::current().id() // dropped by what it told
+            && thread.join().is_err()
+        {
+            tracing::error!("the hub's writing thread panicked");
+        }
     }
 
-    fn ask<T>(
+    fn ask<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Run<'_>) -> rusqlite::Result<Result<T, LogError>> + Send + 'static,
+        bytes: usize,
+        work: impl FnOnce(&mut Run<'_>) -> Answer<T> + Send + 'static,
         done: Done<T>,
     ) {
-        let run = || -> Result<T, LogError> {
-            let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(Writing { connection, topics, .. }) = writing.as_mut() else {
-                return Err(LogError::new(ErrorKind::Io, "the store is closed; nothing more is recorded"));
-            };
-            let commit = || -> rusqlite::Result<Result<T, LogError>> {
-                let transaction = connection.unchecked_transaction()?;
-                let mut run = Run { connection: &transaction, topics, touched: Vec::new(), now: self.clock.now() };
-                let result = work(&mut run)?;
-                for topic in std::mem::take(&mut run.touched) {
-                    if let Some(state) = run.topics.get(&topic) {
-                        topics::store(run.connection, topic, state)?;
-                    }
-                }
-                transaction.commit()?;
-                Ok(result)
-            };
-            commit().unwrap_or_else(|cause| Err(sqlite_error("nothing could be recorded", cause)))
-        };
-        done(run());
+        self.queue.push(Job::new(bytes, work, done));
     }
 
     fn call<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Run<'_>) -> rusqlite::Result<Result<T, LogError>> + Send + 'static,
+        bytes: usize,
+        work: impl FnOnce(&mut Run<'_>) -> Answer<T> + Send + 'static,
     ) -> Result<T, LogError> {
         let (sender, receiver) = sync_channel(1);
-        self.ask(work, Box::new(move |result| drop(sender.send(result))));
+        self.ask(bytes, work, Box::new(move |result| drop(sender.send(result))));
         receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
     }
 
@@ -165,7 +166,11 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn remove_topic(&self, id: TopicId) -> Result<bool, LogError> {
-        self.call(move |run| Ok(Ok(topics::remove(run.connection, run.topics, id)?)))
+        loop {
+            if let Some(gone) = self.call(ROW_BYTES, move |run| topics::remove(run, id))? {
+                return Ok(gone);
+            }
+        }
     }
 
     /// The last notification that was accepted before an instant, 0 if there is none: what to trim up to.
@@ -184,7 +189,7 @@ impl HubStore {
     /// # Errors
     /// When there is no such topic, something is too long, or the store fails.
     pub fn put_target(&self, new: NewTarget) -> Result<Target, LogError> {
-        self.call(move |run| targets::put(run.connection, run.topics, &new, run.now))
+        self.call(ROW_BYTES, move |run| targets::put(run, &new))
     }
 
     /// Ends a target. `false` when it is not there.
@@ -192,12 +197,12 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn end_target(&self, id: TargetId, why: Ending) -> Result<bool, LogError> {
-        self.call(move |run| Ok(Ok(targets::end(run.connection, id, why, run.now)?)))
+        self.call(ROW_BYTES, move |run| targets::end(run, id, why).map(Ok))
     }
 
     /// As [`HubStore::end_target`], without waiting.
     pub fn end_target_then(&self, id: TargetId, why: Ending, done: Done<bool>) {
-        self.ask(move |run| Ok(Ok(targets::end(run.connection, id, why, run.now)?)), done);
+        self.ask(ROW_BYTES, move |run| targets::end(run, id, why).map(Ok), done);
     }
 
     /// Records how far targets have come, all in one transaction. Gives back those whose progress was not recorded:
@@ -206,12 +211,12 @@ impl HubStore {
     /// # Errors
     /// When the store fails; then nothing of it is recorded.
     pub fn save_progress(&self, progress: Vec<Progress>) -> Result<Vec<TargetId>, LogError> {
-        self.call(move |run| Ok(Ok(targets::save_progress(run.connection, &progress)?)))
+        self.call(progress.len() * PROGRESS_BYTES, move |run| targets::save_progress(run, &progress))
     }
 
     /// As [`HubStore::save_progress`], without waiting.
     pub fn save_progress_then(&self, progress: Vec<Progress>, done: Done<Vec<TargetId>>) {
-        self.ask(move |run| Ok(Ok(targets::save_progress(run.connection, &progress)?)), done);
+        self.ask(progress.len() * PROGRESS_BYTES, move |run| targets::save_progress(run, &progress), done);
     }
 
     /// Sets a target's cursor, usually back: what comes after is delivered again. Beyond the topic's last notification
@@ -220,7 +225,7 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn replay(&self, id: TargetId, to: Offset) -> Result<Option<Target>, LogError> {
-        self.call(move |run| Ok(Ok(targets::replay(run.connection, run.topics, id, to)?)))
+        self.call(ROW_BYTES, move |run| targets::replay(run, id, to).map(Ok))
     }
 
     /// A target.
@@ -305,13 +310,7 @@ impl HubStore {
 
     /// Keeps a request to be verified; `done` is called when it is durable. [`ErrorKind::Busy`] when 100,000 wait.
     pub fn put_verification_then(&self, new: NewVerification, done: Done<VerificationId>) {
-        self.ask(
-            move |run| {
-                let waiting = verifications::count(run.connection)?;
-                verifications::put(run.connection, &new, waiting, run.now)
-            },
-            done,
-        );
+        self.ask(ROW_BYTES, move |run| verifications::put(run, &new), done);
     }
 
     /// Verifications to be tried by now, the longest due first.
@@ -332,7 +331,7 @@ impl HubStore {
 
     /// Notes that asking failed and when to ask again.
     pub fn retry_verification_then(&self, id: VerificationId, attempts: u32, next_at: Timestamp, done: Done<()>) {
-        self.ask(move |run| Ok(Ok(verifications::retry(run.connection, id, attempts, next_at)?)), done);
+        self.ask(ROW_BYTES, move |run| verifications::retry(run.connection, id, attempts, next_at).map(Ok), done);
     }
 
     /// Settles a verification, with the target that is made, made anew or ended by it, all at once. `None` when there is
@@ -341,12 +340,12 @@ impl HubStore {
     /// # Errors
     /// When there is no such topic or the store fails.
     pub fn finish_verification(&self, id: VerificationId, settled: Settled) -> Result<Option<Target>, LogError> {
-        self.call(move |run| verifications::finish(run.connection, run.topics, id, &settled, run.now))
+        self.call(ROW_BYTES, move |run| verifications::finish(run, id, &settled))
     }
 
     /// As [`HubStore::finish_verification`], without waiting.
     pub fn finish_verification_then(&self, id: VerificationId, settled: Settled, done: Done<Option<Target>>) {
-        self.ask(move |run| verifications::finish(run.connection, run.topics, id, &settled, run.now), done);
+        self.ask(ROW_BYTES, move |run| verifications::finish(run, id, &settled), done);
     }
 
     /// How much is kept.
@@ -380,23 +379,20 @@ impl TopicLog for HubStore {
             return Ok(known);
         }
         let url = url.to_owned();
-        self.call(move |run| topics::open(run.connection, run.topics, &url, run.now))
+        self.call(ROW_BYTES, move |run| topics::open(run, &url))
     }
 
     fn publish_then(&self, topic: TopicId, notification: NewNotification, done: PublishDone) {
-        self.ask(
-            move |run| {
-                run.touched.push(topic);
-                topics::publish(run.connection, run.topics, topic, &notification, run.now)
-            },
-            done,
-        );
+        let bytes = match &notification.payload {
+            Payload::Bytes(bytes) => bytes.len(),
+            Payload::Changes { .. } => 0,
+        };
+        self.ask(ROW_BYTES + bytes, move |run| topics::publish(run, topic, &notification), done);
     }
 
     fn head(&self, topic: TopicId) -> Result<Offset, LogError> {
-        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = writing.as_ref().and_then(|writing| writing.topics.get(&topic));
-        state.map(|state| Offset(state.head)).ok_or_else(|| no_topic(topic))
+        let heads = self.heads.read().unwrap_or_else(PoisonError::into_inner);
+        heads.get(&topic).copied().ok_or_else(|| no_topic(topic))
     }
 
     fn read(&self, topic: TopicId, after: Offset, limit: usize) -> Result<Vec<Notification>, LogError> {
@@ -404,11 +400,28 @@ impl TopicLog for HubStore {
         self.readers.with("cannot read notifications", |connection| topics::read(connection, topic, after, limit))
     }
 
+    /// A thousand at a time, so that others are not kept waiting.
     fn trim(&self, topic: TopicId, up_to: Offset) -> Result<(), LogError> {
-        while self.call(move |run| {
-            run.touched.push(topic);
-            topics::trim(run.connection, run.topics, topic, up_to)
-        })? {}
+        while self.call(ROW_BYTES, move |run| topics::trim(run, topic, up_to))? {}
         Ok(())
     }
+}
+
+impl Drop for HubStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Makes the file if it is not there, for its owner only: there are secrets in it.
+fn create_private(path: &Path) -> Result<(), LogError> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop).map_err(|cause| {
+        let message =
+            format!("cannot open the store {}\n  help: its folder must be there and writable", path.display());
+        LogError::new(ErrorKind::Io, message).with_cause(cause)
+    })
 }

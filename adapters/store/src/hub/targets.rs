@@ -1,10 +1,10 @@
 //! How are targets and their progress kept?
 
 use super::limits::{check_target, no_topic};
-use super::topics::TopicStates;
+use super::recorder::{Answer, Known, Run};
 use super::{Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId, TargetKind};
 use crate::sum::Sum;
-use abreast_core::{LogError, Offset, TopicId};
+use abreast_core::{Offset, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::time::Duration;
@@ -167,16 +167,12 @@ impl Standing {
 }
 
 /// Makes a target, or makes it anew: secret and lease become the new ones, the cursor stays.
-pub(crate) fn put(
-    connection: &Connection,
-    topics: &TopicStates,
-    new: &NewTarget,
-    now: Timestamp,
-) -> rusqlite::Result<Result<Target, LogError>> {
+pub(crate) fn put(run: &mut Run<'_>, new: &NewTarget) -> Answer<Target> {
     if let Err(refused) = check_target(new) {
         return Ok(Err(refused));
     }
-    let Some(state) = topics.get(&new.topic) else { return Ok(Err(no_topic(new.topic))) };
+    let Run { connection, known, now } = run;
+    let Some(state) = known.topics.get(&new.topic) else { return Ok(Err(no_topic(new.topic))) };
     let mut target = match find(connection, new.topic, &new.address, new.kind)? {
         Some(known) => Target {
             secret: new.secret.clone(),
@@ -195,7 +191,7 @@ pub(crate) fn put(
             lease_until: new.lease_until,
             cursor: Offset(new.cursor.map_or(state.head, |cursor| cursor.0.min(state.head))),
             generation: 1,
-            created: now,
+            created: *now,
             attempts: 0,
             first_failed: None,
             next_at: None,
@@ -235,7 +231,8 @@ pub(crate) fn put(
 }
 
 /// Ends a target and everything that is kept of it but one line. Says whether it was there.
-pub(crate) fn end(connection: &Connection, id: TargetId, why: Ending, now: Timestamp) -> rusqlite::Result<bool> {
+pub(crate) fn end(run: &mut Run<'_>, id: TargetId, why: Ending) -> rusqlite::Result<bool> {
+    let Run { connection, known, now } = run;
     let noted = connection
         .prepare_cached(
             "INSERT INTO ended (target_id, topic_id, kind, address, why, cursor, created, time) \
@@ -252,16 +249,18 @@ pub(crate) fn end(connection: &Connection, id: TargetId, why: Ending, now: Times
         "DELETE FROM targets WHERE id = ?1",
         "DELETE FROM progress WHERE target_id = ?1",
         "DELETE FROM attempts WHERE target_id = ?1",
-        "DELETE FROM dead WHERE target_id = ?1",
     ] {
         connection.prepare_cached(sql)?.execute([id.0])?;
     }
+    let letters = connection.prepare_cached("DELETE FROM dead WHERE target_id = ?1")?.execute([id.0])?;
+    known.dead_letters -= letters as i64;
     Ok(true)
 }
 
 /// Records how far targets have come. Gives back those whose progress was not recorded: they ended, were renewed or
 /// replayed meanwhile, or their cursor is further.
-pub(crate) fn save_progress(connection: &Connection, all: &[Progress]) -> rusqlite::Result<Vec<TargetId>> {
+pub(crate) fn save_progress(run: &mut Run<'_>, all: &[Progress]) -> Answer<Vec<TargetId>> {
+    let Run { connection, known, .. } = run;
     let mut update = connection.prepare_cached(
         "UPDATE progress SET cursor = ?3, attempts = ?4, first_failed = ?5, next_at = ?6, sum = ?7 \
          WHERE target_id = ?1 AND generation = ?2 AND cursor <= ?3",
@@ -308,10 +307,10 @@ pub(crate) fn save_progress(connection: &Connection, all: &[Progress]) -> rusqli
             note_failure(connection, one, error)?;
         }
         if let Some(letter) = &one.dead {
-            bury(connection, one.id, letter)?;
+            bury(connection, known, one.id, letter)?;
         }
     }
-    Ok(stale)
+    Ok(Ok(stale))
 }
 
 fn note_failure(connection: &Connection, one: &Progress, error: &str) -> rusqlite::Result<()> {
@@ -340,7 +339,7 @@ fn note_failure(connection: &Connection, one: &Progress, error: &str) -> rusqlit
     Ok(())
 }
 
-fn bury(connection: &Connection, id: TargetId, letter: &DeadLetter) -> rusqlite::Result<()> {
+fn bury(connection: &Connection, known: &mut Known, id: TargetId, letter: &DeadLetter) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO dead (target_id, first, last, letters, error, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -368,7 +367,15 @@ fn bury(connection: &Connection, id: TargetId, letter: &DeadLetter) -> rusqlite:
             connection
                 .prepare_cached("UPDATE dead SET first = ?2, letters = letters + ?3 WHERE id = ?1")?
                 .execute([stays, first, letters])?;
+            known.dead_letters -= 1;
         }
+    }
+    known.dead_letters += 1;
+    if known.dead_letters > ALL_DEAD_LETTERS_MAX {
+        let gone = connection
+            .prepare_cached("DELETE FROM dead WHERE id IN (SELECT id FROM dead ORDER BY id LIMIT ?1)")?
+            .execute([known.dead_letters - ALL_DEAD_LETTERS_MAX])?;
+        known.dead_letters -= gone as i64;
     }
     Ok(())
 }
@@ -383,14 +390,10 @@ fn cut(error: &str) -> &str {
 }
 
 /// Sets a cursor back, or forward, within what is there.
-pub(crate) fn replay(
-    connection: &Connection,
-    topics: &TopicStates,
-    id: TargetId,
-    to: Offset,
-) -> rusqlite::Result<Option<Target>> {
+pub(crate) fn replay(run: &mut Run<'_>, id: TargetId, to: Offset) -> rusqlite::Result<Option<Target>> {
+    let connection = run.connection;
     let Some(known) = one(connection, id)? else { return Ok(None) };
-    let head = topics.get(&known.topic).map_or(0, |state| state.head);
+    let head = run.known.topics.get(&known.topic).map_or(0, |state| state.head);
     let target = Target {
         cursor: Offset(to.0.min(head)),
         generation: known.generation + 1,
@@ -428,7 +431,7 @@ pub(crate) fn attempts(connection: &Connection, id: TargetId) -> rusqlite::Resul
             })
         })?
         .collect::<rusqlite::Result<_>>()?;
-    attempts.sort_by_key(|attempt| std::cmp::Reverse((attempt.offset, attempt.number)));
+    attempts.sort_by_key(|attempt| std::cmp::Reverse(attempt.time));
     Ok(attempts)
 }
 
@@ -452,6 +455,10 @@ pub(crate) fn dead(
         })
     })?;
     letters.collect()
+}
+
+pub(crate) fn count_dead(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("SELECT count(*) FROM dead")?.query_row([], |row| row.get(0))
 }
 
 pub(crate) fn ended(connection: &Connection, before: i64, limit: usize) -> rusqlite::Result<Vec<EndedTarget>> {

@@ -1,8 +1,9 @@
 //! How are notifications kept, and dropped again?
 
 use super::limits::{check_notification, check_topic_url, no_topic};
+use super::recorder::{Answer, Run};
 use crate::sum::Sum;
-use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, Position, TopicId};
+use abreast_core::{NewNotification, Notification, Offset, Payload, Position, TopicId};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::HashMap;
@@ -60,23 +61,19 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<TopicStates> {
     rows.collect()
 }
 
-pub(crate) fn open(
-    connection: &Connection,
-    topics: &mut TopicStates,
-    url: &str,
-    now: Timestamp,
-) -> rusqlite::Result<Result<TopicId, LogError>> {
-    if let Some(id) = find(connection, url)? {
+pub(crate) fn open(run: &mut Run<'_>, url: &str) -> Answer<TopicId> {
+    if let Some(id) = find(run.connection, url)? {
         return Ok(Ok(id));
     }
-    if let Err(refused) = check_topic_url(url, topics.len()) {
+    if let Err(refused) = check_topic_url(url, run.known.topics.len()) {
         return Ok(Err(refused));
     }
-    connection
+    run.connection
         .prepare_cached("INSERT INTO topics (url, created, head, trimmed, bytes) VALUES (?1, ?2, 0, 0, 0)")?
-        .execute(params![url, now.as_micros()])?;
-    let id = TopicId(connection.last_insert_rowid());
-    topics.insert(id, TopicState { head: 0, trimmed: 0, bytes: 0, time: now });
+        .execute(params![url, run.now.as_micros()])?;
+    let id = TopicId(run.connection.last_insert_rowid());
+    run.known.topics.insert(id, TopicState { head: 0, trimmed: 0, bytes: 0, time: run.now });
+    run.known.touched.insert(id);
     Ok(Ok(id))
 }
 
@@ -108,19 +105,15 @@ pub(crate) fn page(connection: &Connection, after: TopicId, limit: usize) -> rus
 }
 
 /// Records one notification. What the topic's row says follows with [`store`].
-pub(crate) fn publish(
-    connection: &Connection,
-    topics: &mut TopicStates,
-    topic: TopicId,
-    notification: &NewNotification,
-    now: Timestamp,
-) -> rusqlite::Result<Result<Offset, LogError>> {
+pub(crate) fn publish(run: &mut Run<'_>, topic: TopicId, notification: &NewNotification) -> Answer<Offset> {
     if let Err(refused) = check_notification(notification) {
         return Ok(Err(refused));
     }
-    let Some(state) = topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
+    let Run { connection, known, now } = run;
+    let Some(state) = known.topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
+    known.touched.insert(topic);
     let offset = state.head + 1;
-    let time = now.max(state.time);
+    let time = (*now).max(state.time);
     let (range, body) = match &notification.payload {
         Payload::Changes { after, last } => (Some((after.0 as i64, last.0 as i64)), None),
         Payload::Bytes(bytes) => (None, Some(&**bytes)),
@@ -164,17 +157,20 @@ pub(crate) fn store(connection: &Connection, topic: TopicId, state: &TopicState)
 }
 
 /// Drops notifications up to an offset, the oldest first and not all at once. Says whether there are more.
-pub(crate) fn trim(
-    connection: &Connection,
-    topics: &mut TopicStates,
-    topic: TopicId,
-    up_to: Offset,
-) -> rusqlite::Result<Result<bool, LogError>> {
-    let Some(state) = topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
+pub(crate) fn trim(run: &mut Run<'_>, topic: TopicId, up_to: Offset) -> Answer<bool> {
+    let Run { connection, known, .. } = run;
+    let Some(state) = known.topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
+    known.touched.insert(topic);
     let end = up_to.0.min(state.head.saturating_sub(1));
     if end <= state.trimmed {
         return Ok(Ok(false));
     }
+    drop_some(connection, topic, state, end)?;
+    Ok(Ok(state.trimmed < end))
+}
+
+/// Drops the oldest notifications up to one, at most [`TRIM_MAX`].
+fn drop_some(connection: &Connection, topic: TopicId, state: &mut TopicState, end: u64) -> rusqlite::Result<()> {
     let until = end.min(state.trimmed + TRIM_MAX);
     let span = params![topic.0, state.trimmed as i64, until as i64];
     let bytes: i64 = connection
@@ -194,7 +190,7 @@ pub(crate) fn trim(
         .execute(span)?;
     state.trimmed = until;
     state.bytes -= bytes;
-    Ok(Ok(until < end))
+    Ok(())
 }
 
 pub(crate) fn read(
@@ -273,18 +269,24 @@ pub(crate) fn before(connection: &Connection, topic: TopicId, time: Timestamp) -
     Ok(Some(Offset(low)))
 }
 
-/// Forgets a topic that nobody follows.
-pub(crate) fn remove(connection: &Connection, topics: &mut TopicStates, topic: TopicId) -> rusqlite::Result<bool> {
-    let followed: bool = connection
+/// Forgets a topic that nobody follows, a part of its notifications at a time. Says whether it is gone; `None` asks to
+/// be called again.
+pub(crate) fn remove(run: &mut Run<'_>, topic: TopicId) -> Answer<Option<bool>> {
+    let followed: bool = run
+        .connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM targets WHERE topic_id = ?1)")?
         .query_row([topic.0], |row| row.get(0))?;
-    if followed || topics.remove(&topic).is_none() {
-        return Ok(false);
+    let Some(state) = run.known.topics.get_mut(&topic) else { return Ok(Ok(Some(false))) };
+    if followed {
+        return Ok(Ok(Some(false)));
     }
-    connection
-        .prepare_cached("DELETE FROM bodies WHERE id IN (SELECT body_id FROM notifications WHERE topic_id = ?1)")?
-        .execute([topic.0])?;
-    connection.prepare_cached("DELETE FROM notifications WHERE topic_id = ?1")?.execute([topic.0])?;
-    connection.prepare_cached("DELETE FROM topics WHERE id = ?1")?.execute([topic.0])?;
-    Ok(true)
+    run.known.touched.insert(topic);
+    if state.head - state.trimmed > TRIM_MAX {
+        drop_some(run.connection, topic, state, state.head)?;
+        return Ok(Ok(None));
+    }
+    drop_some(run.connection, topic, state, state.head)?;
+    run.known.topics.remove(&topic);
+    run.connection.prepare_cached("DELETE FROM topics WHERE id = ?1")?.execute([topic.0])?;
+    Ok(Ok(Some(true)))
 }

@@ -1,10 +1,10 @@
 //! How are verifications kept?
 
 use super::limits::{VERIFICATIONS_MAX, check_verification};
-use super::topics::{self, TopicStates};
+use super::recorder::{Answer, Run};
 use super::{
     Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId, VerificationMode,
-    targets,
+    targets, topics,
 };
 use abreast_core::{ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
@@ -21,22 +21,18 @@ const fn number(mode: VerificationMode) -> i64 {
     }
 }
 
-pub(crate) fn put(
-    connection: &Connection,
-    new: &NewVerification,
-    waiting: i64,
-    now: Timestamp,
-) -> rusqlite::Result<Result<VerificationId, LogError>> {
+pub(crate) fn put(run: &mut Run<'_>, new: &NewVerification) -> Answer<VerificationId> {
     if let Err(refused) = check_verification(new) {
         return Ok(Err(refused));
     }
-    if waiting >= VERIFICATIONS_MAX {
+    if run.known.verifications >= VERIFICATIONS_MAX {
         return Ok(Err(LogError::new(
             ErrorKind::Busy,
             format!("{VERIFICATIONS_MAX} requests wait to be verified\n  help: try again later"),
         )));
     }
-    connection
+    run.known.verifications += 1;
+    run.connection
         .prepare_cached(
             "INSERT INTO verifications (topic_url, callback, mode, secret, lease_seconds, challenge, reason, attempts, \
              next_at, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9)",
@@ -50,9 +46,9 @@ pub(crate) fn put(
             new.challenge,
             new.reason,
             new.next_at.as_micros(),
-            now.as_micros()
+            run.now.as_micros()
         ])?;
-    Ok(Ok(VerificationId(connection.last_insert_rowid())))
+    Ok(Ok(VerificationId(run.connection.last_insert_rowid())))
 }
 
 const VERIFICATION: &str = "SELECT id, topic_url, callback, mode, secret, lease_seconds, challenge, reason, attempts, \
@@ -111,17 +107,12 @@ pub(crate) fn retry(
 }
 
 /// Ends a verification together with what follows from it; nothing follows when it is gone already.
-pub(crate) fn finish(
-    connection: &Connection,
-    topics: &TopicStates,
-    id: VerificationId,
-    settled: &Settled,
-    now: Timestamp,
-) -> rusqlite::Result<Result<Option<Target>, LogError>> {
+pub(crate) fn finish(run: &mut Run<'_>, id: VerificationId, settled: &Settled) -> Answer<Option<Target>> {
+    let connection = run.connection;
     let Some(known) = one(connection, id)? else { return Ok(Ok(None)) };
     let target = match settled {
         Settled::Dropped => None,
-        Settled::Subscribed(new) => match targets::put(connection, topics, new, now)? {
+        Settled::Subscribed(new) => match targets::put(run, new)? {
             Ok(target) => Some(target),
             Err(refused) => return Ok(Err(refused)),
         },
@@ -132,11 +123,12 @@ pub(crate) fn finish(
                 None => None,
             };
             if let Some(target) = &target {
-                targets::end(connection, target.id, Ending::Unsubscribed, now)?;
+                targets::end(run, target.id, Ending::Unsubscribed)?;
             }
             target
         }
     };
+    run.known.verifications -= 1;
     connection.prepare_cached("DELETE FROM verifications WHERE id = ?1")?.execute([id.0])?;
     Ok(Ok(target))
 }

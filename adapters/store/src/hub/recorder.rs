@@ -1,0 +1,160 @@
+//! How is a group of requests recorded in a hub's store?
+
+use super::Done;
+use super::topics::{self, TopicStates};
+use super::{targets, verifications};
+use crate::queue::{Limits, Waits};
+use crate::writer::Recorder;
+use abreast_core::{Clock, LogError, Offset, PUBLISH_PATIENCE, TopicId};
+use abreast_webtypes::Timestamp;
+use rusqlite::Connection;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Most requests that wait; then callers block.
+const JOBS_MAX: usize = 8_192;
+/// Most bytes in the requests that wait; then callers block.
+const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// No request is added to a transaction that has this many bytes.
+const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The last notifications of all topics, as readers see them.
+pub(crate) type TopicHeads = RwLock<HashMap<TopicId, Offset>>;
+
+/// What a request works with: the transaction, and what is known without asking it.
+pub(crate) struct Run<'w> {
+    pub(crate) connection: &'w Connection,
+    pub(crate) known: &'w mut Known,
+    pub(crate) now: Timestamp,
+}
+
+/// What the writer knows.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) topics: TopicStates,
+    /// Topics whose rows do not say yet where they stand, or whose heads readers do not see.
+    pub(crate) touched: BTreeSet<TopicId>,
+    pub(crate) verifications: i64,
+    pub(crate) dead_letters: i64,
+}
+
+/// A request.
+pub(crate) struct Job {
+    bytes: usize,
+    task: Box<dyn Task>,
+}
+
+impl Job {
+    /// `bytes` is about what it holds in memory and writes.
+    pub(crate) fn new<T: Send + 'static>(
+        bytes: usize,
+        work: impl FnOnce(&mut Run<'_>) -> Answer<T> + Send + 'static,
+        done: Done<T>,
+    ) -> Self {
+        Self { bytes, task: Box::new(Asked { work: Some(work), done, came: None }) }
+    }
+}
+
+/// What came of a request: of the store, and if that did not fail, of the request.
+pub(crate) type Answer<T> = rusqlite::Result<Result<T, LogError>>;
+
+trait Task: Send {
+    fn run(&mut self, run: &mut Run<'_>) -> rusqlite::Result<()>;
+    fn tell(self: Box<Self>);
+    fn refuse(self: Box<Self>, why: LogError);
+}
+
+struct Asked<W, T> {
+    work: Option<W>,
+    done: Done<T>,
+    came: Option<Result<T, LogError>>,
+}
+
+impl<T: Send, W: FnOnce(&mut Run<'_>) -> Answer<T> + Send> Task for Asked<W, T> {
+    fn run(&mut self, run: &mut Run<'_>) -> rusqlite::Result<()> {
+        if let Some(work) = self.work.take() {
+            self.came = Some(work(run)?);
+        }
+        Ok(())
+    }
+
+    fn tell(self: Box<Self>) {
+        if let Some(came) = self.came {
+            (self.done)(came);
+        }
+    }
+
+    fn refuse(self: Box<Self>, why: LogError) {
+        (self.done)(Err(why));
+    }
+}
+
+impl Waits for Job {
+    const LIMITS: Limits =
+        Limits { jobs: JOBS_MAX, weight: WAITING_BYTES_MAX, group: GROUP_BYTES_MAX, patience: Some(PUBLISH_PATIENCE) };
+
+    fn weight(&self) -> usize {
+        self.bytes
+    }
+
+    fn refuse(self, why: LogError) {
+        self.task.refuse(why);
+    }
+}
+
+/// What the writer of a hub's store works with.
+pub(crate) struct HubRecorder {
+    clock: Arc<dyn Clock>,
+    heads: Arc<TopicHeads>,
+    known: Known,
+}
+
+impl HubRecorder {
+    pub(crate) fn new(clock: Arc<dyn Clock>, heads: Arc<TopicHeads>) -> Self {
+        Self { clock, heads, known: Known::default() }
+    }
+}
+
+impl Recorder for HubRecorder {
+    type Job = Job;
+    type Told = ();
+
+    fn load(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let topics = topics::load(connection)?;
+        self.known = Known {
+            touched: topics.keys().copied().collect(),
+            topics,
+            verifications: verifications::count(connection)?,
+            dead_letters: targets::count_dead(connection)?,
+        };
+        Ok(())
+    }
+
+    fn record(&mut self, connection: &Connection, group: &mut [Job]) -> rusqlite::Result<Vec<()>> {
+        self.known.touched.clear();
+        let mut run = Run { connection, known: &mut self.known, now: self.clock.now() };
+        for job in group.iter_mut() {
+            job.task.run(&mut run)?;
+        }
+        for topic in &self.known.touched {
+            if let Some(state) = self.known.topics.get(topic) {
+                topics::store(connection, *topic, state)?;
+            }
+        }
+        Ok(vec![(); group.len()])
+    }
+
+    fn committed(&mut self) {
+        let mut heads = self.heads.write().unwrap_or_else(PoisonError::into_inner);
+        for topic in std::mem::take(&mut self.known.touched) {
+            match self.known.topics.get(&topic) {
+                Some(state) => heads.insert(topic, Offset(state.head)),
+                None => heads.remove(&topic),
+            };
+        }
+    }
+
+    fn tell(job: Job, (): ()) {
+        job.task.tell();
+    }
+}
