@@ -74,7 +74,7 @@ impl Place {
 }
 
 /// One request; `None` when the connection ends before a whole answer.
-fn send(address: &str, method: &str, target: &str, body: &[u8]) -> Option<(u16, Value)> {
+pub(crate) fn send(address: &str, method: &str, target: &str, body: &[u8]) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
     let head = format!(

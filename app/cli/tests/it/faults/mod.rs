@@ -1,15 +1,18 @@
 //! What goes wrong between Source and Destination, made to happen: a copy converges, and nothing is lost by it.
 //!
 //! Every test that draws numbers prints its seed; ABREAST_TEST_SEED repeats one, and is the only one then.
+//! ABREAST_TEST_SEEDS asks for so many of them.
 
 mod changing;
 mod network;
 mod proxy;
 mod resume;
 mod same_second;
+mod since;
 mod web;
 
-use abreast_destination::{Error, Event, ItemAction, Summary, SyncOptions, sync};
+use crate::world::asked;
+use abreast_destination::{Error, Event, Summary, SyncOptions, sync};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -17,9 +20,9 @@ use std::time::Duration;
 
 /// The seeds to run: the one asked for, or the first so many.
 fn seeds(count: u64) -> Vec<u64> {
-    match crate::world::asked("ABREAST_TEST_SEED") {
+    match asked("ABREAST_TEST_SEED") {
         Some(seed) => vec![seed],
-        None => (1..=count).collect(),
+        None => (1..=asked("ABREAST_TEST_SEEDS").unwrap_or(count)).collect(),
     }
 }
 
@@ -32,8 +35,6 @@ struct Copy {
 struct Ran {
     result: Result<Summary, Error>,
     codes: Vec<String>,
-    /// URIs whose files were deleted.
-    deleted: Vec<String>,
 }
 
 impl Ran {
@@ -55,18 +56,13 @@ impl Copy {
     }
 
     fn run(&self) -> Ran {
-        let told = Mutex::new((Vec::new(), Vec::new()));
-        let observer = |event: &Event<'_>| match event {
-            Event::Error(problem) | Event::Notice(problem) => {
-                told.lock().unwrap().0.push(format!("{} {}", problem.code, problem.uri));
+        let codes = Mutex::new(Vec::new());
+        let observer = |event: &Event<'_>| {
+            if let Event::Error(problem) | Event::Notice(problem) = event {
+                codes.lock().unwrap().push(format!("{} {}", problem.code, problem.uri));
             }
-            Event::Item(item) if item.action == ItemAction::Deleted => {
-                told.lock().unwrap().1.push(item.uri.to_owned());
-            }
-            _ => {}
         };
         let result = sync(&self.options, &observer, &AtomicBool::new(false));
-        let (codes, deleted) = told.into_inner().unwrap();
-        Ran { result, codes, deleted }
+        Ran { result, codes: codes.into_inner().unwrap() }
     }
 }

@@ -3,7 +3,7 @@
 use super::proxy::{FaultProxy, STALL};
 use super::web::{Web, document};
 use super::{Copy, seeds};
-use crate::world::{Random, Source, assert_equal, eventually, eventually_ok, files, same};
+use crate::world::{Random, Source, asked, assert_equal, eventually, eventually_ok, files, same};
 use abreast_destination::{AuditOptions, Dumps, Mode, Silent, audit};
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Resources; ABREAST_TEST_RESOURCES asks for more.
 const COUNT: u64 = 2_000;
 
 /// Every version that a file ever had.
@@ -31,6 +32,8 @@ fn patient(url: &str, folder: &Path, dumps: Dumps) -> Copy {
     let mut copy = Copy::of(url, folder);
     copy.options.net.retries = 5;
     copy.options.net.idle_timeout = STALL / 2;
+    // Those that are stalled are waited for side by side.
+    copy.options.connections = 24;
     copy.options.dumps = dumps;
     copy
 }
@@ -71,7 +74,8 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
     let place = tempfile::tempdir().unwrap();
     let original = place.path().join("original");
     let versions = Versions::default();
-    for number in 0..COUNT {
+    let resources = asked("ABREAST_TEST_RESOURCES").unwrap_or(COUNT);
+    for number in 0..resources {
         write(&original, number, 0, &versions);
     }
     let proxy = FaultProxy::start();
@@ -96,14 +100,14 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
         version += 1;
         let mut random = Random::new(seed);
         for _ in 0..200 {
-            let number = random.below(COUNT + 100);
+            let number = random.below(resources + 100);
             if random.below(5) == 0 {
                 let _ = fs::remove_file(original.join(format!("d{}/f{number:04}.txt", number % 20)));
             } else {
                 write(&original, number, version, &versions);
             }
         }
-        let marker = COUNT + 1_000 + seed;
+        let marker = resources + 1_000 + seed;
         write(&original, marker, version, &versions);
         let name = format!("f{marker}");
         eventually("the Source has recorded the changes", || {

@@ -11,18 +11,19 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Faults and how many of a hundred requests meet each: 30 together.
-const FAULTS: [(Fault, u64); 10] = [
-    (Fault::Refuse, 4),
-    (Fault::Reset, 4),
-    (Fault::Cut, 5),
-    (Fault::Stall, 1),
-    (Fault::Drip, 3),
-    (Fault::Flip, 2),
-    (Fault::Duplicate, 3),
-    (Fault::HalfClose, 3),
-    (Fault::LostAck, 4),
-    (Fault::Delay, 1),
+/// The faults. Of a hundred requests so many meet each: 30 together.
+const SHARE: u64 = 3;
+const FAULTS: [Fault; 10] = [
+    Fault::Refuse,
+    Fault::Reset,
+    Fault::Cut,
+    Fault::Stall,
+    Fault::Drip,
+    Fault::Flip,
+    Fault::Duplicate,
+    Fault::HalfClose,
+    Fault::LostAck,
+    Fault::Delay,
 ];
 
 /// How long a stalled answer stays open: longer than those who wait for it do.
@@ -49,7 +50,7 @@ pub(super) enum Fault {
     HalfClose,
     /// The request arrives, its answer is lost.
     LostAck,
-    /// 100 ms late.
+    /// 300 ms late.
     Delay,
 }
 
@@ -115,15 +116,7 @@ fn draw(inner: &Inner, path: &str) -> (Fault, Random) {
     };
     let digest = md5_hex(format!("{seed} {path} {count}").as_bytes());
     let mut random = Random::new(u64::from_str_radix(&digest[..15], 16).unwrap());
-    let mut number = random.below(100);
-    let mut found = Fault::None;
-    for (fault, share) in FAULTS {
-        if number < share {
-            found = fault;
-            break;
-        }
-        number -= share;
-    }
+    let mut found = FAULTS.get((random.below(100) / SHARE) as usize).copied().unwrap_or(Fault::None);
     // A digest is listed for what is a resource or a package; nobody can tell a bit of a list from another.
     if found == Fault::Flip && !path.contains("/r/") && !path.contains("/dump/") {
         found = Fault::Cut;
@@ -206,7 +199,7 @@ fn carry(inner: &Inner, client: &TcpStream) -> io::Result<bool> {
             reply[at] ^= 1 << random.below(8);
         }
         Fault::Duplicate => drop(send(request.as_bytes())?.read_to_end(&mut Vec::new())?),
-        Fault::Delay => std::thread::sleep(Duration::from_millis(100)),
+        Fault::Delay => std::thread::sleep(Duration::from_millis(300)),
         Fault::Drip => {
             for byte in reply.drain(..200.min(reply.len())) {
                 client_out.write_all(&[byte])?;

@@ -1,40 +1,28 @@
 //! A web server whose pages a test writes, that counts what it sends, and holds bodies back when told to.
 
 use md5::{Digest as _, Md5};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 
 pub(super) const BEGIN: &str = "2026-01-01T00:00:00Z";
 
 #[derive(Clone, Default)]
 pub(super) struct Page {
-    pub(super) status: u16,
-    pub(super) headers: String,
-    pub(super) body: Arc<Vec<u8>>,
-    /// So many bytes fewer than announced are sent, then the connection is closed.
-    pub(super) short: usize,
+    status: u16,
+    body: Arc<Vec<u8>>,
 }
 
 impl Page {
     pub(super) fn ok(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: 200, body: Arc::new(body.into()), ..Self::default() }
+        Self { status: 200, body: Arc::new(body.into()) }
     }
 
     pub(super) fn status(status: u16) -> Self {
         Self { status, ..Self::default() }
-    }
-
-    /// Without the last so many bytes, although announced.
-    pub(super) fn cut(body: impl Into<Vec<u8>>, short: usize) -> Self {
-        Self { short, ..Self::ok(body) }
-    }
-
-    pub(super) fn header(mut self, line: &str) -> Self {
-        let _ = write!(self.headers, "{line}\r\n");
-        self
     }
 }
 
@@ -95,6 +83,13 @@ impl Web {
 
     pub(super) fn remove(&self, path: &str) {
         self.inner.pages.lock().unwrap().remove(path);
+    }
+
+    /// All bodies whose paths begin so.
+    pub(super) fn bodies(&self, prefix: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let pages = self.inner.pages.lock().unwrap();
+        let of = |(path, page): (&String, &Page)| Some((path.strip_prefix(prefix)?.into(), page.body.to_vec()));
+        pages.iter().filter_map(of).collect()
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -180,7 +175,7 @@ fn answer(inner: &Inner, stream: TcpStream) -> Option<()> {
             asked.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         }
         let page = inner.pages.lock().unwrap().get(&path).cloned().unwrap_or_else(|| Page::status(404));
-        let etag = format!("\"{}{}\"", &md5_hex(&page.body)[..16], page.short);
+        let etag = format!("\"{}\"", &md5_hex(&page.body)[..16]);
         let length = page.body.len();
         let begin = asked
             .get("range")
@@ -193,7 +188,7 @@ fn answer(inner: &Inner, stream: TcpStream) -> Option<()> {
             Some(begin) => (206, begin),
             None => (page.status, 0),
         };
-        let mut head = format!("HTTP/1.1 {status} X\r\netag: {etag}\r\n{}", page.headers);
+        let mut head = format!("HTTP/1.1 {status} X\r\netag: {etag}\r\n");
         if !same {
             let _ = write!(head, "content-length: {}\r\n", length - from);
         }
@@ -215,12 +210,11 @@ fn answer(inner: &Inner, stream: TcpStream) -> Option<()> {
         });
         stream.write_all(head.as_bytes()).ok()?;
         let mut sent = from;
-        let end = length - page.short.min(length - from);
-        while sent < end {
+        while sent < length {
             wait(inner, |hold| matches!(hold, Hold::Body(held, byte) if *held == path && sent >= *byte));
             let next = match &*inner.hold.lock().unwrap() {
-                Hold::Body(held, byte) if *held == path => end.min(*byte).min(sent + 65_536),
-                _ => end.min(sent + 65_536),
+                Hold::Body(held, byte) if *held == path => length.min(*byte).min(sent + 65_536),
+                _ => length.min(sent + 65_536),
             };
             stream.write_all(&page.body[sent..next]).ok()?;
             sent = next;
@@ -229,12 +223,12 @@ fn answer(inner: &Inner, stream: TcpStream) -> Option<()> {
                 told.whole = sent == length;
             }
         }
-        if from == end
+        if from == length
             && let Some(told) = inner.log.lock().unwrap().get_mut(number)
         {
             told.whole = true;
         }
-        if page.short > 0 || asked.get("connection").is_some_and(|what| what == "close") {
+        if asked.get("connection").is_some_and(|what| what == "close") {
             return None;
         }
     }
