@@ -25,7 +25,7 @@ const CHANGE_BYTES: u64 = 700;
 /// Bytes that a package may have more than twice what is expected: changes go on while it is made.
 const SPARE_BYTES: u64 = 1 << 20;
 /// What the Source takes to put one change into a package, and how many bytes it reads in a second.
-const MAKING_SECONDS: f64 = 0.000_1;
+const MAKING_SECONDS: f64 = 0.000_05;
 const MAKING_BYTES_PER_SECOND: f64 = 100_000_000.0;
 
 /// How much changed, as the Change Lists tell.
