@@ -153,12 +153,11 @@ impl<R: Read> Table<R> {
     /// The names are not those of columns; the row is no record, or longer than [`MAX_LINE`]; the input could not be
     /// read.
     pub fn read(&mut self) -> Result<Option<(u64, RecordRequest)>, ReadError> {
-        let columns = match self.columns.take() {
-            Some(columns) => columns,
-            None => {
-                let Some((line, count)) = self.row()? else { return Ok(None) };
-                columns_of(line, &self.texts(line, count)?)?
-            }
+        let columns = if let Some(columns) = self.columns.take() {
+            columns
+        } else {
+            let Some((line, count)) = self.row()? else { return Ok(None) };
+            columns_of(line, &self.texts(line, count)?)?
         };
         let Some((line, count)) = self.row()? else { return Ok(None) };
         let texts = self.texts(line, count)?;
