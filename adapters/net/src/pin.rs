@@ -40,7 +40,9 @@ impl Pin {
         let host = url.host_str().filter(|_| url.path() == "/" && url.username().is_empty() && url.query().is_none());
         let host = host.ok_or_else(|| wrong("no host before `=`"))?;
         let digest = digest.strip_prefix("sha256/").ok_or_else(|| wrong("only `sha256/` is known"))?;
-        let key = STANDARD.decode(digest.trim_start_matches('/')).ok().and_then(|key| key.try_into().ok());
+        // The digest itself may begin with a slash as well.
+        let read = |digest: &str| STANDARD.decode(digest).ok().and_then(|key| key.try_into().ok());
+        let key = read(digest).or_else(|| read(digest.strip_prefix('/')?));
         let port = place.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         Ok(Self {
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
@@ -125,6 +127,15 @@ mod tests {
         assert!(!pin.is_for("other.example", 443) && !pin.is_for("a.museum.example", 443));
         let pin = Pin::parse(&format!("[::1]:8443=sha256//{key}")).unwrap();
         assert!(pin.is_for("::1", 8443) && !pin.is_for("::1", 443));
+        // Digests whose base64 begins with one slash and with two.
+        for first in [[0xfc, 0], [0xff, 0xf0]] {
+            let mut key = [7; 32];
+            key[..2].copy_from_slice(&first);
+            for slashes in ["/", "//"] {
+                let pin = Pin::parse(&format!("museum.example=sha256{slashes}{}", STANDARD.encode(key))).unwrap();
+                assert_eq!(pin.key, key);
+            }
+        }
         for wrong in
             ["", "museum.example", "=sha256/x", "museum.example=md5/x", "museum.example=sha256/AAAA", "a/b=sha256/x"]
         {

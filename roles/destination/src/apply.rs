@@ -151,16 +151,15 @@ impl Session<'_> {
             Due { buffer: VecDeque::new(), key: String::new(), exhausted: false, remaining: total, connections };
         let batch_items = self.sink().batch_items();
         let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
+        let (mut at_limit, mut undone) = (false, false);
         let mut fatal = None;
         self.mirror.begin()?;
         loop {
             if self.is_cancelled() {
                 stop.store(true, Ordering::Relaxed);
             }
-            // A limit that is reached with the last item stops nothing.
-            let left = outstanding > 0 || source.remaining > 0;
-            if left && !self.summary.budget_spent && self.over_limit() {
-                self.summary.budget_spent = true;
+            if !at_limit && self.documents.allowance.reached().is_some() {
+                at_limit = true;
                 stop.store(true, Ordering::Relaxed);
             }
             while outstanding < outstanding_max && !stop.load(Ordering::Relaxed) {
@@ -183,6 +182,7 @@ impl Session<'_> {
             outstanding -= 1;
             finished += chunk.len() as u64;
             uncommitted += chunk.len() as u64;
+            undone |= chunk.iter().any(|(_, outcome)| outcome.is_none());
             fatal = fatal.or(self.keep(chunk, reports)?);
             if fatal.is_some() {
                 stop.store(true, Ordering::Relaxed);
@@ -196,6 +196,10 @@ impl Session<'_> {
                 self.mirror.begin()?;
                 uncommitted = 0;
             }
+        }
+        // A limit that is reached with the last items, which may have come before the stop did, stops nothing.
+        if at_limit && (undone || source.remaining > 0) && self.over_limit() {
+            self.summary.budget_spent = true;
         }
         self.settle_and_commit()?;
         match fatal {
@@ -214,6 +218,9 @@ impl Session<'_> {
     /// The chunk is in the order of URIs, and the caller holds a transaction.
     pub(crate) fn keep(&mut self, chunk: DoneChunk, reports: &mut Vec<Report>) -> Result<Option<Error>, Error> {
         let whole = chunk.iter().all(|(_, outcome)| outcome.is_some());
+        let as_planned =
+            whole && chunk.iter().all(|(task, outcome)| is_as_planned(task, outcome.as_ref(), self.rules.epoch));
+        let items = chunk.len() as u64;
         let ends = chunk
             .first()
             .zip(chunk.last())
@@ -223,7 +230,9 @@ impl Session<'_> {
             let uri = &task.pending.uri;
             match outcome {
                 Some(Outcome::Stored { row, created, notices }) => {
-                    self.mirror.put_row(&row)?;
+                    if !as_planned {
+                        self.mirror.put_row(&row)?;
+                    }
                     let action = if created { ItemAction::Created } else { ItemAction::Updated };
                     *(if created { &mut self.summary.created } else { &mut self.summary.updated }) += 1;
                     self.summary.unverified += u64::from(!row.verified);
@@ -262,6 +271,11 @@ impl Session<'_> {
             }
         }
         if let (true, Some((first, last))) = (whole, ends) {
+            // One statement for all of them; what is between the first and the last is these items and no other.
+            if as_planned && self.mirror.put_rows_as_planned(&first, &last, self.rules.epoch)? != items {
+                return Err(Error::new("internal", ExitCode::Other, format!("the plan changed at {first}"))
+                    .with_help("please report this"));
+            }
             self.mirror.forget_fetches_between(&first, &last)?;
         }
         Ok(fatal)
@@ -393,6 +407,23 @@ impl Due {
         self.remaining = self.remaining.saturating_sub(chunk.len() as u64);
         Ok(chunk)
     }
+}
+
+/// Does the row to be kept say nothing but what the plan says?
+fn is_as_planned(task: &Task, outcome: Option<&Outcome>, epoch: i64) -> bool {
+    let (item, Some(Outcome::Stored { row, .. })) = (&task.pending, outcome) else { return false };
+    item.action == PendingAction::Fetch
+        && row.uri == item.uri
+        && !row.leaf
+        && row.modified.is_some()
+        && row.modified == item.modified
+        && Some(row.length) == item.length
+        && row.digests == item.digests
+        && row.changed == item.changed
+        && row.etag.is_none()
+        && row.modified.and_then(|modified| modified.checked_mul(1_000)) == Some(row.file_mtime)
+        && row.verified
+        && row.epoch == epoch
 }
 
 fn worker_gone() -> Error {

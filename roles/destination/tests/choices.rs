@@ -263,6 +263,14 @@ fn a_run_stops_at_its_limit_of_bytes_and_the_next_one_continues() {
     exact.options.connections = 1;
     let ran = exact.run();
     assert_eq!((ran.summary().exit_code, exact.paths().len()), (0, 200), "reached with the last one: nothing is left");
+    // Also when it is reached while nobody knows yet that the last one is done.
+    exact.options.folder = exact.options.folder.join("../another");
+    let observer = |event: &Event<'_>| match event {
+        Event::Item(item) if item.uri.ends_with("/d/198") => std::thread::sleep(Duration::from_millis(300)),
+        _ => {}
+    };
+    let summary = sync(&exact.options, &observer, &AtomicBool::new(false)).unwrap();
+    assert_eq!((summary.exit_code, exact.paths().len()), (0, 200));
 }
 
 #[test]
@@ -402,5 +410,5 @@ fn a_list_that_is_fresh_is_not_polled_before_its_time() {
         polls.load(SeqCst)
     };
     assert_eq!(polls("max-age=600", Duration::from_millis(700)), 1);
-    assert_eq!(polls("no-cache", Duration::from_secs(20)), 3);
+    assert!(polls("no-cache", Duration::from_secs(20)) >= 3);
 }

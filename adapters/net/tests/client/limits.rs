@@ -32,24 +32,28 @@ async fn all_connections_together_keep_to_the_bandwidth_and_no_server_is_blamed(
 
 #[tokio::test]
 async fn requests_to_one_host_keep_their_distance() {
+    // Looked at from this side: when a busy machine gets round to answering says nothing.
     let (server, other) = (Server::script(&[&ok("x")]), Server::script(&[&ok("y")]));
-    let slow = client(Options { request_interval: Duration::from_millis(100), ..quick() });
+    let interval = Duration::from_millis(100);
+    let slow = client(Options { request_interval: interval, ..quick() });
+    let began = Instant::now();
     for _ in 0..3 {
         get(&slow, &server.url("/")).await.unwrap();
     }
-    get(&slow, &other.url("/")).await.unwrap();
-    let seen = server.seen();
-    for pair in seen.windows(2) {
-        assert!(pair[1].at - pair[0].at >= Duration::from_millis(80), "{:?}", pair[1].at - pair[0].at);
-    }
-    assert!(other.seen()[0].at - seen[2].at < Duration::from_millis(80), "another host does not wait");
+    assert!(began.elapsed() >= interval * 2, "{:?}", began.elapsed());
+
+    let slower = client(Options { request_interval: Duration::from_secs(60), ..quick() });
+    let began = Instant::now();
+    get(&slower, &server.url("/")).await.unwrap();
+    get(&slower, &other.url("/")).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(60), "another host does not wait");
 
     let polite = client(quick());
-    polite.set_min_interval(&server.url("/robots.txt"), Duration::from_millis(100));
+    polite.set_min_interval(&server.url("/robots.txt"), interval);
     polite.set_min_interval(&server.url("/"), Duration::from_millis(10));
+    let began = Instant::now();
     for _ in 0..2 {
         get(&polite, &server.url("/")).await.unwrap();
     }
-    let seen = server.seen();
-    assert!(seen[4].at - seen[3].at >= Duration::from_millis(80), "the longer interval holds");
+    assert!(began.elapsed() >= interval, "the longer interval holds: {:?}", began.elapsed());
 }

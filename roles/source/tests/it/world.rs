@@ -123,11 +123,11 @@ pub(crate) fn body(body: &Body) -> Vec<u8> {
     }
 }
 
-/// Waits until something is so; fails after half a minute.
+/// Waits until something is so; fails after a minute.
 pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
