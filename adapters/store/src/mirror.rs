@@ -18,6 +18,7 @@ use crate::connection::{Durability, open_connection, sqlite_error};
 use crate::migration::migrate;
 use abreast_core::LogError;
 use rusqlite::{Connection, OptionalExtension as _};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 pub(crate) const STEPS: [&str; 4] = [
@@ -41,6 +42,8 @@ pub struct Mirror {
     connection: Connection,
     /// The write-ahead log's file; none for a scratch database.
     log_file: Option<PathBuf>,
+    /// The plan as counted last, and how many rows had been changed by then: it is counted again after any change.
+    counted: Cell<Option<(u64, PendingCounts)>>,
 }
 
 /// A log up to this size is left to the next run, which reads it in a few milliseconds; writing it back takes longer.
@@ -67,7 +70,7 @@ impl Mirror {
         connection.execute_batch(SCRATCH).map_err(failed("cannot prepare the state"))?;
         let mut log_file = path.as_os_str().to_owned();
         log_file.push("-wal");
-        Ok(Self { connection, log_file: Some(log_file.into()) })
+        Ok(Self { connection, log_file: Some(log_file.into()), counted: Cell::default() })
     }
 
     /// Opens a state that is there for looking only, also while a run is at work.
@@ -75,7 +78,7 @@ impl Mirror {
     /// # Errors
     /// It is not there, cannot be read, or was written by a newer program.
     pub fn look(path: &Path) -> Result<Self, LogError> {
-        Ok(Self { connection: crate::check::open_to_look(path)?, log_file: None })
+        Ok(Self { connection: crate::check::open_to_look(path)?, log_file: None, counted: Cell::default() })
     }
 
     /// A state that begins empty and is never kept, for a look at what would be done.
@@ -91,7 +94,8 @@ impl Mirror {
             connection.execute_batch(SCRATCH)?;
             Ok(connection)
         };
-        Ok(Self { connection: prepare().map_err(failed("cannot make a temporary database"))?, log_file: None })
+        let connection = prepare().map_err(failed("cannot make a temporary database"))?;
+        Ok(Self { connection, log_file: None, counted: Cell::default() })
     }
 
     /// Begins a transaction; until [`Mirror::commit`] nothing is kept.
@@ -118,6 +122,7 @@ impl Mirror {
         if self.connection.is_autocommit() {
             return Ok(());
         }
+        self.counted.take();
         self.connection.execute_batch("ROLLBACK").map_err(failed("cannot write the state"))
     }
 
@@ -142,6 +147,7 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn give_up_part(&self) -> Result<(), LogError> {
+        self.counted.take();
         self.connection.execute_batch("ROLLBACK TO part; RELEASE part").map_err(failed(WRITE))
     }
 
@@ -286,6 +292,51 @@ mod tests {
         tasks.clear();
         mirror.fetches_after("", 10, &mut tasks).unwrap();
         assert_eq!(tasks[0].pending.attempts, 0);
+    }
+
+    #[test]
+    fn counts_are_never_those_of_another_plan() {
+        let (_folder, mirror) = mirror();
+        let fetches = || mirror.pending_counts().unwrap().fetches;
+        mirror.put_pending(&fetch("http://h/a")).unwrap();
+        assert_eq!((fetches(), fetches()), (1, 1));
+        mirror.begin().unwrap();
+        mirror.put_pending(&fetch("http://h/b")).unwrap();
+        assert_eq!(fetches(), 2);
+        mirror.rollback().unwrap();
+        assert_eq!(fetches(), 1);
+        mirror.begin().unwrap();
+        mirror.begin_part().unwrap();
+        mirror.set_pending_state("http://h/a", PendingState::Failed, true).unwrap();
+        assert_eq!(fetches(), 0);
+        mirror.give_up_part().unwrap();
+        assert_eq!(fetches(), 1);
+        mirror.forget_pending("http://h/a").unwrap();
+        assert_eq!(fetches(), 0);
+    }
+
+    #[test]
+    fn rows_of_what_came_as_planned_are_made_out_of_the_plan() {
+        let (_folder, mirror) = mirror();
+        for uri in ["http://h/a", "http://h/b", "http://h/c", "http://h/d"] {
+            let listed = Pending { modified: Some(5), length: Some(3), digests: vec![1, 9], ..fetch(uri) };
+            mirror.put_pending(&Pending { changed: (uri == "http://h/b").then_some(8), ..listed }).unwrap();
+        }
+        mirror.set_pending_state("http://h/c", PendingState::Failed, true).unwrap();
+        assert_eq!(mirror.put_rows_as_planned("http://h/a", "http://h/c", 7).unwrap(), 2);
+        let mut rows = Vec::new();
+        mirror.rows_after("", 10, &mut rows).unwrap();
+        let planned = Row {
+            file_mtime: 5_000,
+            modified: Some(5),
+            length: 3,
+            digests: vec![1, 9],
+            verified: true,
+            epoch: 7,
+            ..row("http://h/a")
+        };
+        let second = Row { uri: "http://h/b".to_owned(), changed: Some(8), ..planned.clone() };
+        assert_eq!(rows, [planned, second]);
     }
 
     #[test]

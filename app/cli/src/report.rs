@@ -130,6 +130,10 @@ impl Observer for Reporter {
             _ => {}
         }
     }
+
+    fn wants_items(&self) -> bool {
+        self.json || (self.items && !self.quiet)
+    }
 }
 
 const fn word(action: ItemAction) -> &'static str {

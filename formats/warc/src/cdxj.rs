@@ -1,9 +1,8 @@
 //! Where is a capture? One line of a CDXJ index: key, instant, and where the record is as JSON.
 
-use crate::record::write_timestamp14;
+use crate::record::{write_number, write_timestamp14};
 use crate::surt::surt;
 use abreast_webtypes::Timestamp;
-use std::io::Write as _;
 
 /// One record as an index knows it.
 #[derive(Clone, Copy, Debug)]
@@ -37,19 +36,30 @@ impl Capture<'_> {
         write_json(out, self.uri);
         out.extend_from_slice(b",\"mime\":");
         write_json(out, self.mime);
-        // Writing to memory does not fail.
         if let Some(status) = self.status {
-            let _ = write!(out, ",\"status\":\"{status}\"");
+            out.extend_from_slice(b",\"status\":\"");
+            write_number(out, u64::from(status));
+            out.push(b'"');
         }
         out.extend_from_slice(b",\"digest\":");
         write_json(out, self.digest.strip_prefix("sha1:").unwrap_or(self.digest));
-        let _ = write!(out, ",\"length\":\"{}\",\"offset\":\"{}\",\"filename\":", self.length, self.offset);
+        out.extend_from_slice(b",\"length\":\"");
+        write_number(out, self.length);
+        out.extend_from_slice(b"\",\"offset\":\"");
+        write_number(out, self.offset);
+        out.extend_from_slice(b"\",\"filename\":");
         write_json(out, self.filename);
         out.extend_from_slice(b"}\n");
     }
 }
 
 fn write_json(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
     // Writing to memory, and there is no text that JSON could not say.
     let _ = serde_json::to_writer(out, text);
 }

@@ -1,7 +1,6 @@
 //! What stands at the head of a record? WARC 1.1 (ISO 28500:2017), sections 4 to 6.
 
 use abreast_webtypes::Timestamp;
-use std::io::Write as _;
 
 /// What stands after the block of every record.
 pub const END: &[u8] = b"\r\n\r\n";
@@ -122,12 +121,14 @@ impl Record<'_> {
                 out.extend_from_slice(name.as_bytes());
                 out.extend_from_slice(b": ");
                 // No value of ours has line ends; one out of a list must not make new fields.
-                out.extend(value.bytes().map(|byte| if byte < b' ' || byte == 0x7f { b' ' } else { byte }));
+                let from = out.len();
+                out.extend_from_slice(value.as_bytes());
+                out[from..].iter_mut().filter(|byte| byte.is_ascii_control()).for_each(|byte| *byte = b' ');
                 out.extend_from_slice(b"\r\n");
             }
         }
         out.extend_from_slice(b"Content-Length: ");
-        let _ = write!(out, "{block_length}");
+        write_number(out, block_length);
         out.extend_from_slice(END);
     }
 }
@@ -150,6 +151,11 @@ fn write_id(out: &mut Vec<u8>, mut id: [u8; 16]) {
 fn write_uri_field(out: &mut Vec<u8>, name: &str, uri: &str) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
+    if uri.bytes().all(|byte| byte > b' ' && byte != 0x7f) {
+        out.extend_from_slice(uri.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        return;
+    }
     for byte in uri.bytes() {
         if byte <= b' ' || byte == 0x7f {
             out.extend_from_slice(&[
@@ -162,6 +168,21 @@ fn write_uri_field(out: &mut Vec<u8>, name: &str, uri: &str) {
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number in decimal.
+pub(crate) fn write_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 const fn hex_digit(nibble: u8) -> u8 {
@@ -215,6 +236,15 @@ mod tests {
              WARC-Refers-To-Target-URI: http://h/o\r\nWARC-Refers-To-Date: 1970-01-01T00:00:01Z\r\n\
              WARC-Payload-Digest: md5:00\r\nContent-Type: text/plain  X: y\r\nContent-Length: 7\r\n\r\n"
         );
+    }
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        for number in [0, 9, 10, 4_096, u64::MAX] {
+            let mut out = Vec::new();
+            write_number(&mut out, number);
+            assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
+        }
     }
 
     #[test]

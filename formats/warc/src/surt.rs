@@ -1,5 +1,7 @@
 //! Under which key do archives' indexes keep a URI? Its host the other way round, and one spelling for many.
 
+use std::borrow::Cow;
+
 /// The key of a URI, as the indexes of replay programs sort by it: scheme, user and fragment left out, host reversed
 /// and without `www`, default ports left out, escapes undone where nothing is lost, all in lower case, dot segments and
 /// double slashes resolved, query parameters in order.
@@ -58,7 +60,8 @@ pub fn surt(uri: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&key).into_owned()
+    // Escaped, all of it is ASCII.
+    String::from_utf8(key).unwrap_or_else(|key| String::from_utf8_lossy(key.as_bytes()).into_owned())
 }
 
 fn write_host(host: &str, key: &mut Vec<u8>) {
@@ -74,12 +77,12 @@ fn write_host(host: &str, key: &mut Vec<u8>) {
         if number > 0 {
             key.push(b',');
         }
-        key.extend_from_slice(&escape(label.as_bytes()));
+        escape_into(label.as_bytes(), key);
     }
 }
 
 fn write_path(path: &[u8], key: &mut Vec<u8>) {
-    let mut kept: Vec<&[u8]> = Vec::new();
+    let mut kept: Vec<&[u8]> = Vec::with_capacity(8);
     for segment in path.split(|byte| *byte == b'/').skip(1) {
         match segment {
             b"." | b"" => {}
@@ -96,13 +99,15 @@ fn write_path(path: &[u8], key: &mut Vec<u8>) {
     }
     for segment in kept {
         key.push(b'/');
-        key.extend_from_slice(&lower(escape(segment)));
+        let from = key.len();
+        escape_into(segment, key);
+        key[from..].make_ascii_lowercase();
     }
 }
 
 /// Undoes escapes until there is none left.
-fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = text.as_bytes().to_vec();
+fn unescape(text: &str) -> Cow<'_, [u8]> {
+    let mut bytes = Cow::Borrowed(text.as_bytes());
     while bytes.contains(&b'%') {
         let mut out = Vec::with_capacity(bytes.len());
         let mut at = 0;
@@ -120,26 +125,37 @@ fn unescape(text: &str) -> Vec<u8> {
             }
         }
         if out.len() == bytes.len() {
-            return out;
+            break;
         }
-        bytes = out;
+        bytes = Cow::Owned(out);
     }
     bytes
 }
 
 /// Escapes what is no visible ASCII character, `#` and `%`.
 fn escape(bytes: &[u8]) -> Vec<u8> {
-    escape_unless(bytes, |byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'%'))
+    let mut out = Vec::with_capacity(bytes.len());
+    escape_into(bytes, &mut out);
+    out
+}
+
+fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
+    escape_unless(bytes, out, |byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'%'));
 }
 
 /// Escapes what is no visible ASCII character: a key ends at a space, a line at its end.
 fn visible(bytes: &[u8]) -> Vec<u8> {
-    escape_unless(bytes, |byte| byte.is_ascii_graphic())
+    let mut out = Vec::with_capacity(bytes.len());
+    escape_unless(bytes, &mut out, |byte| byte.is_ascii_graphic());
+    out
 }
 
-fn escape_unless(bytes: &[u8], stays: impl Fn(u8) -> bool) -> Vec<u8> {
+fn escape_unless(bytes: &[u8], out: &mut Vec<u8>, stays: impl Fn(u8) -> bool) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = Vec::with_capacity(bytes.len());
+    if bytes.iter().all(|byte| stays(*byte)) {
+        out.extend_from_slice(bytes);
+        return;
+    }
     for &byte in bytes {
         if stays(byte) {
             out.push(byte);
@@ -147,7 +163,6 @@ fn escape_unless(bytes: &[u8], stays: impl Fn(u8) -> bool) -> Vec<u8> {
             out.extend_from_slice(&[b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
         }
     }
-    out
 }
 
 fn lower(mut bytes: Vec<u8>) -> Vec<u8> {

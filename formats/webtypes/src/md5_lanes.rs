@@ -14,7 +14,10 @@ const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 /// The digests of the messages, in their order.
 pub fn digests(messages: &[&[u8]]) -> Vec<[u8; 16]> {
     let mut out = vec![[0; 16]; messages.len()];
-    let mut waiting = messages.iter().enumerate();
+    // The longest first, so that all lanes are done at about the same time.
+    let mut waiting: Vec<(usize, &&[u8])> = messages.iter().enumerate().collect();
+    waiting.sort_by_key(|(_, message)| std::cmp::Reverse(message.len()));
+    let mut waiting = waiting.into_iter();
     let mut lanes: [Option<Message<'_>>; LANES] = std::array::from_fn(|_| waiting.next().map(Message::new));
     let mut state: [Lane; 4] = START.map(|word| [word; LANES]);
     while lanes.iter().any(Option::is_some) {

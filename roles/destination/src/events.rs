@@ -7,6 +7,11 @@ use serde::Serialize;
 pub trait Observer {
     /// Something happened.
     fn event(&self, event: &Event<'_>);
+
+    /// Whether [`Event::Item`] is of use: where it is not, no resource's path is put into words for it.
+    fn wants_items(&self) -> bool {
+        true
+    }
 }
 
 impl<F: Fn(&Event<'_>)> Observer for F {
@@ -21,6 +26,10 @@ pub struct Silent;
 
 impl Observer for Silent {
     fn event(&self, _: &Event<'_>) {}
+
+    fn wants_items(&self) -> bool {
+        false
+    }
 }
 
 /// One thing that happened; as JSON an object with `type`.

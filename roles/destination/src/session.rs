@@ -175,6 +175,9 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn item(&self, uri: &str, leaf: bool, action: ItemAction, bytes: u64) {
+        if !self.observer.wants_items() {
+            return;
+        }
         let path = self.sink.as_ref().map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
         self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes }));
     }

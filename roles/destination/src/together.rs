@@ -3,12 +3,15 @@
 
 use crate::fetch::Fetcher;
 use crate::sink::outcome::Outcome;
-use crate::store::{Facts, Received, Storer, finish};
+use crate::store::{Facts, Received, Storer, digests_of, finish};
+use crate::verify::Hasher;
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, md5_lanes};
 
-/// Bodies of one connection that wait at a time: two rounds, since some are longer than others.
-pub(crate) const TOGETHER: usize = 2 * md5_lanes::LANES;
+/// Bodies of one connection that wait at a time: four rounds, since some are longer than others.
+const TOGETHER: usize = 4 * md5_lanes::LANES;
+/// Bytes of them that wait at a time, about: as many as eight of the largest.
+const WAITING_BYTES: usize = 512 << 10;
 /// Largest body that waits.
 pub(crate) const TOGETHER_BYTES: u64 = 64 << 10;
 
@@ -18,6 +21,34 @@ pub(crate) struct Held {
     pub(crate) head: Vec<u8>,
     pub(crate) listed: Digests,
     pub(crate) facts: Facts,
+}
+
+/// The digests of many bodies, of the algorithms that are listed for them; none where there is no body.
+pub(crate) fn digests_of_all<'a>(bodies: impl Iterator<Item = Option<(&'a Task, &'a [u8])>>) -> Vec<Digests> {
+    let (mut out, mut places, mut together) = (Vec::new(), Vec::new(), Vec::new());
+    for body in bodies {
+        let mut digests = Digests::default();
+        if let Some((task, body)) = body {
+            let mut listed = Digests::default();
+            listed.set_from_bytes(&task.pending.digests);
+            if body.len() as u64 <= TOGETHER_BYTES && Hasher::for_listed(&listed).is_md5_only() {
+                places.push(out.len());
+                together.push(body);
+            } else {
+                digests = digests_of(task, body);
+            }
+        }
+        out.push(digests);
+    }
+    for (at, md5) in places.into_iter().zip(md5_lanes::digests(&together)) {
+        out[at].md5 = Some(md5);
+    }
+    out
+}
+
+/// Do enough bodies wait?
+pub(crate) fn are_enough(waiting: &[(usize, Held)]) -> bool {
+    waiting.len() >= TOGETHER || waiting.iter().map(|(_, held)| held.bytes.len()).sum::<usize>() >= WAITING_BYTES
 }
 
 impl Fetcher {
@@ -39,6 +70,33 @@ impl Fetcher {
             let stored = finish(hand.as_mut(), rules, task, &listed, &bytes, received).await;
             *outcome = Some(stored.unwrap_or_else(Outcome::Failed));
             self.spare.push((bytes, head));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_store::mirror::Pending;
+
+    #[test]
+    fn together_or_alone_the_digests_are_the_same() {
+        let texts: Vec<Vec<u8>> = (0..20).map(|n| vec![n; usize::from(n) * 5_000]).collect();
+        let of = |hash: &str| {
+            let mut digests = Digests::default();
+            digests.parse_into(hash.as_bytes()).unwrap();
+            Task { pending: Pending { digests: digests.to_bytes(), ..Pending::default() }, ..Task::default() }
+        };
+        let kinds = [
+            of("md5:5d41402abc4b2a76b9719d911017c592"),
+            of("sha-1:aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d"),
+            Task::default(),
+        ];
+        let bodies: Vec<_> = texts.iter().zip(kinds.iter().cycle()).map(|(text, task)| (task, &text[..])).collect();
+        let all = digests_of_all(bodies.iter().map(|body| Some(*body)).chain([None]));
+        assert_eq!(all.len(), bodies.len() + 1);
+        for ((task, body), digests) in bodies.iter().zip(&all) {
+            assert_eq!(digests, &digests_of(task, body));
         }
     }
 }

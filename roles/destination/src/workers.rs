@@ -4,7 +4,7 @@ use crate::desk::Desk;
 use crate::fetch::{Fetched, Fetcher, Rules};
 use crate::sink::Sink;
 use crate::sink::outcome::Outcome;
-use crate::together::TOGETHER;
+use crate::together::are_enough;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Task;
 use std::pin::pin;
@@ -91,7 +91,7 @@ impl Crew {
                     None => None,
                 };
                 results.push((task, outcome));
-                if waiting.len() >= TOGETHER {
+                if are_enough(&waiting) {
                     fetcher.store_held(&mut waiting, &mut results).await;
                 }
             }

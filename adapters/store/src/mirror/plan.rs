@@ -288,11 +288,23 @@ impl Mirror {
         read().map_err(failed(READ))
     }
 
-    /// How much there is to do. Reads the plan, not the resources.
+    /// How much there is to do. Reads the plan, not the resources; nothing when it has not changed since.
     ///
     /// # Errors
     /// The system's own.
     pub fn pending_counts(&self) -> Result<PendingCounts, LogError> {
+        let changes = self.connection.total_changes();
+        if let Some((at, counts)) = self.counted.get()
+            && at == changes
+        {
+            return Ok(counts);
+        }
+        let counts = self.count_pending()?;
+        self.counted.set(Some((changes, counts)));
+        Ok(counts)
+    }
+
+    fn count_pending(&self) -> Result<PendingCounts, LogError> {
         self.connection
             .query_row(
                 "SELECT ifnull(sum(state = 0 AND action < 2), 0),

@@ -156,6 +156,23 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
+    /// Keeps the resources of all fetches that are due from one URI to another, both included, just as they are planned:
+    /// under their plain names, verified, with the listed time, without an entity tag. Says how many.
+    ///
+    /// # Errors
+    /// The system's own; an item without time or length is no such one.
+    pub fn put_rows_as_planned(&self, first: &str, last: &str, epoch: i64) -> Result<u64, LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT OR REPLACE INTO resource
+                 SELECT uri, 0, modified, length, digests, changed, NULL, modified * 1000, 1, ?3 FROM pending
+                 WHERE uri >= ?1 AND uri <= ?2 AND action = 0 AND state = 0",
+            )
+            .and_then(|mut statement| statement.execute(params![first, last, epoch]))
+            .map(|count| count as u64)
+            .map_err(failed(WRITE))
+    }
+
     /// Forgets a resource.
     ///
     /// # Errors

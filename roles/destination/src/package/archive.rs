@@ -4,10 +4,12 @@
 //! the header in front of a member disagree, the member is not read; where members overlap, or one name stands twice,
 //! the package is not.
 
+use super::shelves::Shelves;
 use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
 use abreast_webtypes::excerpt;
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+use crc32fast::Hasher as Crc;
+use flate2::{Decompress, FlushDecompress, Status};
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
@@ -37,6 +39,7 @@ pub(crate) struct Package {
     end: u64,
     /// In the order of the hashes of their names.
     members: Vec<Member>,
+    shelves: Shelves,
     hasher: RandomState,
 }
 
@@ -133,7 +136,8 @@ impl Package {
             let message = "one name stands in its directory twice: which of the two is meant?";
             return Err(Error::new("dump.duplicate", ExitCode::SourceInvalid, message));
         }
-        Ok(Self { file, end, members, hasher })
+        let shelves = Shelves::of(members.len(), |at| members[at].name);
+        Ok(Self { file, end, members, shelves, hasher })
     }
 
     /// How many members there are, folders not counted.
@@ -158,18 +162,18 @@ impl Package {
         {
             return Found::Escape;
         }
-        match (self.named(name), self.named(path)) {
-            (Some(member), _) => Found::Member(member),
+        match self.named(name) {
+            Some(member) => Found::Member(member),
             // Named as from the root of a file system.
-            (None, Some(_)) => Found::Escape,
-            (None, None) => Found::Missing,
+            None if name.len() < path.len() && self.named(path).is_some() => Found::Escape,
+            None => Found::Missing,
         }
     }
 
     fn named(&self, name: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(name.as_bytes());
-        let at = self.members.binary_search_by_key(&hash, |member| member.name).ok()?;
-        u32::try_from(at).ok()
+        let place = self.shelves.find(hash, |at| self.members[at].name).next()?;
+        u32::try_from(place).ok()
     }
 
     /// Reads a small member whole, behind what is in `into` already; says where it is there. One that is stored as it
@@ -193,9 +197,7 @@ impl Package {
     }
 
     fn check_sum(member: &Member, bytes: &[u8], range: Range<usize>) -> Result<Range<usize>, Failure> {
-        let mut crc = Crc::new();
-        crc.update(&bytes[range.clone()]);
-        if crc.sum() != member.crc {
+        if crc32fast::hash(&bytes[range.clone()]) != member.crc {
             return Err(Failure::new("dump.checksum", "its bytes are not those that the package's directory states"));
         }
         Ok(range)
@@ -388,7 +390,7 @@ impl Read for Checked<'_> {
             if self.left > 0 {
                 return wrong("it unpacks to less than the directory states");
             }
-            if self.crc.sum() != self.expected {
+            if self.crc.clone().finalize() != self.expected {
                 return wrong("its bytes are not those that the directory states");
             }
         }

@@ -1,5 +1,6 @@
 //! How does a package get here? Into the state folder, continued where it broke off, whole and verified.
 
+use super::aside::Aside;
 use super::listing::Listed;
 use crate::document::net_error;
 use crate::error::{Error, ExitCode};
@@ -28,7 +29,7 @@ const NOTE_BYTES_MAX: u64 = 32 << 10;
 /// A package on its way.
 struct Arriving {
     file: File,
-    hasher: Hasher,
+    aside: Aside,
     length: u64,
     etag: Option<String>,
 }
@@ -137,10 +138,10 @@ impl Session<'_> {
                 if let Err(error) = documents.allowance.check() {
                     return Ok(Err(error));
                 }
-                arriving.hasher.update(&chunk);
                 if let Err(cause) = arriving.file.write_all(&chunk) {
                     return Ok(Err(io(cause)));
                 }
+                arriving.aside.update(chunk);
             }
             Ok(Ok(()))
         });
@@ -152,10 +153,10 @@ impl Session<'_> {
             })?,
             Err(error) => return Err(net_error(error)),
         }
-        let Some(Arriving { file, hasher, length, .. }) = arriving else {
+        let Some(Arriving { file, aside, length, .. }) = arriving else {
             return Err(different(package, "nothing was sent"));
         };
-        if judge(&package.digests, package.length, &hasher.finish(), length) == Verdict::Mismatch {
+        if judge(&package.digests, package.length, &aside.finish(), length) == Verdict::Mismatch {
             forget(&path);
             return Err(different(package, "its length or digest is not the one listed"));
         }
@@ -244,7 +245,7 @@ fn begun(path: &Path, package: &Listed) -> std::io::Result<Option<Arriving>> {
     }
     let mut hasher = Hasher::for_listed(&package.digests);
     let length = hash_into(&mut file, &mut hasher)?;
-    Ok((length > 0).then(|| Arriving { file, hasher, length, etag: Some(etag.to_owned()) }))
+    Ok((length > 0).then(|| Arriving { file, aside: Aside::new(hasher), length, etag: Some(etag.to_owned()) }))
 }
 
 /// Begins a package anew.
@@ -255,7 +256,8 @@ fn begin(path: &Path, package: &Listed, response: &Response) -> std::io::Result<
     if let Some(etag) = &etag {
         std::fs::write(note_path(path), format!("{etag}\n{}\n", package.url))?;
     }
-    Ok(Arriving { file, hasher: Hasher::for_listed(&package.digests), length: 0, etag })
+    let aside = Aside::new(Hasher::for_listed(&package.digests));
+    Ok(Arriving { file, aside, length: 0, etag })
 }
 
 /// Bytes that are free where a folder is; `None` where the system does not say.

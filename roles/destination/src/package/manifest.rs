@@ -1,6 +1,7 @@
 //! Which resource is which member of a package? The manifest, read out of the package itself [rs-core §11.2, §13.2].
 
 use super::archive::{Found, Package};
+use super::shelves::Shelves;
 use crate::document::{at_earliest, is_zoneless, syntax_error};
 use crate::error::{Error, ExitCode};
 use crate::noticed::Care;
@@ -24,6 +25,7 @@ const FAULTS_MAX: usize = 1_000;
 pub(crate) struct Manifest {
     /// In the order of the hashes of their URIs; of several for one URI the last of the manifest comes last.
     listed: Vec<Listed>,
+    shelves: Shelves,
     hasher: RandomState,
     /// Entries whose path leads nowhere.
     pub(crate) faults: Vec<(String, Failure)>,
@@ -72,6 +74,7 @@ impl Manifest {
         let mut reader = package.reader(package.member(number)).map_err(|failure| failed(&failure))?;
         let mut manifest = Self {
             listed: Vec::new(),
+            shelves: Shelves::of(0, |_| 0),
             hasher: RandomState::new(),
             faults: Vec::new(),
             faulty: 0,
@@ -121,6 +124,7 @@ impl Manifest {
         manifest.at = manifest.at.map(|at| at_earliest(manifest.zoneless, at));
         // Stable: of several for one URI the order of the manifest stays.
         manifest.listed.sort_by_key(|listed| listed.uri);
+        manifest.shelves = Shelves::of(manifest.listed.len(), |at| manifest.listed[at].uri);
         let named: u64 = used.iter().map(|bits| u64::from(bits.count_ones())).sum();
         manifest.strays = (package.count() as u64).saturating_sub(named);
         Ok(manifest)
@@ -158,9 +162,8 @@ impl Manifest {
     /// The members for a URI, with their modification; the newest last.
     pub(crate) fn members_for(&self, uri: &str) -> impl DoubleEndedIterator<Item = (u32, Option<i64>)> {
         let hash = self.hasher.hash_one(uri.as_bytes());
-        let from = self.listed.partition_point(|listed| listed.uri < hash);
-        let until = from + self.listed[from..].partition_point(|listed| listed.uri == hash);
-        self.listed[from..until].iter().map(|listed| (listed.number, listed.modified))
+        let places = self.shelves.find(hash, |at| self.listed[at].uri);
+        self.listed[places].iter().map(|listed| (listed.number, listed.modified))
     }
 }
 

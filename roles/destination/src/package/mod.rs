@@ -6,21 +6,25 @@
 //! | `choose.rs` | is it cheaper to take packages than to ask for each resource? |
 //! | `since.rs` | is one package with all changes since a time to be had, and cheaper? |
 //! | `download.rs` | how does a package get here, whole and verified? |
+//! | `aside.rs` | who digests a package while it comes? |
 //! | `archive.rs` | which members does a ZIP file hold, and where? |
 //! | `manifest.rs` | which resource is which member? |
 //! | `plan.rs` | what is to be done, where a Source has dumps only? |
+//! | `shelves.rs` | where does a hash stand among many? |
 //! | `supply.rs` | how do members get into the sink? |
 //!
 //! The plan comes from lists wherever there are any, so fixity, deletions and the cursor do not depend on packages at
 //! all: a package only supplies bytes that are planned and listed, and what it cannot supply is asked for by itself.
 
 mod archive;
+mod aside;
 mod check;
 mod choose;
 mod download;
 mod listing;
 mod manifest;
 mod plan;
+mod shelves;
 mod since;
 mod supply;
 

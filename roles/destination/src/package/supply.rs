@@ -12,12 +12,14 @@ use crate::fetch::Rules;
 use crate::session::Session;
 use crate::sink::Sink;
 use crate::sink::outcome::{Failure, Outcome};
-use crate::store::{Facts, Storer, digests_of};
+use crate::store::{Facts, Storer};
+use crate::together::digests_of_all;
 use crate::workers::{Chunk, DoneChunk};
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::VecDeque;
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -299,8 +301,8 @@ impl Supply<'_> {
 
 /// A member read, or what became of the item instead.
 enum Ready {
-    /// In memory: where in the bytes of its chunk, and its digests.
-    Bytes(std::ops::Range<usize>, Digests),
+    /// In memory: where in the bytes of its chunk.
+    Bytes(Range<usize>),
     /// Too long for that: read while it is stored.
     Long(u32),
     /// It cannot be read.
@@ -325,16 +327,19 @@ fn unpack(
         while let Some(chunk) = desk.take(thread).await {
             bytes.clear();
             let ready: Vec<_> = chunk.iter().map(|task| prepare(supply, task, &mut bytes, &mut block)).collect();
+            let bodies = ready.iter().zip(&chunk).map(|(ready, task)| match ready {
+                Ready::Bytes(range) => Some((task, &bytes[range.clone()])),
+                _ => None,
+            });
+            let sums = digests_of_all(bodies);
             let mut results = DoneChunk::with_capacity(chunk.len());
-            for (task, ready) in chunk.into_iter().zip(ready) {
+            for ((task, ready), digests) in chunk.into_iter().zip(ready).zip(sums) {
                 let facts = Facts::default();
                 let outcome = match ready {
                     _ if stop.load(Ordering::Relaxed) => None,
                     Ready::Absent => None,
                     Ready::Failed(failure) => Some(Outcome::Failed(failure)),
-                    Ready::Bytes(range, digests) => {
-                        Some(storer.store_hashed(&task, facts, &bytes[range], digests).await)
-                    }
+                    Ready::Bytes(range) => Some(storer.store_hashed(&task, facts, &bytes[range], digests).await),
                     Ready::Long(number) => match supply.package.reader(supply.package.member(number)) {
                         Ok(reader) => Some(storer.store_body(&task, facts, reader).await),
                         Err(failure) => Some(Outcome::Failed(failure)),
@@ -361,10 +366,7 @@ fn prepare(supply: &Supply<'_>, task: &Task, bytes: &mut Vec<u8>, block: &mut Ve
         };
     }
     match supply.package.read_into(member, bytes, block) {
-        Ok(range) => {
-            let digests = digests_of(task, &bytes[range.clone()]);
-            Ready::Bytes(range, digests)
-        }
+        Ok(range) => Ready::Bytes(range),
         Err(failure) => Ready::Failed(failure),
     }
 }

@@ -9,6 +9,7 @@ use crate::sink::now;
 use abreast_store::mirror::{Location, Mirror, Packed, Segment};
 use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};
 use abreast_webtypes::Timestamp;
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::hash::BuildHasher as _;
@@ -303,7 +304,7 @@ impl Segments {
 
     /// Begins a segment with the record that says what it is.
     fn begin(&self, number: i64) -> io::Result<Current> {
-        let name = format!("{}-{number:08}.warc.gz", self.prefix);
+        let name = self.name_of(number);
         let file = File::options().append(true).create_new(true).open(self.folder.join(&name))?;
         let block = format!(
             "software: abreast/{}\r\nformat: WARC File Format 1.1\r\n\
@@ -329,10 +330,18 @@ impl Segments {
         Ok(Current { segment: Segment { number, name, length }, file, buffer })
     }
 
+    fn name_of(&self, number: i64) -> String {
+        format!("{}-{number:08}.warc.gz", self.prefix)
+    }
+
     fn note(&self, open: &mut Open, capture: &Capture<'_>, at: Location, original: Option<Location>) {
-        let filename = format!("{}-{:08}.warc.gz", self.prefix, at.segment);
-        Capture { length: at.length, offset: at.offset, filename: &filename, ..*capture }.write_line(&mut open.lines);
-        open.unsettled.push(Unsettled::At(capture.uri.to_owned(), Packed { record: at, original }));
+        let Open { current, lines, unsettled, .. } = open;
+        let filename = match current {
+            Some(current) if current.segment.number == at.segment => Cow::Borrowed(current.segment.name.as_str()),
+            _ => Cow::Owned(self.name_of(at.segment)),
+        };
+        Capture { length: at.length, offset: at.offset, filename: &filename, ..*capture }.write_line(lines);
+        unsettled.push(Unsettled::At(capture.uri.to_owned(), Packed { record: at, original }));
     }
 
     /// Makes every record appended so far durable and tells the state where they are; gives back their index lines.
