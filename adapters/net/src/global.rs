@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// tests, documents or groups: IANA's registries of special-purpose addresses.
 ///
 /// IPv6 addresses that carry an IPv4 address to a translator are judged by what they carry.
-pub(crate) fn is_global(address: IpAddr) -> bool {
+pub fn is_global(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => is_global_v4(v4),
         IpAddr::V6(v6) => is_global_v6(v6),

@@ -32,6 +32,8 @@ pub use credentials::Credentials;
 #[doc(hidden)]
 pub use credentials::check_any_input as check_netrc;
 pub use error::{Error, ErrorKind};
+pub use global::is_global;
+pub use http::header::{HeaderName, HeaderValue};
 pub use http::{HeaderMap, StatusCode};
 pub use options::{ClientCertificate, Options};
 pub use pin::Pin;

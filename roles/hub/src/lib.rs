@@ -1,2 +1,26 @@
-//! Takes notifications, keeps them, delivers them.
 #![doc = include_str!("../README.md")]
+
+mod accept;
+mod admin;
+mod deliver;
+mod error;
+mod events;
+mod fetch;
+mod hub;
+mod leases;
+mod metrics;
+mod options;
+mod rates;
+mod request;
+mod retention;
+mod subscribe;
+mod text;
+mod verify;
+
+pub use deliver::payloads::{NoPayloads, Payloads};
+pub use error::HubError;
+pub use events::{Events, HubEvent};
+pub use hub::{Hub, SubmissionKind};
+pub use metrics::HubMetrics;
+pub use options::{HubOptions, LaneOptions, Redirect, Retries, Sending, VerificationOptions};
+pub use request::{HubAnswer, HubRequest, Publisher};

@@ -1,0 +1,216 @@
+//! Who may publish, and when is a notification accepted? When it is durable, not before.
+
+use crate::hub::Inner;
+use crate::request::{HubAnswer, HubRequest, Publisher};
+use crate::text;
+use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog as _};
+use abreast_websub::{FormError, PublishedLinks, Request, is_form};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tokio::sync::oneshot;
+
+impl Inner {
+    /// A POST at the hub: a form, or a notification itself [rs-change-notification §4.2].
+    pub(crate) async fn handle(self: &Arc<Self>, request: HubRequest) -> HubAnswer {
+        if request.body.len() > self.options.max_body {
+            self.counters.refused.fetch_add(1, Relaxed);
+            let most = self.options.max_body;
+            return HubAnswer::new(413, format!("the body is larger than the {most} bytes this hub takes\n"));
+        }
+        if request.content_type.trim().is_empty() {
+            self.counters.refused.fetch_add(1, Relaxed);
+            let text = "`Content-Type` is missing\n  help: forms are `application/x-www-form-urlencoded`, \
+                        notifications say what they are\n";
+            return HubAnswer::new(415, text);
+        }
+        if !is_any_form(&request.content_type) {
+            return self.notification(request).await;
+        }
+        if !is_form(&request.content_type) {
+            return HubAnswer::new(415, "forms must be in UTF-8\n");
+        }
+        match Request::parse(&request.body) {
+            Ok(Request::Subscribe(wish)) => self.subscribe(wish, request.client).await,
+            Ok(Request::Unsubscribe(wish)) => self.unsubscribe(wish, request.client).await,
+            Ok(Request::Publish(said)) => self.said_to_have_changed(said.topics, request.publisher).await,
+            Err(error) => {
+                let status = if matches!(error, FormError::TooLong) { 413 } else { 400 };
+                HubAnswer::new(status, format!("{error} ({})\n", error.code()))
+            }
+        }
+    }
+
+    /// A notification, whose headers name its topic.
+    async fn notification(self: &Arc<Self>, request: HubRequest) -> HubAnswer {
+        let refuse = |status, text: String| {
+            self.counters.refused.fetch_add(1, Relaxed);
+            HubAnswer::new(status, text)
+        };
+        let links = match PublishedLinks::read(request.links.iter().map(String::as_str)) {
+            Ok(links) => links,
+            Err(error) => {
+                let help = "send `Link: <topic>; rel=\"self\", <hub>; rel=\"hub\"`";
+                return refuse(400, format!("the notification names no topic: {error}\n  help: {help}\n"));
+            }
+        };
+        if let Err(answer) = self.may_publish(&links, &request).await {
+            self.counters.refused.fetch_add(1, Relaxed);
+            return answer;
+        }
+        let topic = match self.topic(&links.topic).await {
+            Ok(topic) => topic,
+            Err(error) => return text::not_stored(&error),
+        };
+        let notification = NewNotification {
+            media_type: request.content_type,
+            links: links.others,
+            payload: Payload::Bytes(shared(&request.body)),
+        };
+        match self.publish(topic, &links.topic, notification).await {
+            // 200 and no other [rs-change-notification §4.2].
+            Ok(offset) => {
+                HubAnswer::new(200, format!("accepted as number {}\n", offset.0)).with("Abreast-Offset", offset.0)
+            }
+            Err(answer) => answer,
+        }
+    }
+
+    /// Who may say something in a topic: parts of this process, whoever shows a token, and for topics that are served
+    /// whoever proves to speak for the topic's own host: the topic names this hub, and the request comes from an
+    /// address of its host, or the topic itself says the same.
+    async fn may_publish(self: &Arc<Self>, links: &PublishedLinks, request: &HubRequest) -> Result<(), HubAnswer> {
+        let url = &links.topic;
+        if request.publisher == Publisher::Local {
+            return Ok(());
+        }
+        if self.engine.topic(url).is_some_and(|topic| self.engine.is_own(topic)) {
+            return Err(HubAnswer::new(403, "that topic is published by this server itself\n"));
+        }
+        if request.publisher == Publisher::Token {
+            if self.options.allow_topics.is_empty() || self.options.allows(url) {
+                return Ok(());
+            }
+            return Err(HubAnswer::new(403, "this hub does not take that topic\n"));
+        }
+        if !self.options.open && !self.options.allows(url) {
+            let text = "publishing needs a token\n  help: send `Authorization: Bearer` with one, or let the hub take the topic\n";
+            return Err(HubAnswer::new(401, text).with("WWW-Authenticate", "Bearer"));
+        }
+        if !links.hubs.is_empty() && !links.hubs.contains(&self.options.url) {
+            let text = format!("the notification names another hub; this one is {}\n", self.options.url);
+            return Err(HubAnswer::new(400, text));
+        }
+        let (fetcher, topic) = (Arc::clone(&self.fetcher), url.clone());
+        let (client, body) = (request.client, request.body.clone());
+        let checked = self.runtime.spawn(async move { fetcher.speaks_for(&topic, client, &body).await });
+        match checked.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => Err(HubAnswer::new(403, format!("{why}\n"))),
+            Err(_) => Err(HubAnswer::later(503, 5, "the hub stops\n")),
+        }
+    }
+
+    /// Topics that have changed, says whoever publishes them: they are fetched from where they are, so nobody can
+    /// forge them.
+    async fn said_to_have_changed(self: &Arc<Self>, topics: Vec<String>, publisher: Publisher) -> HubAnswer {
+        for topic in &topics {
+            let known = self.engine.topic(topic);
+            if publisher == Publisher::Anonymous && known.is_none() && !self.options.open && !self.options.allows(topic)
+            {
+                self.counters.refused.fetch_add(1, Relaxed);
+                return HubAnswer::new(403, format!("this hub does not take the topic {topic}\n"));
+            }
+        }
+        for topic in topics {
+            // What this server says itself is in the log before anybody can ask for it.
+            if self.engine.topic(&topic).is_some_and(|topic| self.engine.is_own(topic)) {
+                continue;
+            }
+            if let Err(answer) = self.remember_to_fetch(topic).await {
+                return answer;
+            }
+        }
+        HubAnswer::new(202, "accepted; the topic will be fetched\n")
+    }
+
+    async fn remember_to_fetch(self: &Arc<Self>, url: String) -> Result<(), HubAnswer> {
+        if !self.fetcher.has_room() {
+            return Err(HubAnswer::later(503, 30, "too many topics wait to be fetched\n"));
+        }
+        let notification = NewNotification {
+            media_type: "text/uri-list".to_owned(),
+            links: String::new(),
+            payload: Payload::Bytes(Arc::from(url.as_bytes())),
+        };
+        let offset = self.record(self.fetcher.topic, notification, |_| ()).await?;
+        self.fetcher.add(url, offset);
+        Ok(())
+    }
+
+    async fn topic(self: &Arc<Self>, url: &str) -> Result<TopicId, LogError> {
+        if let Some(topic) = self.engine.topic(url) {
+            return Ok(topic);
+        }
+        let (engine, url) = (Arc::clone(&self.engine), url.to_owned());
+        let opened = tokio::task::spawn_blocking(move || engine.open_topic(&url, false)).await;
+        opened.map_err(|_| LogError::new(abreast_core::ErrorKind::Io, "the hub stops"))?
+    }
+
+    /// Records a notification and wakes its subscribers; ready when it is durable.
+    pub(crate) async fn publish(
+        self: &Arc<Self>,
+        topic: TopicId,
+        url: &str,
+        notification: NewNotification,
+    ) -> Result<Offset, HubAnswer> {
+        let (inner, url, content) = (Arc::clone(self), url.to_owned(), notification.clone());
+        let published = move |offset| {
+            let time = inner.engine.now();
+            inner.engine.cache.remember(topic, &url, &Notification { offset, time, content });
+            inner.engine.published(topic);
+            inner.counters.accepted.fetch_add(1, Relaxed);
+        };
+        self.record(topic, notification, published).await
+    }
+
+    async fn record(
+        &self,
+        topic: TopicId,
+        notification: NewNotification,
+        then: impl FnOnce(Offset) + Send + 'static,
+    ) -> Result<Offset, HubAnswer> {
+        if self.full.load(Relaxed) {
+            return Err(HubAnswer::later(503, 600, "the hub's store is full\n"));
+        }
+        let Ok(_place) = self.accepting.try_acquire() else {
+            return Err(HubAnswer::later(503, 1, "too many notifications wait to be recorded\n"));
+        };
+        let (sender, receiver) = oneshot::channel();
+        self.engine.store.publish_then(
+            topic,
+            notification,
+            Box::new(move |result| {
+                if let Ok(offset) = &result {
+                    then(*offset);
+                }
+                drop(sender.send(result));
+            }),
+        );
+        match receiver.await {
+            Ok(Ok(offset)) => Ok(offset),
+            Ok(Err(error)) => Err(text::not_stored(&error)),
+            Err(_) => Err(HubAnswer::later(503, 5, "the hub stops\n")),
+        }
+    }
+}
+
+fn is_any_form(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
+/// The bytes of a body, as logs hold them.
+pub(crate) fn shared(body: &Bytes) -> Arc<[u8]> {
+    Arc::from(&body[..])
+}

@@ -1,0 +1,454 @@
+//! Who gets what, when? The engine: a target is one number in its topic's log, and what is under way is in memory.
+//!
+//! One request at a time goes to a target, so order is kept by construction. A few tasks (`run.rs`) take whatever the
+//! lanes give them; nothing is done for targets that have all there is.
+
+pub(crate) mod lanes;
+mod outcome;
+pub(crate) mod payloads;
+mod run;
+pub(crate) mod table;
+
+use crate::metrics::Counters;
+use crate::options::HubOptions;
+use abreast_core::{Clock, LogError, Offset, TopicId, TopicLog as _};
+use abreast_net::Sender;
+use abreast_store::hub::{Ending, HubStore, Progress, Target, TargetId};
+use abreast_webtypes::Timestamp;
+use lanes::{Lanes, Load};
+use payloads::PayloadCache;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use table::{Doing, Place, Table, TopicEntry, origin_of};
+use tokio::sync::{Notify, watch};
+
+/// Targets read from the store at once.
+const PAGE: usize = 1_000;
+/// How long deliveries under way are waited for when the hub stops.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What is delivered to whom.
+pub(crate) struct Engine {
+    pub(crate) options: Arc<HubOptions>,
+    pub(crate) store: Arc<HubStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) cache: Arc<PayloadCache>,
+    pub(crate) counters: Arc<Counters>,
+    sender: Sender,
+    state: Mutex<State>,
+    /// Topics with something new.
+    woken: Mutex<Vec<TopicId>>,
+    wake: Notify,
+    stopping: AtomicBool,
+}
+
+struct State {
+    table: Table,
+    lanes: Lanes<(Place, u32)>,
+    retries: BinaryHeap<Reverse<(Instant, Place, u32)>>,
+    urls: HashMap<Arc<str>, TopicId>,
+    listeners: HashMap<TopicId, watch::Sender<u64>>,
+    save_at: Option<Instant>,
+    saving: bool,
+    /// Renewals that are being recorded: meanwhile no lease ends.
+    settling: usize,
+}
+
+/// What the engine has to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) targets: usize,
+    pub(crate) topics: usize,
+    pub(crate) load: Load,
+    pub(crate) waiting: usize,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        options: Arc<HubOptions>,
+        store: Arc<HubStore>,
+        clock: Arc<dyn Clock>,
+        cache: Arc<PayloadCache>,
+        counters: Arc<Counters>,
+        sender: Sender,
+    ) -> Result<Arc<Self>, LogError> {
+        let state = State {
+            table: Table::default(),
+            lanes: Lanes::new(options.lanes.clone()),
+            retries: BinaryHeap::new(),
+            urls: HashMap::new(),
+            listeners: HashMap::new(),
+            save_at: None,
+            saving: false,
+            settling: 0,
+        };
+        let engine = Self {
+            options,
+            store,
+            clock,
+            cache,
+            counters,
+            sender,
+            state: Mutex::new(state),
+            woken: Mutex::default(),
+            wake: Notify::new(),
+            stopping: AtomicBool::new(false),
+        };
+        engine.load()?;
+        Ok(Arc::new(engine))
+    }
+
+    /// Takes in what the store has.
+    fn load(&self) -> Result<(), LogError> {
+        let mut state = self.lock();
+        let mut after = TopicId(0);
+        loop {
+            let page = self.store.topics(after, PAGE)?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            for topic in page {
+                state.add_topic(topic.id, &topic.url, topic.head);
+            }
+        }
+        let mut after = TargetId(0);
+        loop {
+            let page = self.store.all_targets(after, PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.id;
+            for target in page {
+                if let Some(place) = state.table.put(target) {
+                    self.begin(&mut state, place);
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The topic of that URL, if it is known. From memory.
+    pub(crate) fn topic(&self, url: &str) -> Option<TopicId> {
+        self.lock().urls.get(url).copied()
+    }
+
+    /// The URL of a topic.
+    pub(crate) fn url(&self, topic: TopicId) -> Option<Arc<str>> {
+        self.lock().table.topics.get(&topic).map(|topic| Arc::clone(&topic.url))
+    }
+
+    /// Whether the topic is published by a part of this process.
+    pub(crate) fn is_own(&self, topic: TopicId) -> bool {
+        self.lock().table.topics.get(&topic).is_some_and(|topic| topic.own)
+    }
+
+    /// The topic of that URL, made if there is none. Blocks.
+    pub(crate) fn open_topic(&self, url: &str, own: bool) -> Result<TopicId, LogError> {
+        let known = self.topic(url);
+        let topic = match known {
+            Some(topic) => topic,
+            None => self.store.open_topic(url)?,
+        };
+        let head = self.store.head(topic)?;
+        let mut state = self.lock();
+        state.add_topic(topic, url, head);
+        if own && let Some(entry) = state.table.topics.get_mut(&topic) {
+            entry.own = true;
+        }
+        Ok(topic)
+    }
+
+    /// Something new is in a topic's log. Cheap, from any thread.
+    pub(crate) fn published(&self, topic: TopicId) {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner).push(topic);
+        self.wake.notify_one();
+    }
+
+    /// Told whenever something new is in a topic's log.
+    pub(crate) fn listen(&self, topic: TopicId) -> watch::Receiver<u64> {
+        let mut state = self.lock();
+        let head = state.table.topics.get(&topic).map_or(0, |topic| topic.head.0);
+        state.listeners.retain(|_, sender| sender.receiver_count() > 0);
+        state.listeners.entry(topic).or_insert_with(|| watch::Sender::new(head)).subscribe()
+    }
+
+    /// Takes in a target that was made, or made anew.
+    pub(crate) fn put(&self, target: Target) {
+        let mut state = self.lock();
+        if let Some(place) = state.table.put(target)
+            && state.table.get(place).is_some_and(|entry| entry.doing == Doing::Idle)
+        {
+            self.begin(&mut state, place);
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Takes in a cursor that was set by hand.
+    pub(crate) fn moved(&self, target: &Target) {
+        let mut state = self.lock();
+        let Some(place) = state.table.place(target.id) else { return };
+        state.table.renew_epoch(place);
+        if let Some(entry) = state.table.get_mut(place) {
+            entry.cursor = target.cursor;
+            entry.generation = target.generation;
+            entry.trouble = None;
+            entry.news = None;
+            entry.doing = Doing::Idle;
+        }
+        self.begin(&mut state, place);
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Forgets a target that ended in the store.
+    pub(crate) fn forget(&self, id: TargetId) {
+        let mut state = self.lock();
+        if let Some(place) = state.table.place(id) {
+            state.table.remove(place);
+        }
+    }
+
+    /// A renewal is about to be recorded, or was: meanwhile no lease ends, lest a subscription ends that was renewed in
+    /// its last moment.
+    pub(crate) fn settling(&self, begins: bool) {
+        let mut state = self.lock();
+        state.settling = if begins { state.settling + 1 } else { state.settling - 1 };
+    }
+
+    /// Ends targets whose lease is over.
+    pub(crate) fn end_leases(&self) {
+        let now = self.now();
+        let mut state = self.lock();
+        if state.settling > 0 {
+            return;
+        }
+        for place in state.table.places() {
+            if state.table.get(place).is_some_and(|entry| entry.lease_until.is_some_and(|until| until <= now)) {
+                self.end(&mut state, place, Ending::LeaseOver);
+            }
+        }
+    }
+
+    /// How far the slowest target of a topic has come; `None` without targets.
+    pub(crate) fn slowest(&self, topic: TopicId) -> Option<Offset> {
+        let state = self.lock();
+        let members = &state.table.topics.get(&topic)?.members;
+        members.iter().filter_map(|place| state.table.get(*place)).map(|entry| entry.cursor).min()
+    }
+
+    pub(crate) fn subscriptions_on_host_of(&self, callback: &str) -> u32 {
+        self.lock().table.subscriptions_on_host_of(callback)
+    }
+
+    /// Where a target stands at this instant, further than the store knows.
+    pub(crate) fn cursor(&self, id: TargetId) -> Option<Offset> {
+        let state = self.lock();
+        state.table.get(state.table.place(id)?).map(|entry| entry.cursor)
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        let state = self.lock();
+        Standing {
+            targets: state.table.len(),
+            topics: state.table.topics.len(),
+            load: state.lanes.load(),
+            waiting: state.retries.len(),
+        }
+    }
+
+    /// Lets a target that has nothing to do find out whether there is something.
+    fn begin(&self, state: &mut State, place: Place) {
+        let topic = state.table.get(place).and_then(|entry| state.table.topics.get(&entry.topic));
+        let head = topic.map(|topic| topic.head);
+        let Some(entry) = state.table.get_mut(place) else { return };
+        if head.is_none_or(|head| entry.cursor >= head) {
+            entry.doing = Doing::Idle;
+            return;
+        }
+        let now = Instant::now();
+        let due = entry.trouble.as_ref().and_then(|trouble| trouble.next_at);
+        let pause = due.map_or(0, |due| due.as_micros() - self.clock.now().as_micros());
+        if pause > 0 {
+            entry.doing = Doing::Waiting;
+            // A clock that went far back must not put a target to sleep for years.
+            let pause = Duration::from_micros(pause as u64)
+                .min(self.options.retries.most.max(self.options.retries.retry_after));
+            state.retries.push(Reverse((now + pause, place, entry.epoch)));
+        } else {
+            entry.doing = Doing::Ready;
+            let late = entry.trouble.is_some();
+            state.lanes.push(&origin_of(&entry.address), (place, entry.epoch), late, now);
+        }
+    }
+
+    /// Ends a target, in memory and in the store.
+    fn end(&self, state: &mut State, place: Place, why: Ending) {
+        let Some(entry) = state.table.remove(place) else { return };
+        tracing::info!(target = entry.id.0, callback = &*entry.address, ?why, "a subscription ended");
+        self.counters.ended.fetch_add(1, Relaxed);
+        let id = entry.id;
+        self.store.end_target_then(
+            id,
+            why,
+            Box::new(move |result| {
+                if let Err(error) = result {
+                    // It is read again at the next start, and ends again.
+                    tracing::warn!(target = id.0, %error, "a subscription's end was not recorded");
+                }
+            }),
+        );
+    }
+
+    /// Moves targets of topics with something new to the lanes.
+    fn take_woken(&self) {
+        let mut woken = std::mem::take(&mut *self.woken.lock().unwrap_or_else(PoisonError::into_inner));
+        woken.sort_unstable();
+        woken.dedup();
+        for topic in woken {
+            let head = match self.store.head(topic) {
+                Ok(head) => head,
+                Err(error) => {
+                    tracing::warn!(topic = topic.0, %error, "a topic cannot be looked at");
+                    continue;
+                }
+            };
+            let mut state = self.lock();
+            let Some(entry) = state.table.topics.get_mut(&topic) else { continue };
+            entry.head = entry.head.max(head);
+            if let Some(listeners) = state.listeners.get(&topic) {
+                listeners.send_replace(head.0);
+            }
+            let members = state.table.topics.get(&topic).map_or(0, |entry| entry.members.len());
+            for member in 0..members {
+                let place = state.table.topics.get(&topic).and_then(|entry| entry.members.get(member).copied());
+                if let Some(place) = place
+                    && state.table.get(place).is_some_and(|entry| entry.doing == Doing::Idle)
+                {
+                    self.begin(&mut state, place);
+                }
+            }
+        }
+    }
+
+    /// Hands progress to the store, if it is time. `true` when that was done.
+    fn save(self: &Arc<Self>, now: Instant) {
+        let progress = {
+            let mut state = self.lock();
+            if state.saving || state.save_at.is_none_or(|at| at > now) {
+                return;
+            }
+            state.save_at = None;
+            let progress = state.table.take_progress();
+            state.saving = !progress.is_empty();
+            progress
+        };
+        if progress.is_empty() {
+            return;
+        }
+        let ids: Vec<TargetId> = progress.iter().map(|progress| progress.id).collect();
+        let letters: Vec<Progress> = progress.iter().filter(|progress| progress.dead.is_some()).cloned().collect();
+        let engine = Arc::clone(self);
+        self.store.save_progress_then(
+            progress,
+            Box::new(move |result| {
+                let mut state = engine.lock();
+                state.saving = false;
+                if let Err(error) = result {
+                    tracing::error!(%error, "progress of deliveries was not recorded");
+                    state.table.put_back(&ids, letters);
+                    state.save_at = Some(Instant::now() + Duration::from_secs(1));
+                }
+                drop(state);
+                engine.wake.notify_one();
+            }),
+        );
+    }
+
+    /// Runs until [`Engine::stop`].
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let now = Instant::now();
+            self.take_woken();
+            let due = {
+                let mut state = self.lock();
+                while let Some(Reverse((due, place, epoch))) = state.retries.peek().copied() {
+                    if due > now {
+                        break;
+                    }
+                    state.retries.pop();
+                    if let Some(entry) = state.table.get_mut(place)
+                        && entry.epoch == epoch
+                        && entry.doing == Doing::Waiting
+                    {
+                        if let Some(trouble) = &mut entry.trouble {
+                            trouble.next_at = None;
+                        }
+                        self.begin(&mut state, place);
+                    }
+                }
+                state.lanes.tick(now);
+                if state.table.has_progress() && state.save_at.is_none() {
+                    state.save_at = Some(now + self.options.save_every);
+                }
+                let retry = state.retries.peek().map(|Reverse((due, _, _))| *due);
+                let save = state.save_at.filter(|_| !state.saving);
+                [retry, state.lanes.due(), save].into_iter().flatten().min()
+            };
+            self.save(now);
+            if self.stopping.load(Relaxed) {
+                return self.farewell().await;
+            }
+            self.start_runners();
+            let wake = self.wake.notified();
+            match due {
+                Some(due) => drop(tokio::time::timeout_at(due.into(), wake).await),
+                None => wake.await,
+            }
+        }
+    }
+
+    /// Begins no more deliveries and lets [`Engine::run`] end.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+        self.lock().listeners.clear();
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
+    /// Waits a little for what is under way, and records where everybody stands.
+    async fn farewell(&self) {
+        let end = Instant::now() + FAREWELL;
+        while self.lock().lanes.load().flying > 0 && Instant::now() < end {
+            let _ = tokio::time::timeout(Duration::from_millis(20), self.wake.notified()).await;
+        }
+        let progress = self.lock().table.take_progress();
+        let store = Arc::clone(&self.store);
+        let saved = tokio::task::spawn_blocking(move || store.save_progress(progress)).await;
+        if let Ok(Err(error)) = saved {
+            tracing::warn!(%error, "the last progress of deliveries was not recorded; they are repeated");
+        }
+    }
+}
+
+impl State {
+    fn add_topic(&mut self, id: TopicId, url: &str, head: Offset) {
+        if let Some(entry) = self.table.topics.get_mut(&id) {
+            entry.head = entry.head.max(head);
+            return;
+        }
+        let url: Arc<str> = url.into();
+        self.urls.insert(Arc::clone(&url), id);
+        self.table.topics.insert(id, TopicEntry { url, head, members: Vec::new(), own: false });
+    }
+}

@@ -1,0 +1,221 @@
+//! What bytes does a notification have? Made once, shared by all of its deliveries, forgotten soon.
+
+use abreast_core::{LogError, Notification, Offset, Payload, Position, TopicId, TopicLog as _};
+use abreast_net::{HeaderMap, HeaderName, HeaderValue};
+use abreast_store::hub::HubStore;
+use abreast_webtypes::Timestamp;
+use bytes::Bytes;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+
+/// Most notifications kept ready, whatever their size.
+const MAX_READY: usize = 4_096;
+/// What a permit of the semaphore stands for, in bytes.
+const UNIT: usize = 1_024;
+/// The header with a notification's number, so that receivers know repeats.
+pub(crate) static OFFSET_HEADER: HeaderName = HeaderName::from_static("abreast-offset");
+
+/// Makes the bytes of notifications that name changes.
+pub trait Payloads: Send + Sync + 'static {
+    /// The notification of the topic's changes at positions `after < p <= last`.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError>;
+}
+
+/// For a hub without a Source: there are no such notifications.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoPayloads;
+
+impl Payloads for NoPayloads {
+    fn render(&self, topic_url: &str, _after: Position, _last: Position) -> Result<Bytes, LogError> {
+        let message = format!("the topic {topic_url} has notifications of a Source that is not served here");
+        Err(LogError::new(abreast_core::ErrorKind::Refused, message))
+    }
+}
+
+/// A notification ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) body: Bytes,
+    /// `Content-Type`, `Link` and the number, as every subscriber gets them.
+    pub(crate) headers: HeaderMap,
+    pub(crate) media_type: String,
+    pub(crate) links: String,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// What is at a place in a log.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    Ready(Arc<Ready>),
+    /// It is gone; the next one that is kept, if there is one.
+    Trimmed(Option<Offset>),
+}
+
+/// Notifications that are being sent, or were a moment ago.
+pub(crate) struct PayloadCache {
+    store: Arc<HubStore>,
+    payloads: Arc<dyn Payloads>,
+    hub_url: String,
+    room: Arc<Semaphore>,
+    units: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    cells: HashMap<(TopicId, Offset), Arc<OnceCell<Found>>>,
+    order: VecDeque<((TopicId, Offset), usize)>,
+    bytes: usize,
+}
+
+impl PayloadCache {
+    pub(crate) fn new(store: Arc<HubStore>, payloads: Arc<dyn Payloads>, hub_url: String, bytes: usize) -> Self {
+        let units = (bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS / 2);
+        Self { store, payloads, hub_url, room: Arc::new(Semaphore::new(units)), units, kept: Mutex::default() }
+    }
+
+    /// A notification, from memory or from the log. Waits while too many bytes are in memory.
+    pub(crate) async fn find(
+        self: &Arc<Self>,
+        topic: TopicId,
+        topic_url: &Arc<str>,
+        offset: Offset,
+    ) -> Result<Found, LogError> {
+        let key = (topic, offset);
+        let cell = Arc::clone(self.lock().cells.entry(key).or_default());
+        let mut made = None;
+        let found = cell
+            .get_or_try_init(|| async {
+                let (this, url) = (Arc::clone(self), Arc::clone(topic_url));
+                let read = tokio::task::spawn_blocking(move || this.read(topic, &url, offset)).await;
+                let stopped = || LogError::new(abreast_core::ErrorKind::Io, "the hub stops");
+                let Some((notification, body)) = read.map_err(|_| stopped())?? else {
+                    let rest = self.store.read(topic, offset, 1)?;
+                    return Ok(Found::Trimmed(rest.first().map(|next| next.offset)));
+                };
+                if notification.offset != offset {
+                    return Ok(Found::Trimmed(Some(notification.offset)));
+                }
+                made = Some(body.len());
+                let room = self.room(body.len()).await;
+                Ok(Found::Ready(Arc::new(self.ready(topic_url, &notification, body, room))))
+            })
+            .await
+            .cloned();
+        match &found {
+            Ok(Found::Ready(_)) => {
+                if let Some(bytes) = made {
+                    self.keep(key, bytes);
+                }
+            }
+            // Neither what is gone nor a failure is worth remembering.
+            _ => drop(self.lock().cells.remove(&key)),
+        }
+        found
+    }
+
+    /// What was just accepted need not be read again.
+    pub(crate) fn remember(&self, topic: TopicId, topic_url: &str, notification: &Notification) {
+        let Payload::Bytes(bytes) = &notification.content.payload else { return };
+        let body = Bytes::from_owner(Arc::clone(bytes));
+        let units = self.units_of(body.len());
+        // No room: it is read when its turn comes.
+        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(units) else { return };
+        let key = (topic, notification.offset);
+        let size = body.len();
+        let ready = self.ready(topic_url, notification, body, Some(room));
+        let cell = OnceCell::new_with(Some(Found::Ready(Arc::new(ready))));
+        let new = self.lock().cells.insert(key, Arc::new(cell)).is_none();
+        if new {
+            self.keep(key, size);
+        }
+    }
+
+    /// The bytes of a notification, and what is known of it.
+    pub(crate) fn read(
+        &self,
+        topic: TopicId,
+        topic_url: &str,
+        offset: Offset,
+    ) -> Result<Option<(Notification, Bytes)>, LogError> {
+        let before = Offset(offset.0.saturating_sub(1));
+        let Some(notification) = self.store.read(topic, before, 1)?.pop() else { return Ok(None) };
+        let body = self.body(topic_url, &notification)?;
+        Ok(Some((notification, body)))
+    }
+
+    /// The bytes of a notification.
+    pub(crate) fn body(&self, topic_url: &str, notification: &Notification) -> Result<Bytes, LogError> {
+        match &notification.content.payload {
+            Payload::Bytes(bytes) => Ok(Bytes::from_owner(Arc::clone(bytes))),
+            Payload::Changes { after, last } => self.payloads.render(topic_url, *after, *last),
+        }
+    }
+
+    fn ready(&self, url: &str, notification: &Notification, body: Bytes, room: Option<OwnedSemaphorePermit>) -> Ready {
+        let content = &notification.content;
+        let headers = headers(&content.media_type, &self.hub_url, url, &content.links, notification.offset);
+        Ready { body, headers, media_type: content.media_type.clone(), links: content.links.clone(), _room: room }
+    }
+
+    async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let units = self.units_of(bytes);
+        if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(units) {
+            return Some(room);
+        }
+        // What is only kept for convenience makes room first.
+        self.forget();
+        Arc::clone(&self.room).acquire_many_owned(units).await.ok()
+    }
+
+    fn units_of(&self, bytes: usize) -> u32 {
+        (bytes.div_ceil(UNIT) + 1).min(self.units) as u32
+    }
+
+    /// Keeps at most half of what may be in memory.
+    fn keep(&self, key: (TopicId, Offset), bytes: usize) {
+        let mut kept = self.lock();
+        kept.order.push_back((key, bytes));
+        kept.bytes += bytes;
+        while kept.bytes > self.units * UNIT / 2 || kept.order.len() > MAX_READY {
+            let Some((key, bytes)) = kept.order.pop_front() else { break };
+            kept.bytes -= bytes;
+            kept.cells.remove(&key);
+        }
+    }
+
+    fn forget(&self) {
+        let mut kept = self.lock();
+        let Kept { cells, order, bytes } = &mut *kept;
+        for (key, _) in order.drain(..) {
+            cells.remove(&key);
+        }
+        *bytes = 0;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a notification is sent with [websub §7].
+pub(crate) fn headers(media_type: &str, hub_url: &str, topic_url: &str, links: &str, offset: Offset) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(4);
+    if let Ok(value) = HeaderValue::from_str(media_type) {
+        headers.insert("content-type", value);
+    }
+    if let Ok(value) = HeaderValue::from_str(&abreast_websub::topic_links([hub_url], topic_url, links)) {
+        headers.insert("link", value);
+    }
+    headers.insert(OFFSET_HEADER.clone(), HeaderValue::from(offset.0));
+    headers
+}
+
+/// The instant, as the store writes it.
+pub(crate) fn later(now: Timestamp, by: std::time::Duration) -> Timestamp {
+    now.plus_micros(i64::try_from(by.as_micros()).unwrap_or(i64::MAX))
+}

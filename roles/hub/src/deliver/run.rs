@@ -1,0 +1,333 @@
+//! How is one delivery made?
+
+use super::lanes::{Contact, Flight};
+use super::outcome::{Outcome, backoff};
+use super::payloads::{Found, Ready, headers, later};
+use super::table::{Doing, Place};
+use super::{Engine, State};
+use abreast_core::{LogError, Offset, TopicId};
+use abreast_net::{HeaderMap, HeaderValue, Message, Recipient, Want};
+use abreast_store::hub::{Attempt, DeadLetter, Ending, TargetKind};
+use abreast_websub::{Key, Publish, Request, SIGNATURE_HEADER};
+use abreast_webtypes::Timestamp;
+use bytes::Bytes;
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Most bytes of an answer that are read; it is ignored anyway [websub §7].
+const ANSWER_BYTES: usize = 4 << 10;
+/// Bodies beyond this are signed on another thread.
+const SIGNED_HERE: usize = 64 << 10;
+/// The pause after something failed on our side.
+const OUR_PAUSE: Duration = Duration::from_secs(1);
+
+/// One attempt.
+struct Job {
+    flight: Flight<(Place, u32)>,
+    topic: TopicId,
+    topic_url: Arc<str>,
+    head: Offset,
+    kind: TargetKind,
+    offset: Offset,
+    recipient: Result<Recipient, abreast_net::Error>,
+    /// Where the recipient is a hub, its URL.
+    hub: Option<String>,
+    /// The secret of this instant: one that was renewed counts at once.
+    secret: Option<Box<[u8]>>,
+    first_failed: Option<Timestamp>,
+    begun: Instant,
+    time: Timestamp,
+}
+
+/// What came of it.
+enum Ended {
+    Tried {
+        outcome: Outcome,
+        give_up: Option<Offset>,
+    },
+    /// The notification is gone; the next that is kept.
+    Trimmed(Option<Offset>),
+    /// The store, or whoever makes the bytes, failed.
+    Ours(LogError),
+}
+
+impl Engine {
+    /// Begins as many deliveries as there are places for; each place then goes on by itself.
+    pub(super) fn start_runners(self: &Arc<Self>) {
+        while let Some(job) = self.next_job() {
+            let engine = Arc::clone(self);
+            tokio::spawn(async move {
+                let mut next = Some(job);
+                while let Some(job) = next {
+                    let ended = engine.attempt(&job).await;
+                    engine.finish(&job, ended);
+                    next = engine.next_job();
+                }
+            });
+        }
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        if self.is_stopping() {
+            return None;
+        }
+        let (begun, time) = (Instant::now(), self.now());
+        let mut state = self.lock();
+        loop {
+            let flight = state.lanes.next(begun)?;
+            let (place, epoch) = flight.item;
+            let State { table, lanes, .. } = &mut *state;
+            let topics = &table.topics;
+            let Some(topic) = table.get(place).and_then(|entry| topics.get(&entry.topic)) else {
+                lanes.finish(&flight, Contact::Silent, begun);
+                continue;
+            };
+            let (topic_url, head) = (Arc::clone(&topic.url), topic.head);
+            let Some(entry) = table.get_mut(place).filter(|entry| entry.epoch == epoch && entry.doing == Doing::Ready)
+            else {
+                lanes.finish(&flight, Contact::Silent, begun);
+                continue;
+            };
+            if entry.lease_until.is_some_and(|until| until <= time) {
+                entry.doing = Doing::Idle;
+                lanes.finish(&flight, Contact::Silent, begun);
+                if state.settling == 0 {
+                    self.end(&mut state, place, Ending::LeaseOver);
+                }
+                continue;
+            }
+            entry.doing = Doing::Flying;
+            return Some(Job {
+                flight,
+                topic: entry.topic,
+                topic_url,
+                head,
+                kind: entry.kind,
+                offset: Offset(entry.cursor.0 + 1),
+                recipient: self.sender.recipient(&entry.address),
+                hub: (entry.kind != TargetKind::Subscription).then(|| entry.address.to_string()),
+                secret: entry.secret.clone(),
+                first_failed: entry.trouble.as_ref().and_then(|trouble| trouble.first_failed),
+                begun,
+                time,
+            });
+        }
+    }
+
+    async fn attempt(&self, job: &Job) -> Ended {
+        let recipient = match &job.recipient {
+            Ok(recipient) => recipient,
+            Err(error) => {
+                let error = crate::text::failure(error);
+                let outcome = Outcome::Failed { status: None, error, pause: None, contact: Contact::Silent };
+                return self.tried(job, outcome).await;
+            }
+        };
+        let ready = match self.cache.find(job.topic, &job.topic_url, job.offset).await {
+            Ok(Found::Ready(ready)) => ready,
+            Ok(Found::Trimmed(next)) => return Ended::Trimmed(next),
+            Err(error) => return Ended::Ours(error),
+        };
+        let want = Want::Nothing(ANSWER_BYTES);
+        let sent = match job.kind {
+            TargetKind::Subscription => {
+                let message = Message {
+                    headers: signature(&ready, job.secret.as_deref(), &self.options).await,
+                    common: Some(&ready.headers),
+                    body: ready.body.clone(),
+                };
+                self.sender.post(recipient, message, want).await
+            }
+            TargetKind::FatSubmission => {
+                let hub = job.hub.as_deref().unwrap_or_default();
+                let headers = headers(&ready.media_type, hub, &job.topic_url, &ready.links, job.offset);
+                self.sender.post(recipient, Message { headers, common: None, body: ready.body.clone() }, want).await
+            }
+            TargetKind::FormSubmission => {
+                let mut headers = HeaderMap::with_capacity(1);
+                headers.insert("content-type", HeaderValue::from_static("application/x-www-form-urlencoded"));
+                let form = Request::Publish(Publish { topics: vec![job.topic_url.to_string()] }).to_form();
+                self.sender.post(recipient, Message { headers, common: None, body: Bytes::from(form) }, want).await
+            }
+        };
+        self.tried(job, Outcome::of(sent, self.options.retries.retry_after)).await
+    }
+
+    /// Finds out whether it is time to give up, and what: all that was accepted before that time and could not be
+    /// delivered since.
+    async fn tried(&self, job: &Job, outcome: Outcome) -> Ended {
+        let mut give_up = None;
+        let patience = self.options.retries.give_up;
+        let since = job.first_failed.unwrap_or(job.time);
+        let failed = matches!(outcome, Outcome::Failed { .. })
+            || (outcome == Outcome::Gone && job.kind != TargetKind::Subscription);
+        if failed && later(since, patience) <= self.now() {
+            let (store, topic) = (Arc::clone(&self.store), job.topic);
+            let patience = i64::try_from(patience.as_micros()).unwrap_or(i64::MAX);
+            let before = self.now().plus_micros(-patience);
+            let found = tokio::task::spawn_blocking(move || store.accepted_before(topic, before)).await;
+            if let Ok(Ok(before)) = found {
+                give_up = Some(before).filter(|before| *before >= job.offset);
+            }
+        }
+        Ended::Tried { outcome, give_up }
+    }
+
+    fn finish(&self, job: &Job, ended: Ended) {
+        let now = Instant::now();
+        let contact = match &ended {
+            Ended::Tried { outcome, .. } => outcome.contact(),
+            Ended::Trimmed(_) | Ended::Ours(_) => Contact::Silent,
+        };
+        let (place, epoch) = job.flight.item;
+        let mut state = self.lock();
+        state.lanes.finish(&job.flight, contact, now);
+        let saves = state.table.has_progress();
+        if state.table.get(place).is_some_and(|entry| entry.epoch == epoch && entry.doing == Doing::Flying) {
+            match ended {
+                Ended::Tried { outcome: Outcome::Taken(status), .. } => self.taken(&mut state, place, job, status, now),
+                Ended::Tried { outcome: Outcome::Gone, .. } if job.kind == TargetKind::Subscription => {
+                    self.end(&mut state, place, Ending::Gone);
+                }
+                Ended::Tried { outcome, give_up } => self.failed(&mut state, place, job, outcome, give_up, now),
+                Ended::Trimmed(next) => {
+                    let last = next.map_or(job.head, |next| Offset(next.0 - 1));
+                    let letter = DeadLetter::range(job.offset, last, "no longer kept", self.now());
+                    self.counters.given_up.fetch_add(letter.letters, Relaxed);
+                    self.skip(&mut state, place, letter);
+                    self.begin(&mut state, place);
+                }
+                Ended::Ours(error) => {
+                    tracing::warn!(topic = &*job.topic_url, offset = job.offset.0, %error, "a notification cannot be made");
+                    wait(&mut state, place, now + OUR_PAUSE);
+                }
+            }
+        }
+        let arm = !saves && state.table.has_progress();
+        let wake = arm || self.is_stopping() || state.lanes.due().is_some_and(|due| due <= now);
+        drop(state);
+        if wake {
+            self.wake.notify_one();
+        }
+    }
+
+    fn taken(&self, state: &mut State, place: Place, job: &Job, status: u16, now: Instant) {
+        self.counters.delivered.fetch_add(1, Relaxed);
+        let Some(entry) = state.table.get_mut(place) else { return };
+        // Whoever fetches the topic has all of it now.
+        entry.cursor = if job.kind == TargetKind::FormSubmission { job.head } else { job.offset };
+        if let Some(trouble) = entry.trouble.take() {
+            let attempt = attempt_of(job, trouble.attempts + 1, Some(status), None, now);
+            entry.news.get_or_insert_default().attempt = Some(attempt);
+        }
+        state.table.mark_dirty(place);
+        self.begin(state, place);
+    }
+
+    fn failed(
+        &self,
+        state: &mut State,
+        place: Place,
+        job: &Job,
+        outcome: Outcome,
+        give_up: Option<Offset>,
+        now: Instant,
+    ) {
+        self.counters.failed.fetch_add(1, Relaxed);
+        let (status, error, pause) = match outcome {
+            Outcome::Failed { status, error, pause, .. } => (status, error, pause),
+            Outcome::Gone | Outcome::Taken(_) => (Some(410), "the hub answered 410".to_owned(), None),
+        };
+        let time = self.now();
+        let Some(entry) = state.table.get_mut(place) else { return };
+        let trouble = entry.trouble.get_or_insert_default();
+        trouble.attempts = trouble.attempts.saturating_add(1);
+        trouble.failures = trouble.failures.saturating_add(1);
+        trouble.first_failed.get_or_insert(job.time);
+        let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, trouble.failures));
+        trouble.next_at = Some(later(time, pause));
+        let attempt = attempt_of(job, trouble.attempts, status, Some(error.clone()), now);
+        entry.news.get_or_insert_default().attempt = Some(attempt);
+        tracing::debug!(
+            callback = &*entry.address,
+            offset = job.offset.0,
+            attempts = trouble.attempts,
+            error,
+            "a delivery failed"
+        );
+        if let Some(last) = give_up {
+            trouble.attempts = 0;
+            let letter = DeadLetter::range(job.offset, last, error, time);
+            tracing::warn!(
+                callback = &*entry.address,
+                first = job.offset.0,
+                last = last.0,
+                "notifications were given up; the subscription stays"
+            );
+            self.counters.given_up.fetch_add(letter.letters, Relaxed);
+            self.skip(state, place, letter);
+            // What comes next is tried at once when there is nothing left to wait with [websub §7].
+            self.rest_if_done(state, place);
+        }
+        state.table.mark_dirty(place);
+        if state.table.get(place).is_some_and(|entry| entry.doing == Doing::Flying) {
+            wait(state, place, now + pause);
+        }
+    }
+
+    /// Moves the cursor over what was given up.
+    fn skip(&self, state: &mut State, place: Place, letter: DeadLetter) {
+        let last = letter.last;
+        state.table.bury(place, letter);
+        if let Some(entry) = state.table.get_mut(place) {
+            entry.cursor = entry.cursor.max(last);
+        }
+        state.table.mark_dirty(place);
+    }
+
+    fn rest_if_done(&self, state: &mut State, place: Place) {
+        let Some(entry) = state.table.get(place) else { return };
+        let head = state.table.topics.get(&entry.topic).map_or(Offset(0), |topic| topic.head);
+        if entry.cursor >= head
+            && let Some(entry) = state.table.get_mut(place)
+        {
+            if let Some(trouble) = &mut entry.trouble {
+                trouble.next_at = None;
+            }
+            entry.doing = Doing::Idle;
+        }
+    }
+}
+
+fn wait(state: &mut State, place: Place, until: Instant) {
+    let State { table, retries, .. } = state;
+    if let Some(entry) = table.get_mut(place) {
+        entry.doing = Doing::Waiting;
+        retries.push(Reverse((until, place, entry.epoch)));
+    }
+}
+
+fn attempt_of(job: &Job, number: u32, status: Option<u16>, error: Option<String>, now: Instant) -> Attempt {
+    let took = now.saturating_duration_since(job.begun);
+    Attempt { offset: job.offset, number, time: job.time, status, error, took }
+}
+
+/// The signature, for subscribers who gave a secret and for no others [websub §7.1].
+async fn signature(ready: &Arc<Ready>, secret: Option<&[u8]>, options: &crate::HubOptions) -> HeaderMap {
+    let Some(secret) = secret else { return HeaderMap::new() };
+    let key = Key::new(options.signature, secret);
+    let signature = if ready.body.len() > SIGNED_HERE {
+        let (body, key) = (ready.body.clone(), key.clone());
+        tokio::task::spawn_blocking(move || key.sign(&body)).await.ok()
+    } else {
+        None
+    };
+    let signature = signature.unwrap_or_else(|| key.sign(&ready.body));
+    let mut headers = HeaderMap::with_capacity(1);
+    if let Ok(value) = HeaderValue::from_str(&signature.to_string()) {
+        headers.insert(SIGNATURE_HEADER, value);
+    }
+    headers
+}

@@ -1,0 +1,364 @@
+//! Who is told of what? All targets in memory, a few hundred bytes each.
+
+use abreast_core::{Offset, TopicId};
+use abreast_store::hub::{Attempt, DeadLetter, Progress, Target, TargetId, TargetKind};
+use abreast_webtypes::Timestamp;
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+
+/// A target's place in the table.
+pub(crate) type Place = u32;
+
+/// What a target is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// Nothing: it has all there is.
+    Idle,
+    /// It waits for its turn.
+    Ready,
+    /// A delivery is under way.
+    Flying,
+    /// It waits for the time of the next attempt.
+    Waiting,
+}
+
+/// A target. What is rare is boxed.
+pub(crate) struct Entry {
+    pub(crate) id: TargetId,
+    pub(crate) topic: TopicId,
+    pub(crate) kind: TargetKind,
+    pub(crate) doing: Doing,
+    /// Its progress is to be recorded.
+    pub(crate) dirty: bool,
+    /// Grows when what is under way no longer counts: replays, and a place that is used again.
+    pub(crate) epoch: u32,
+    /// Where it stands among its topic's members.
+    member: u32,
+    pub(crate) address: Box<str>,
+    pub(crate) secret: Option<Box<[u8]>>,
+    pub(crate) lease_until: Option<Timestamp>,
+    pub(crate) cursor: Offset,
+    pub(crate) generation: u64,
+    pub(crate) trouble: Option<Box<Trouble>>,
+    pub(crate) news: Option<Box<News>>,
+}
+
+impl Entry {
+    fn progress(&mut self) -> Progress {
+        let news = self.news.take().map_or_else(News::default, |news| *news);
+        let trouble = self.trouble.as_deref();
+        Progress {
+            id: self.id,
+            generation: self.generation,
+            cursor: self.cursor,
+            attempts: trouble.map_or(0, |trouble| trouble.attempts),
+            first_failed: trouble.and_then(|trouble| trouble.first_failed),
+            next_at: trouble.and_then(|trouble| trouble.next_at),
+            last: news.attempt,
+            dead: news.dead,
+        }
+    }
+}
+
+/// Attempts in a row that failed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trouble {
+    /// Of the notification after the cursor.
+    pub(crate) attempts: u32,
+    /// Since the last success, over several notifications.
+    pub(crate) failures: u32,
+    pub(crate) first_failed: Option<Timestamp>,
+    pub(crate) next_at: Option<Timestamp>,
+}
+
+/// What is to be recorded besides the numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct News {
+    pub(crate) attempt: Option<Attempt>,
+    pub(crate) dead: Option<DeadLetter>,
+}
+
+/// A topic with targets, or one that was asked for.
+pub(crate) struct TopicEntry {
+    pub(crate) url: Arc<str>,
+    pub(crate) head: Offset,
+    pub(crate) members: Vec<Place>,
+    pub(crate) own: bool,
+}
+
+/// All targets.
+#[derive(Default)]
+pub(crate) struct Table {
+    entries: Vec<Option<Entry>>,
+    free: Vec<Place>,
+    epochs: u32,
+    ids: HashMap<TargetId, Place>,
+    pub(crate) topics: HashMap<TopicId, TopicEntry>,
+    /// Subscriptions by a hash of their callback's host.
+    hosts: HashMap<u64, u32>,
+    hasher: RandomState,
+    dirty: Vec<Place>,
+    /// Progress that cannot wait in its entry, since more came.
+    pending: Vec<Progress>,
+}
+
+impl Table {
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(crate) fn get(&self, place: Place) -> Option<&Entry> {
+        self.entries.get(place as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut Entry> {
+        self.entries.get_mut(place as usize)?.as_mut()
+    }
+
+    pub(crate) fn place(&self, id: TargetId) -> Option<Place> {
+        self.ids.get(&id).copied()
+    }
+
+    /// All places, those in use and others.
+    pub(crate) fn places(&self) -> std::ops::Range<Place> {
+        0..self.entries.len() as Place
+    }
+
+    /// Takes in a target, or what is new about one that is there. Its topic must be there.
+    pub(crate) fn put(&mut self, target: Target) -> Option<Place> {
+        if let Some(place) = self.place(target.id) {
+            let entry = self.get_mut(place)?;
+            entry.secret = target.secret.map(|secret| secret.0);
+            entry.lease_until = target.lease_until;
+            entry.generation = target.generation;
+            self.mark_dirty(place);
+            return Some(place);
+        }
+        let place = self.free.pop().unwrap_or(self.entries.len() as Place);
+        let topic = self.topics.get_mut(&target.topic)?;
+        let member = topic.members.len() as u32;
+        topic.members.push(place);
+        self.epochs = self.epochs.wrapping_add(1);
+        let troubled = target.attempts > 0 || target.first_failed.is_some();
+        let trouble = troubled.then(|| {
+            Box::new(Trouble {
+                attempts: target.attempts,
+                failures: target.attempts,
+                first_failed: target.first_failed,
+                next_at: target.next_at,
+            })
+        });
+        if target.kind == TargetKind::Subscription {
+            *self.hosts.entry(self.hasher.hash_one(host_of(&target.address))).or_default() += 1;
+        }
+        let entry = Entry {
+            id: target.id,
+            topic: target.topic,
+            kind: target.kind,
+            doing: Doing::Idle,
+            dirty: false,
+            epoch: self.epochs,
+            member,
+            address: target.address.into_boxed_str(),
+            secret: target.secret.map(|secret| secret.0),
+            lease_until: target.lease_until,
+            cursor: target.cursor,
+            generation: target.generation,
+            trouble,
+            news: None,
+        };
+        self.ids.insert(target.id, place);
+        if place as usize == self.entries.len() {
+            self.entries.push(Some(entry));
+        } else {
+            self.entries[place as usize] = Some(entry);
+        }
+        Some(place)
+    }
+
+    pub(crate) fn remove(&mut self, place: Place) -> Option<Entry> {
+        let entry = self.entries.get_mut(place as usize)?.take()?;
+        self.ids.remove(&entry.id);
+        self.free.push(place);
+        if let Some(topic) = self.topics.get_mut(&entry.topic) {
+            topic.members.swap_remove(entry.member as usize);
+            if let Some(moved) = topic.members.get(entry.member as usize).copied()
+                && let Some(moved) = self.entries[moved as usize].as_mut()
+            {
+                moved.member = entry.member;
+            }
+        }
+        if entry.kind == TargetKind::Subscription {
+            let host = self.hasher.hash_one(host_of(&entry.address));
+            if let Some(count) = self.hosts.get_mut(&host) {
+                *count -= 1;
+                if *count == 0 {
+                    self.hosts.remove(&host);
+                }
+            }
+        }
+        Some(entry)
+    }
+
+    /// Another epoch: what is under way no longer counts.
+    pub(crate) fn renew_epoch(&mut self, place: Place) {
+        self.epochs = self.epochs.wrapping_add(1);
+        let epoch = self.epochs;
+        if let Some(entry) = self.get_mut(place) {
+            entry.epoch = epoch;
+        }
+    }
+
+    pub(crate) fn mark_dirty(&mut self, place: Place) {
+        if let Some(entry) = self.get_mut(place)
+            && !entry.dirty
+        {
+            entry.dirty = true;
+            self.dirty.push(place);
+        }
+    }
+
+    /// Is there something to be recorded?
+    pub(crate) fn has_progress(&self) -> bool {
+        !self.dirty.is_empty() || !self.pending.is_empty()
+    }
+
+    /// What is to be recorded.
+    pub(crate) fn take_progress(&mut self) -> Vec<Progress> {
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut progress = std::mem::take(&mut self.pending);
+        progress.reserve(dirty.len());
+        for place in dirty {
+            if let Some(entry) = self.get_mut(place)
+                && std::mem::take(&mut entry.dirty)
+            {
+                progress.push(entry.progress());
+            }
+        }
+        progress
+    }
+
+    /// What could not be recorded is to be recorded again.
+    pub(crate) fn put_back(&mut self, places: &[TargetId], letters: Vec<Progress>) {
+        for id in places {
+            if let Some(place) = self.place(*id) {
+                self.mark_dirty(place);
+            }
+        }
+        self.pending.extend(letters);
+    }
+
+    /// Notes what was given up.
+    pub(crate) fn bury(&mut self, place: Place, letter: DeadLetter) {
+        let Some(entry) = self.get_mut(place) else { return };
+        let before = entry.news.as_mut().and_then(|news| news.dead.as_mut());
+        let waiting = match before {
+            Some(before) if before.last.0 + 1 == letter.first.0 => {
+                before.last = letter.last;
+                before.letters += letter.letters;
+                before.error = letter.error;
+                before.time = letter.time;
+                None
+            }
+            Some(_) => {
+                let waiting = entry.progress();
+                entry.news.get_or_insert_default().dead = Some(letter);
+                Some(waiting)
+            }
+            None => {
+                entry.news.get_or_insert_default().dead = Some(letter);
+                None
+            }
+        };
+        self.pending.extend(waiting);
+    }
+
+    /// Subscriptions with callbacks on the host of this one.
+    pub(crate) fn subscriptions_on_host_of(&self, callback: &str) -> u32 {
+        self.hosts.get(&self.hasher.hash_one(host_of(callback))).copied().unwrap_or(0)
+    }
+}
+
+/// `scheme://host:port` as written, in lower case where letters do not matter.
+pub(crate) fn origin_of(url: &str) -> std::borrow::Cow<'_, str> {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    let origin = &url[..end];
+    if origin.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        origin.to_ascii_lowercase().into()
+    } else {
+        origin.into()
+    }
+}
+
+/// The host of a URL as written, without the port, in lower case.
+pub(crate) fn host_of(url: &str) -> String {
+    let origin = origin_of(url);
+    let authority = origin.split_once("://").map_or(&*origin, |(_, rest)| rest);
+    let end = if authority.starts_with('[') { authority.find(']').map(|at| at + 1) } else { authority.find(':') };
+    authority[..end.unwrap_or(authority.len())].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abreast_store::hub::Secret;
+
+    fn target(id: i64, address: &str) -> Target {
+        Target {
+            id: TargetId(id),
+            topic: TopicId(1),
+            kind: TargetKind::Subscription,
+            address: address.to_owned(),
+            secret: Some(Secret::from(vec![b'x'; 32])),
+            lease_until: None,
+            cursor: Offset(0),
+            generation: 0,
+            created: Timestamp::default(),
+            attempts: 0,
+            first_failed: None,
+            next_at: None,
+        }
+    }
+
+    fn table() -> Table {
+        let mut table = Table::default();
+        let topic = TopicEntry { url: "http://e/t".into(), head: Offset(0), members: Vec::new(), own: false };
+        table.topics.insert(TopicId(1), topic);
+        table
+    }
+
+    #[test]
+    fn an_entry_is_small() {
+        assert!(size_of::<Option<Entry>>() <= 144, "{}", size_of::<Option<Entry>>());
+    }
+
+    #[test]
+    fn members_stay_right_when_others_go() {
+        let mut table = table();
+        let places: Vec<_> = (1..=5).map(|id| table.put(target(id, "http://a:1/x")).unwrap()).collect();
+        assert_eq!(table.subscriptions_on_host_of("http://A/"), 5);
+        table.remove(places[1]).unwrap();
+        table.remove(places[4]).unwrap();
+        table.put(target(9, "http://b/")).unwrap();
+        let mut ids: Vec<_> = table.topics[&TopicId(1)].members.iter().map(|p| table.get(*p).unwrap().id.0).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [1, 3, 4, 9]);
+        for id in ids {
+            table.remove(table.place(TargetId(id)).unwrap()).unwrap();
+        }
+        assert!(table.topics[&TopicId(1)].members.is_empty() && table.hosts.is_empty());
+    }
+
+    #[test]
+    fn hosts_and_origins_are_read() {
+        for (url, origin, host) in [
+            ("http://E.org:80/A?b", "http://e.org:80", "e.org"),
+            ("https://e.org?x", "https://e.org", "e.org"),
+            ("http://[::1]:8/", "http://[::1]:8", "[::1]"),
+        ] {
+            assert_eq!((&*origin_of(url), host_of(url).as_str()), (origin, host));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! How does a reader follow a topic without a callback? It reads the log, and waits at its end.
+
+use crate::deliver::payloads::PayloadCache;
+use abreast_core::{LogError, Notification, Offset, TopicId, TopicLog as _};
+use abreast_store::hub::HubStore;
+use abreast_webtypes::Timestamp;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Notifications read at once.
+const PAGE: usize = 16;
+
+/// One notification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubEvent {
+    /// Its number. A leap means that those between are no longer kept.
+    pub offset: Offset,
+    /// When it was accepted.
+    pub time: Timestamp,
+    /// Its media type.
+    pub media_type: String,
+    /// Its content.
+    pub body: Bytes,
+}
+
+/// A topic's notifications from one on, without end. Holds at most 16 at a time, or 16 MiB.
+pub struct Events {
+    pub(crate) store: Arc<HubStore>,
+    pub(crate) cache: Arc<PayloadCache>,
+    pub(crate) topic: TopicId,
+    pub(crate) url: Arc<str>,
+    pub(crate) after: Offset,
+    pub(crate) heard: watch::Receiver<u64>,
+    pub(crate) page: VecDeque<Notification>,
+}
+
+impl Events {
+    /// The next notification, as soon as there is one; `None` when the hub stops. May be dropped and called again.
+    ///
+    /// # Errors
+    /// When the store fails, or whoever makes the bytes; the same one can be asked for again.
+    pub async fn next(&mut self) -> Result<Option<HubEvent>, LogError> {
+        loop {
+            if let Some(notification) = self.page.front().cloned() {
+                let (cache, url, asked) = (Arc::clone(&self.cache), Arc::clone(&self.url), notification.clone());
+                let Some(body) = blocking(move || cache.body(&url, &asked)).await? else { return Ok(None) };
+                self.page.pop_front();
+                self.after = notification.offset;
+                let Notification { offset, time, content } = notification;
+                return Ok(Some(HubEvent { offset, time, media_type: content.media_type, body }));
+            }
+            self.heard.borrow_and_update();
+            let (store, topic, after) = (Arc::clone(&self.store), self.topic, self.after);
+            let Some(page) = blocking(move || store.read(topic, after, PAGE)).await? else { return Ok(None) };
+            self.page = page.into();
+            if self.page.is_empty() && self.heard.changed().await.is_err() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The last one that was given.
+    pub fn after(&self) -> Offset {
+        self.after
+    }
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("url", &self.url).field("after", &self.after).finish_non_exhaustive()
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LogError> + Send + 'static,
+) -> Result<Option<T>, LogError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map(Some),
+        Err(_) => Ok(None),
+    }
+}

@@ -1,0 +1,324 @@
+//! How is a hub started, asked and stopped?
+
+use crate::deliver::Engine;
+use crate::deliver::payloads::{PayloadCache, Payloads};
+use crate::error::HubError;
+use crate::events::Events;
+use crate::fetch::Fetcher;
+use crate::metrics::{Counters, HubMetrics};
+use crate::options::HubOptions;
+use crate::rates::Rates;
+use crate::request::{HubAnswer, HubRequest};
+use crate::verify::Verifier;
+use crate::{leases, retention};
+use abreast_core::{Clock, LogError, Notification, Offset, SystemClock, TopicId, TopicLog as _};
+use abreast_net::{Sender, SenderOptions};
+use abreast_store::hub::{HubStore, NewTarget, TargetId, TargetKind};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::Semaphore;
+
+/// Threads for name servers and the store.
+const BLOCKING_THREADS: usize = 16;
+/// How long what is under way on those threads is waited for when the hub stops.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How often unused connections are looked at.
+const TIDY: Duration = Duration::from_secs(10);
+
+/// How another hub is told of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmissionKind {
+    /// It gets each notification itself, as ResourceSync wants it [rs-change-notification §4.2].
+    Fat,
+    /// It is told that the topic changed, and fetches it.
+    Form,
+}
+
+/// A hub. Clones are the same hub; it stops with [`Hub::stop`], or when the last of them is dropped.
+#[derive(Clone)]
+pub struct Hub(Arc<Running>);
+
+struct Running {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) options: Arc<HubOptions>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) verifier: Arc<Verifier>,
+    pub(crate) fetcher: Arc<Fetcher>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) sender: Sender,
+    pub(crate) runtime: Handle,
+    /// Places for notifications that are not durable yet.
+    pub(crate) accepting: Semaphore,
+    /// The store takes no more.
+    pub(crate) full: Arc<AtomicBool>,
+    rates: Mutex<AllRates>,
+}
+
+/// How often strangers may make the hub ask somebody.
+pub(crate) struct AllRates {
+    pub(crate) hosts: Rates<String>,
+    pub(crate) clients: Rates<IpAddr>,
+}
+
+impl Hub {
+    /// Starts a hub on a thread of its own, with what its store has: topics, subscriptions, and whatever was under way.
+    ///
+    /// # Errors
+    /// When the hub's URL cannot be one, or the store fails.
+    pub fn start(options: HubOptions, store: Arc<HubStore>, payloads: Arc<dyn Payloads>) -> Result<Self, HubError> {
+        Self::start_at(options, store, payloads, Arc::new(SystemClock))
+    }
+
+    /// The same with another clock, for leases and for when something was tried.
+    ///
+    /// # Errors
+    /// As [`Hub::start`].
+    pub fn start_at(
+        options: HubOptions,
+        store: Arc<HubStore>,
+        payloads: Arc<dyn Payloads>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, HubError> {
+        abreast_websub::check_topic(&options.url)
+            .map_err(|error| HubError::Url { url: options.url.clone(), reason: error.to_string() })?;
+        let (sender, receiver) = sync_channel(1);
+        let run = move || run(options, store, payloads, clock, &sender);
+        let thread = std::thread::Builder::new().name("abreast-hub".to_owned()).spawn(run).map_err(HubError::Thread)?;
+        match receiver.recv() {
+            Ok(Ok(inner)) => Ok(Self(Arc::new(Running { inner, thread: Mutex::new(Some(thread)) }))),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(HubError::Thread(std::io::Error::other("it ended at once"))),
+        }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0.inner
+    }
+
+    /// Its store.
+    pub fn store(&self) -> &Arc<HubStore> {
+        &self.0.inner.engine.store
+    }
+
+    /// Its options.
+    pub fn options(&self) -> &HubOptions {
+        &self.0.inner.options
+    }
+
+    /// Answers a POST at the hub's URL. From any runtime.
+    pub async fn handle(&self, request: HubRequest) -> HubAnswer {
+        self.0.inner.handle(request).await
+    }
+
+    /// The topic of that URL, made if there is none, which a part of this process publishes by [`abreast_core::TopicLog`]
+    /// and nobody else may. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn own_topic(&self, url: &str) -> Result<TopicId, LogError> {
+        self.0.inner.engine.open_topic(url, true)
+    }
+
+    /// Something new is in a topic's log: to be called when a notification that somebody else recorded is durable. Cheap,
+    /// from any thread.
+    pub fn published(&self, topic: TopicId) {
+        self.0.inner.engine.published(topic);
+    }
+
+    /// Tells another hub of everything that is published in a topic from now on, over restarts too. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn submit_to(&self, topic_url: &str, hub_url: &str, kind: SubmissionKind) -> Result<TargetId, LogError> {
+        let topic = self.0.inner.engine.open_topic(topic_url, false)?;
+        let target = self.store().put_target(NewTarget {
+            topic,
+            kind: match kind {
+                SubmissionKind::Fat => TargetKind::FatSubmission,
+                SubmissionKind::Form => TargetKind::FormSubmission,
+            },
+            address: hub_url.to_owned(),
+            secret: None,
+            lease_until: None,
+            cursor: None,
+        })?;
+        let id = target.id;
+        self.0.inner.engine.put(target);
+        Ok(id)
+    }
+
+    /// A topic's last notification and its bytes; `None` when there is no topic or none yet. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails, or whoever makes the bytes.
+    pub fn latest(&self, topic_url: &str) -> Result<Option<(Notification, Bytes)>, LogError> {
+        let Some(topic) = self.0.inner.engine.topic(topic_url) else { return Ok(None) };
+        let Some(last) = self.store().last(topic)? else { return Ok(None) };
+        let body = self.0.inner.engine.cache.body(topic_url, &last)?;
+        Ok(Some((last, body)))
+    }
+
+    /// A topic's notifications after one, or from now on; `None` when there is no such topic.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn events(&self, topic_url: &str, after: Option<Offset>) -> Result<Option<Events>, LogError> {
+        let engine = &self.0.inner.engine;
+        let Some(topic) = engine.topic(topic_url) else { return Ok(None) };
+        let heard = engine.listen(topic);
+        let head = self.store().head(topic)?;
+        Ok(Some(Events {
+            store: Arc::clone(&engine.store),
+            cache: Arc::clone(&engine.cache),
+            topic,
+            url: topic_url.into(),
+            // Whoever asks for what is not there yet was told of another log.
+            after: after.map_or(head, |after| after.min(head)),
+            heard,
+            page: VecDeque::new(),
+        }))
+    }
+
+    /// Totals, and what goes on.
+    pub fn metrics(&self) -> HubMetrics {
+        let (inner, standing) = (&self.0.inner, self.0.inner.engine.standing());
+        HubMetrics {
+            targets: standing.targets as u64,
+            topics: standing.topics as u64 - 1,
+            in_flight: standing.load.flying as u64,
+            slow: standing.load.slow as u64,
+            ready: standing.load.ready as u64,
+            waiting: standing.waiting as u64,
+            broken_origins: standing.load.broken as u64,
+            unverified: inner.verifier.len() as u64,
+            ..inner.counters.totals()
+        }
+    }
+
+    /// Begins nothing more, waits a moment for what is under way and records where everybody stands. Blocks.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl Running {
+    fn stop(&self) {
+        self.inner.engine.stop();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the hub's thread panicked");
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").field("url", &self.options().url).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn new(
+        options: HubOptions,
+        store: Arc<HubStore>,
+        payloads: Arc<dyn Payloads>,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+    ) -> Result<Self, HubError> {
+        let options = Arc::new(options);
+        let of_callbacks = SenderOptions {
+            connect_timeout: options.sending.connect,
+            timeout: options.sending.total,
+            kept_per_origin: options.lanes.per_origin,
+            public_only: !options.private_callbacks,
+            extra_roots: options.extra_roots.clone(),
+            ..SenderOptions::default()
+        };
+        let of_topics = SenderOptions { public_only: !options.private_topics, ..of_callbacks.clone() };
+        let sender = Sender::new(of_callbacks)?;
+        let counters = Arc::new(Counters::default());
+        let cache = PayloadCache::new(Arc::clone(&store), payloads, options.url.clone(), options.memory_bytes);
+        let engine =
+            Engine::new(Arc::clone(&options), store, clock, Arc::new(cache), Arc::clone(&counters), sender.clone())?;
+        let verification = &options.verification;
+        let rates = AllRates {
+            hosts: Rates::new(verification.host_burst, verification.host_rate),
+            clients: Rates::new(verification.client_burst, verification.client_rate),
+        };
+        Ok(Self {
+            verifier: Verifier::new(Arc::clone(&engine), sender.clone())?,
+            fetcher: Fetcher::new(Arc::clone(&engine), Sender::new(of_topics)?)?,
+            accepting: Semaphore::new(options.accepting),
+            full: Arc::default(),
+            rates: Mutex::new(rates),
+            options,
+            engine,
+            counters,
+            sender,
+            runtime,
+        })
+    }
+
+    /// Whether a topic can be subscribed to here.
+    pub(crate) fn serves(&self, topic: &str) -> bool {
+        let fetched = self.engine.topic(topic).is_some_and(|topic| topic == self.fetcher.topic);
+        !fetched && (self.options.open || self.options.allows(topic) || self.engine.topic(topic).is_some())
+    }
+
+    pub(crate) fn lock_rates(&self) -> MutexGuard<'_, AllRates> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The hub's thread.
+fn run(
+    options: HubOptions,
+    store: Arc<HubStore>,
+    payloads: Arc<dyn Payloads>,
+    clock: Arc<dyn Clock>,
+    started: &SyncSender<Result<Arc<Inner>, HubError>>,
+) {
+    let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return drop(started.send(Err(HubError::Thread(error)))),
+    };
+    let inner = match Inner::new(options, store, payloads, clock, runtime.handle().clone()) {
+        Ok(inner) => Arc::new(inner),
+        Err(error) => return drop(started.send(Err(error))),
+    };
+    runtime.spawn(Arc::clone(&inner.verifier).run());
+    runtime.spawn(Arc::clone(&inner.fetcher).run());
+    runtime.spawn(leases::sweep(Arc::clone(&inner.engine)));
+    runtime.spawn(retention::sweep(Arc::clone(&inner.engine), Arc::clone(&inner.full)));
+    let sender = inner.sender.clone();
+    runtime.spawn(async move {
+        loop {
+            tokio::time::sleep(TIDY).await;
+            sender.close_expired();
+        }
+    });
+    let engine = Arc::clone(&inner.engine);
+    let _ = started.send(Ok(inner));
+    runtime.block_on(engine.run());
+    runtime.shutdown_timeout(FAREWELL);
+}

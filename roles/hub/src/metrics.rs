@@ -1,0 +1,77 @@
+//! What did the hub do so far?
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Totals since the start, and what goes on now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HubMetrics {
+    /// Notifications that were handed over and kept.
+    pub accepted: u64,
+    /// Requests to publish that were refused.
+    pub refused: u64,
+    /// Topics that were fetched because somebody said they had changed.
+    pub fetched: u64,
+    /// Deliveries that were taken.
+    pub delivered: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Notifications that were given up, once for each target.
+    pub given_up: u64,
+    /// Requests to subscribe or to unsubscribe that were accepted.
+    pub requested: u64,
+    /// … that the callback confirmed.
+    pub confirmed: u64,
+    /// … that it did not.
+    pub unconfirmed: u64,
+    /// Subscriptions that ended.
+    pub ended: u64,
+    /// Targets: subscriptions, and other hubs.
+    pub targets: u64,
+    /// Topics.
+    pub topics: u64,
+    /// Deliveries under way.
+    pub in_flight: u64,
+    /// Of these slow.
+    pub slow: u64,
+    /// Deliveries that wait for a place.
+    pub ready: u64,
+    /// Deliveries that wait for the time of their next attempt.
+    pub waiting: u64,
+    /// Origins that are left alone for a while.
+    pub broken_origins: u64,
+    /// Requests whose callback is still to be asked.
+    pub unverified: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) accepted: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) fetched: AtomicU64,
+    pub(crate) delivered: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) given_up: AtomicU64,
+    pub(crate) requested: AtomicU64,
+    pub(crate) confirmed: AtomicU64,
+    pub(crate) unconfirmed: AtomicU64,
+    pub(crate) ended: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn totals(&self) -> HubMetrics {
+        HubMetrics {
+            accepted: self.accepted.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            fetched: self.fetched.load(Relaxed),
+            delivered: self.delivered.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            given_up: self.given_up.load(Relaxed),
+            requested: self.requested.load(Relaxed),
+            confirmed: self.confirmed.load(Relaxed),
+            unconfirmed: self.unconfirmed.load(Relaxed),
+            ended: self.ended.load(Relaxed),
+            ..HubMetrics::default()
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Which limits and manners does a hub have?
+
+use abreast_websub::{LeaseLimits, Method};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Limits and manners of a [`Hub`](crate::Hub). Every limit has a default; none can be switched off.
+#[derive(Clone, Debug)]
+pub struct HubOptions {
+    /// The hub's public URL: what topics name, and what deliveries say.
+    pub url: String,
+    /// Send subscribers to another hub instead of taking them [websub §5.1.2].
+    pub redirect: Option<Redirect>,
+    /// What leases are granted. Default 10 days, at least 300 s, at most 31 days.
+    pub leases: LeaseLimits,
+    /// Take any topic, and tell of it what its own host says. Default false: the Source's own, those that a known
+    /// publisher has published, and `allow_topics`.
+    pub open: bool,
+    /// Topics whose URL begins with one of these are taken too.
+    pub allow_topics: Vec<String>,
+    /// Callbacks may be on this machine or in its network. Default false.
+    pub private_callbacks: bool,
+    /// Topics may be fetched from this machine or its network. Default false.
+    pub private_topics: bool,
+    /// Most bytes of a notification that is handed over. Default 1 MiB.
+    pub max_body: usize,
+    /// Most bytes of a topic that is fetched. Default 8 MiB.
+    pub max_topic: usize,
+    /// How deliveries are signed. Default `sha256`.
+    pub signature: Method,
+    /// Whom the answers may keep waiting.
+    pub sending: Sending,
+    /// How deliveries share what there is.
+    pub lanes: LaneOptions,
+    /// When failed deliveries are tried again.
+    pub retries: Retries,
+    /// How subscribers are asked.
+    pub verification: VerificationOptions,
+    /// Most subscriptions with callbacks on one host. Default 10,000.
+    pub subscriptions_per_host: u32,
+    /// Most bytes of notifications in memory. Default 64 MiB.
+    pub memory_bytes: usize,
+    /// Most notifications handed over that are not durable yet; then 503. Default 4,096.
+    pub accepting: usize,
+    /// Most bytes of bodies in the store; then 503. Default 16 GiB.
+    pub store_bytes: u64,
+    /// How long notifications are kept. Those that somebody still waits for are kept twice as long. Default 7 days.
+    pub keep: Duration,
+    /// How often leases are looked at, besides before each delivery. Default 60 s.
+    pub lease_sweep: Duration,
+    /// How often old notifications are looked for. Default 10 minutes.
+    pub retention_sweep: Duration,
+    /// How often progress is recorded: a crash repeats deliveries of that time. Default 100 ms.
+    pub save_every: Duration,
+    /// A PEM file with certificates that are trusted besides the built-in ones. Default none.
+    pub extra_roots: Option<PathBuf>,
+}
+
+/// Where subscribers are sent instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// The other hub.
+    pub url: String,
+    /// For good (308) or for now (307)?
+    pub permanent: bool,
+}
+
+/// Times of one exchange.
+#[derive(Clone, Debug)]
+pub struct Sending {
+    /// To resolve, connect and agree on TLS. Default 5 s.
+    pub connect: Duration,
+    /// For all of it. Default 30 s.
+    pub total: Duration,
+}
+
+/// How deliveries share what there is. Each delivery that waits takes a socket and no thread.
+#[derive(Clone, Debug)]
+pub struct LaneOptions {
+    /// Deliveries at the same time, first attempts. Default 256.
+    pub all: usize,
+    /// … to one origin. Default 8.
+    pub per_origin: usize,
+    /// … that repeat what failed before. Default 32, of these a quarter to one origin.
+    pub late: usize,
+    /// Deliveries that take much longer than others of their origin make room for the next ones, up to that many.
+    /// Default 1,024.
+    pub slow: usize,
+    /// … of one origin. Default 256.
+    pub slow_per_origin: usize,
+    /// The longest that a delivery keeps others of its origin waiting. Default 250 ms, less where answers come fast.
+    pub slow_after: Duration,
+    /// After so many connections in a row that could not be made, an origin is left alone. Default 10.
+    pub breaker_failures: u32,
+    /// How long it is left alone; then one attempt decides. Default 30 s.
+    pub breaker_pause: Duration,
+}
+
+/// When what failed is tried again: after a random part of a time that doubles.
+#[derive(Clone, Debug)]
+pub struct Retries {
+    /// The first such time. Default 1 s.
+    pub base: Duration,
+    /// The longest. Default 1 h.
+    pub most: Duration,
+    /// A notification that could not be delivered for so long is given up; the subscription stays. Default 24 h.
+    pub give_up: Duration,
+    /// The longest pause that a subscriber may ask for by `Retry-After`. Default 10 h.
+    pub retry_after: Duration,
+}
+
+/// How subscribers are asked, and how often strangers may make the hub ask.
+#[derive(Clone, Debug)]
+pub struct VerificationOptions {
+    /// Questions at the same time. Default 64, of these 8 to one origin.
+    pub all: usize,
+    /// How often is asked when no answer comes, or 5xx. Default 3.
+    pub attempts: u32,
+    /// The pause before the second question; then four times as long. Default 2 s.
+    pub retry: Duration,
+    /// What is not settled by then is dropped. Default 10 minutes.
+    pub patience: Duration,
+    /// Questions to one callback host: so many at once, …. Default 2,000.
+    pub host_burst: u32,
+    /// … and so many a second from then on. Default 100.
+    pub host_rate: f64,
+    /// Requests of one client address: so many at once, …. Default 2,000.
+    pub client_burst: u32,
+    /// … and so many a second from then on. Default 100.
+    pub client_rate: f64,
+    /// Questions to one callback about one topic that were not confirmed: so many, then one a minute. Default 5.
+    pub refused_burst: u32,
+}
+
+impl HubOptions {
+    /// The defaults, for a hub at that URL.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            redirect: None,
+            leases: LeaseLimits::default(),
+            open: false,
+            allow_topics: Vec::new(),
+            private_callbacks: false,
+            private_topics: false,
+            max_body: 1 << 20,
+            max_topic: 8 << 20,
+            signature: Method::default(),
+            sending: Sending { connect: Duration::from_secs(5), total: Duration::from_secs(30) },
+            lanes: LaneOptions::default(),
+            retries: Retries {
+                base: Duration::from_secs(1),
+                most: Duration::from_secs(3_600),
+                give_up: Duration::from_secs(24 * 3_600),
+                retry_after: Duration::from_secs(10 * 3_600),
+            },
+            verification: VerificationOptions {
+                all: 64,
+                attempts: 3,
+                retry: Duration::from_secs(2),
+                patience: Duration::from_secs(600),
+                host_burst: 2_000,
+                host_rate: 100.0,
+                client_burst: 2_000,
+                client_rate: 100.0,
+                refused_burst: 5,
+            },
+            subscriptions_per_host: 10_000,
+            memory_bytes: 64 << 20,
+            accepting: 4_096,
+            store_bytes: 16 << 30,
+            keep: Duration::from_secs(7 * 24 * 3_600),
+            lease_sweep: Duration::from_secs(60),
+            retention_sweep: Duration::from_secs(600),
+            save_every: Duration::from_millis(100),
+            extra_roots: None,
+        }
+    }
+
+    /// Whether the topic is one of `allow_topics`.
+    pub(crate) fn allows(&self, topic: &str) -> bool {
+        self.allow_topics.iter().any(|prefix| topic.starts_with(prefix.as_str()))
+    }
+}
+
+impl Default for LaneOptions {
+    fn default() -> Self {
+        Self {
+            all: 256,
+            per_origin: 8,
+            late: 32,
+            slow: 1_024,
+            slow_per_origin: 256,
+            slow_after: Duration::from_millis(250),
+            breaker_failures: 10,
+            breaker_pause: Duration::from_secs(30),
+        }
+    }
+}

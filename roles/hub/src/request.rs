@@ -1,0 +1,58 @@
+//! What is a hub asked, and what does it answer? HTTP without a server.
+
+use bytes::Bytes;
+use std::net::IpAddr;
+
+/// A POST at the hub's URL.
+#[derive(Clone, Debug)]
+pub struct HubRequest {
+    /// The `Content-Type` header; empty when there is none.
+    pub content_type: String,
+    /// The values of all `Link` headers.
+    pub links: Vec<String>,
+    /// The body. Whoever reads it stops a little beyond [`crate::HubOptions::max_body`].
+    pub body: Bytes,
+    /// Who sends it.
+    pub publisher: Publisher,
+    /// From where.
+    pub client: IpAddr,
+}
+
+/// As whom a request is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publisher {
+    /// A part of this process.
+    Local,
+    /// It showed a token that permits to publish.
+    Token,
+    /// Nobody in particular.
+    Anonymous,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubAnswer {
+    /// Its status.
+    pub status: u16,
+    /// Its headers, `Content-Type` not among them: the body is `text/plain; charset=utf-8`.
+    pub headers: Vec<(&'static str, String)>,
+    /// What to tell people.
+    pub body: String,
+}
+
+impl HubAnswer {
+    pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
+        Self { status, headers: Vec::new(), body: body.into() }
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.headers.push((name, value.to_string()));
+        self
+    }
+
+    /// Too much at the moment.
+    pub(crate) fn later(status: u16, seconds: u64, body: impl Into<String>) -> Self {
+        Self::new(status, body).with("Retry-After", seconds)
+    }
+}

@@ -1,0 +1,59 @@
+//! What is dropped from the logs, and when is the store full?
+
+use crate::deliver::Engine;
+use abreast_core::{LogError, Offset, TopicId, TopicLog as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Topics read from the store at once.
+const PAGE: usize = 500;
+
+/// Drops old notifications, again and again; `full` says whether the store takes more.
+pub(crate) async fn sweep(engine: Arc<Engine>, full: Arc<AtomicBool>) {
+    let mut ticks = tokio::time::interval(engine.options.retention_sweep.max(Duration::from_millis(10)));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let (engine, full) = (Arc::clone(&engine), Arc::clone(&full));
+        let swept = tokio::task::spawn_blocking(move || sweep_once(&engine, &full)).await;
+        if let Ok(Err(error)) = swept {
+            tracing::warn!(%error, "old notifications cannot be dropped");
+        }
+    }
+}
+
+fn sweep_once(engine: &Engine, full: &AtomicBool) -> Result<(), LogError> {
+    let most = engine.options.store_bytes;
+    // Near the limit age no longer counts, only whether somebody still waits.
+    let crowded = engine.store.sizes()?.body_bytes > most / 5 * 4;
+    let mut after = TopicId(0);
+    loop {
+        let page = engine.store.topics(after, PAGE)?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        for topic in page {
+            trim(engine, topic.id, topic.head, crowded)?;
+        }
+    }
+    let is_full = engine.store.sizes()?.body_bytes > most;
+    if full.swap(is_full, Relaxed) != is_full {
+        tracing::warn!(is_full, most, "the hub's store: whether it is full changed");
+    }
+    Ok(())
+}
+
+/// What is old goes, unless somebody still waits for it; what is twice as old goes in any case, and whoever waited
+/// finds it among the dead letters.
+fn trim(engine: &Engine, topic: TopicId, head: Offset, crowded: bool) -> Result<(), LogError> {
+    let keep = engine.options.keep;
+    let now = engine.now();
+    let before = |age: Duration| {
+        let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
+        engine.store.accepted_before(topic, now.plus_micros(-age))
+    };
+    let taken = engine.slowest(topic).unwrap_or(head);
+    let old = if crowded { head } else { before(keep)? };
+    let up_to = old.min(taken).max(before(keep.saturating_mul(2))?);
+    if up_to > Offset(0) { engine.store.trim(topic, up_to) } else { Ok(()) }
+}

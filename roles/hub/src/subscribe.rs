@@ -1,0 +1,134 @@
+//! What does a subscriber ask for, and is it heard? [websub §5.1]
+
+use crate::hub::Inner;
+use crate::request::HubAnswer;
+use crate::text;
+use abreast_core::{ErrorKind, LogError};
+use abreast_store::hub::{NewVerification, Secret, VerificationMode};
+use abreast_websub::{Subscribe, Unsubscribe};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+impl Inner {
+    pub(crate) async fn subscribe(&self, wish: Subscribe, client: IpAddr) -> HubAnswer {
+        if let Some(redirect) = &self.options.redirect {
+            let status = if redirect.permanent { 308 } else { 307 };
+            return HubAnswer::new(status, format!("ask the hub {}\n", redirect.url)).with("Location", &redirect.url);
+        }
+        if !self.serves(&wish.topic) {
+            let text = "this hub does not serve that topic\n  help: subscribe to what the topic names as rel=\"self\", at \
+                        the hub that it names\n";
+            return HubAnswer::new(404, text);
+        }
+        if self.engine.subscriptions_on_host_of(&wish.callback) >= self.options.subscriptions_per_host {
+            let most = self.options.subscriptions_per_host;
+            return HubAnswer::later(
+                429,
+                3_600,
+                format!("the callback's host has {most} subscriptions, no more are taken\n"),
+            );
+        }
+        let verification = NewVerification {
+            lease_seconds: Some(self.options.leases.grant(wish.lease_seconds)),
+            secret: wish.secret.map(|secret| Secret::from(secret.into_bytes())),
+            ..new(wish.topic, wish.callback, VerificationMode::Subscribe)
+        };
+        self.verify(verification, client).await
+    }
+
+    /// The topic need not be there any more, and any lease that was asked for is ignored [websub §5.1].
+    pub(crate) async fn unsubscribe(&self, wish: Unsubscribe, client: IpAddr) -> HubAnswer {
+        self.verify(new(wish.topic, wish.callback, VerificationMode::Unsubscribe), client).await
+    }
+
+    /// Answers when the request is durable, whatever comes of it [websub §5.1.2].
+    async fn verify(&self, mut verification: NewVerification, client: IpAddr) -> HubAnswer {
+        if let Err(why) = self.check_callback(&verification.callback) {
+            return HubAnswer::new(400, why);
+        }
+        let now = Instant::now();
+        let allowed = {
+            let mut rates = self.lock_rates();
+            let host = crate::deliver::table::host_of(&verification.callback);
+            rates
+                .clients
+                .check(&client, now)
+                .and_then(|()| rates.hosts.take(host, now))
+                .and_then(|()| rates.clients.take(client, now))
+        };
+        let allowed = allowed.and_then(|()| self.verifier.may_ask(&verification.callback, &verification.topic_url));
+        if let Err(wait) = allowed {
+            return HubAnswer::later(429, seconds(wait), "too many requests; try again later\n");
+        }
+        verification.challenge = match random_text() {
+            Ok(challenge) => challenge,
+            Err(error) => return text::not_stored(&error),
+        };
+        verification.next_at = self.engine.now();
+        let (sender, receiver) = oneshot::channel();
+        let done = Box::new(move |result| drop(sender.send(result)));
+        self.engine.store.put_verification_then(verification.clone(), done);
+        match receiver.await {
+            Ok(Ok(id)) => {
+                self.counters.requested.fetch_add(1, Relaxed);
+                self.verifier.add(id, verification);
+                HubAnswer::new(202, "accepted; the callback will be asked\n")
+            }
+            Ok(Err(error)) => text::not_stored(&error),
+            Err(_) => HubAnswer::later(503, 5, "the hub stops\n"),
+        }
+    }
+
+    /// What can be said without asking a name server; when it is connected to, the address is looked at again.
+    fn check_callback(&self, callback: &str) -> Result<(), String> {
+        let sender = &self.sender;
+        let recipient = sender.recipient(callback).map_err(|error| format!("`hub.callback`: {error}\n"))?;
+        let host = recipient.host().trim_end_matches('.').to_ascii_lowercase();
+        let private = host.parse().map_or_else(
+            |_| host == "localhost" || host.ends_with(".localhost"),
+            |address| !abreast_net::is_global(address),
+        );
+        if private && !self.options.private_callbacks {
+            return Err(format!(
+                "`hub.callback` names {host}, a private address (net.private)\n  help: give one that everybody can reach, \
+                 or let the hub take private callbacks\n"
+            ));
+        }
+        if callback == self.options.url || callback.starts_with(&format!("{}?", self.options.url)) {
+            return Err("`hub.callback` is this hub itself\n".to_owned());
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn new(topic_url: String, callback: String, mode: VerificationMode) -> NewVerification {
+    NewVerification {
+        topic_url,
+        callback,
+        mode,
+        secret: None,
+        lease_seconds: None,
+        challenge: String::new(),
+        reason: None,
+        next_at: abreast_webtypes::Timestamp::default(),
+    }
+}
+
+fn seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(1)
+}
+
+/// 256 random bits in hex: nobody guesses that [websub §8.2].
+fn random_text() -> Result<String, LogError> {
+    use std::fmt::Write as _;
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| LogError::new(ErrorKind::Io, format!("the system gives no random numbers: {error}")))?;
+    let mut text = String::with_capacity(64);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}

@@ -1,0 +1,36 @@
+//! What do people read?
+
+use crate::request::HubAnswer;
+use abreast_core::{ErrorKind, LogError};
+
+/// The store did not take something.
+pub(crate) fn not_stored(error: &LogError) -> HubAnswer {
+    match error.kind() {
+        ErrorKind::Busy => HubAnswer::later(503, 5, format!("too much is waiting: {error}\n")),
+        ErrorKind::Refused => HubAnswer::new(400, format!("{error}\n")),
+        _ => {
+            tracing::error!(error = %chain(error), "the hub's store failed");
+            HubAnswer::later(503, 30, "the hub cannot store anything at the moment\n")
+        }
+    }
+}
+
+/// An error and what caused it, on one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let inner = error.to_string();
+        if !text.contains(&inner) {
+            text.push_str(": ");
+            text.push_str(&inner);
+        }
+        cause = error.source();
+    }
+    text.replace('\n', " ")
+}
+
+/// A failed exchange in a few words, with its code.
+pub(crate) fn failure(error: &abreast_net::Error) -> String {
+    format!("{} ({})", chain(error), error.code())
+}

@@ -1,0 +1,388 @@
+//! Does the callback want this? Each request is asked back at its callback before it counts [websub §5.3].
+//!
+//! Requests for one callback and topic are asked one after the other, in the order they came: the last one confirmed
+//! is what counts.
+
+use crate::deliver::Engine;
+use crate::deliver::lanes::{Contact, Flight, Lanes};
+use crate::deliver::payloads::later;
+use crate::deliver::table::origin_of;
+use crate::options::LaneOptions;
+use crate::rates::Rates;
+use abreast_core::{LogError, Offset, TopicLog as _};
+use abreast_net::{Answer, Error, ErrorKind, Message, Sender, Want};
+use abreast_store::hub::{NewTarget, NewVerification, Settled, TargetKind, VerificationId, VerificationMode};
+use abreast_websub::{MAX_ANSWER_LENGTH, Mode, denied_url, is_confirmed, verification_url};
+use abreast_webtypes::Timestamp;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, oneshot};
+
+/// Requests read from the store at once.
+const PAGE: usize = 1_000;
+
+/// Asks callbacks.
+pub(crate) struct Verifier {
+    engine: Arc<Engine>,
+    sender: Sender,
+    state: Mutex<State>,
+    wake: Notify,
+}
+
+struct State {
+    lanes: Lanes<VerificationId>,
+    pending: HashMap<VerificationId, Pending>,
+    /// By a hash of callback and topic.
+    chains: HashMap<u64, Chain>,
+    retries: BinaryHeap<Reverse<(Instant, VerificationId)>>,
+    /// What was not confirmed, by the same hash.
+    refused: Rates<u64>,
+    hasher: RandomState,
+}
+
+struct Pending {
+    request: NewVerification,
+    attempts: u32,
+    created: Timestamp,
+}
+
+/// Requests for one callback and topic: one is being asked or waits to be asked again, others are behind it.
+struct Chain {
+    current: VerificationId,
+    waits: bool,
+    behind: VecDeque<VerificationId>,
+}
+
+/// What came of a question.
+enum Outcome {
+    Confirmed,
+    Refused(String),
+    /// To be asked again.
+    Silent(String),
+}
+
+struct Job {
+    flight: Flight<VerificationId>,
+    request: NewVerification,
+}
+
+impl Verifier {
+    pub(crate) fn new(engine: Arc<Engine>, sender: Sender) -> Result<Arc<Self>, LogError> {
+        let options = &engine.options.verification;
+        let lanes = LaneOptions { all: options.all, late: (options.all / 4).max(1), ..LaneOptions::default() };
+        let state = State {
+            lanes: Lanes::new(lanes),
+            pending: HashMap::new(),
+            chains: HashMap::new(),
+            retries: BinaryHeap::new(),
+            refused: Rates::new(options.refused_burst, 1.0 / 60.0),
+            hasher: RandomState::new(),
+        };
+        let verifier = Self { engine, sender, state: Mutex::new(state), wake: Notify::new() };
+        let mut after = VerificationId(0);
+        loop {
+            let page = verifier.engine.store.verifications(after, PAGE)?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            let mut state = verifier.lock();
+            for found in page {
+                state.add(
+                    found.id,
+                    Pending { request: found.request, attempts: found.attempts, created: found.created },
+                );
+            }
+        }
+        Ok(Arc::new(verifier))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a request that is durable.
+    pub(crate) fn add(&self, id: VerificationId, request: NewVerification) {
+        let created = self.engine.now();
+        self.lock().add(id, Pending { request, attempts: 0, created });
+        self.wake.notify_one();
+    }
+
+    /// Whether the callback may be asked about the topic: not if it did not confirm several times.
+    pub(crate) fn may_ask(&self, callback: &str, topic: &str) -> Result<(), Duration> {
+        let state = self.lock();
+        state.refused.check(&state.hasher.hash_one((callback, topic)), Instant::now())
+    }
+
+    /// Requests that are not settled.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().pending.len()
+    }
+
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let now = Instant::now();
+            let due = {
+                let mut state = self.lock();
+                while let Some(Reverse((due, id))) = state.retries.peek().copied() {
+                    if due > now {
+                        break;
+                    }
+                    state.retries.pop();
+                    state.ask(id, true, now);
+                }
+                state.lanes.tick(now);
+                let retry = state.retries.peek().map(|Reverse((due, _))| *due);
+                [retry, state.lanes.due()].into_iter().flatten().min()
+            };
+            while let Some(job) = self.next_job() {
+                let verifier = Arc::clone(&self);
+                tokio::spawn(async move {
+                    let mut next = Some(job);
+                    while let Some(job) = next {
+                        verifier.verify(job).await;
+                        next = verifier.next_job();
+                    }
+                });
+            }
+            let wake = self.wake.notified();
+            match due {
+                Some(due) => drop(tokio::time::timeout_at(due.into(), wake).await),
+                None => wake.await,
+            }
+        }
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        if self.engine.is_stopping() {
+            return None;
+        }
+        let now = Instant::now();
+        let mut state = self.lock();
+        loop {
+            let flight = state.lanes.next(now)?;
+            if let Some(pending) = state.pending.get(&flight.item) {
+                return Some(Job { flight, request: pending.request.clone() });
+            }
+            state.lanes.finish(&flight, Contact::Silent, now);
+        }
+    }
+
+    async fn verify(&self, job: Job) {
+        let request = &job.request;
+        let known = self.engine.topic(&request.topic_url);
+        // What is published from now on belongs to a new subscription; its lease runs from now on too.
+        let head = known.and_then(|topic| self.engine.store.head(topic).ok());
+        let asked = self.engine.now();
+        let url = match request.mode {
+            VerificationMode::Denied => denied_url(&request.callback, &request.topic_url, request.reason.as_deref()),
+            VerificationMode::Subscribe | VerificationMode::Unsubscribe => verification_url(
+                &request.callback,
+                if request.mode == VerificationMode::Subscribe { Mode::Subscribe } else { Mode::Unsubscribe },
+                &request.topic_url,
+                &request.challenge,
+                request.lease_seconds,
+            ),
+        };
+        let answer = match self.sender.recipient(&url) {
+            Ok(to) => self.sender.get(&to, Message::default(), Want::Whole(MAX_ANSWER_LENGTH)).await,
+            Err(error) => Err(error),
+        };
+        let contact = match &answer {
+            Ok(_) => Contact::Answered,
+            Err(error) if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Dns) => Contact::Unreachable,
+            Err(_) => Contact::Silent,
+        };
+        self.lock().lanes.finish(&job.flight, contact, Instant::now());
+        let settled = match outcome(request, answer) {
+            Outcome::Silent(error) => match self.ask_again(&job, &error) {
+                true => return,
+                false => Settled::Dropped,
+            },
+            Outcome::Refused(error) => {
+                tracing::info!(callback = request.callback, topic = request.topic_url, error, "not confirmed");
+                self.engine.counters.unconfirmed.fetch_add(1, Relaxed);
+                let mut state = self.lock();
+                let key = state.key(request);
+                let _ = state.refused.take(key, Instant::now());
+                Settled::Dropped
+            }
+            Outcome::Confirmed => match self.confirmed(request, head, asked).await {
+                Ok(settled) => settled,
+                Err(error) => {
+                    tracing::error!(%error, "a confirmed request cannot be recorded; it is asked again");
+                    if self.ask_again(&job, "the store failed") {
+                        return;
+                    }
+                    Settled::Dropped
+                }
+            },
+        };
+        self.settle(job, settled).await;
+    }
+
+    /// What a confirmed request comes to.
+    async fn confirmed(
+        &self,
+        request: &NewVerification,
+        head: Option<Offset>,
+        asked: Timestamp,
+    ) -> Result<Settled, LogError> {
+        match request.mode {
+            VerificationMode::Denied => return Ok(Settled::Dropped),
+            VerificationMode::Unsubscribe => return Ok(Settled::Unsubscribed),
+            VerificationMode::Subscribe => {}
+        }
+        let topic = if let Some(topic) = self.engine.topic(&request.topic_url) {
+            topic
+        } else {
+            let (engine, url) = (Arc::clone(&self.engine), request.topic_url.clone());
+            let opened = tokio::task::spawn_blocking(move || engine.open_topic(&url, false)).await;
+            opened.map_err(|_| LogError::new(abreast_core::ErrorKind::Io, "the hub stops"))??
+        };
+        let lease = Duration::from_secs(request.lease_seconds.unwrap_or(0));
+        Ok(Settled::Subscribed(NewTarget {
+            topic,
+            kind: TargetKind::Subscription,
+            address: request.callback.clone(),
+            secret: request.secret.clone(),
+            lease_until: Some(later(asked, lease)),
+            cursor: head,
+        }))
+    }
+
+    async fn settle(&self, job: Job, settled: Settled) {
+        let id = job.flight.item;
+        let (sender, receiver) = oneshot::channel();
+        let ends = settled == Settled::Unsubscribed;
+        let begins = matches!(settled, Settled::Subscribed(_));
+        self.engine.settling(true);
+        self.engine.store.finish_verification_then(id, settled, Box::new(move |result| drop(sender.send(result))));
+        let result = receiver.await;
+        match result {
+            Ok(Ok(Some(target))) if begins => {
+                tracing::info!(callback = target.address, topic = job.request.topic_url, "subscribed");
+                self.engine.counters.confirmed.fetch_add(1, Relaxed);
+                self.engine.put(target);
+            }
+            Ok(Ok(target)) if ends => {
+                self.engine.counters.confirmed.fetch_add(1, Relaxed);
+                if let Some(target) = target {
+                    tracing::info!(callback = target.address, topic = job.request.topic_url, "unsubscribed");
+                    self.engine.counters.ended.fetch_add(1, Relaxed);
+                    self.engine.forget(target.id);
+                }
+            }
+            Ok(Ok(_)) => {}
+            // It is still in the store: it is asked again after the next start.
+            Ok(Err(error)) => tracing::error!(%error, "what a callback said was not recorded"),
+            Err(_) => {}
+        }
+        self.engine.settling(false);
+        let mut state = self.lock();
+        state.pending.remove(&id);
+        state.go_on(&job.request, Instant::now());
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Plans another question, unless there were enough, it is too late, or a newer request is there.
+    fn ask_again(&self, job: &Job, error: &str) -> bool {
+        let options = &self.engine.options.verification;
+        let id = job.flight.item;
+        let mut state = self.lock();
+        let key = state.key(&job.request);
+        let Some(pending) = state.pending.get_mut(&id) else { return false };
+        pending.attempts += 1;
+        let attempts = pending.attempts;
+        let too_late = later(pending.created, options.patience) <= self.engine.now();
+        let newer = state.chains.get(&key).is_some_and(|chain| !chain.behind.is_empty());
+        if attempts >= options.attempts || too_late || newer {
+            tracing::info!(callback = job.request.callback, topic = job.request.topic_url, error, "not confirmed");
+            self.engine.counters.unconfirmed.fetch_add(1, Relaxed);
+            let _ = state.refused.take(key, Instant::now());
+            return false;
+        }
+        let pause = options.retry.saturating_mul(4_u32.saturating_pow(attempts - 1)).min(options.patience);
+        if let Some(chain) = state.chains.get_mut(&key) {
+            chain.waits = true;
+        }
+        state.retries.push(Reverse((Instant::now() + pause, id)));
+        drop(state);
+        let next_at = later(self.engine.now(), pause);
+        self.engine.store.retry_verification_then(id, attempts, next_at, Box::new(|_| ()));
+        self.wake.notify_one();
+        true
+    }
+}
+
+impl State {
+    fn key(&self, request: &NewVerification) -> u64 {
+        self.hasher.hash_one((request.callback.as_str(), request.topic_url.as_str()))
+    }
+
+    fn add(&mut self, id: VerificationId, pending: Pending) {
+        let key = self.key(&pending.request);
+        self.pending.insert(id, pending);
+        match self.chains.get_mut(&key) {
+            // Its turn comes when that one is settled; one that waits to be asked again is asked at once.
+            Some(chain) => {
+                chain.behind.push_back(id);
+                if chain.waits {
+                    let current = chain.current;
+                    self.ask(current, true, Instant::now());
+                }
+            }
+            None => {
+                self.chains.insert(key, Chain { current: id, waits: false, behind: VecDeque::new() });
+                self.ask(id, false, Instant::now());
+            }
+        }
+    }
+
+    fn ask(&mut self, id: VerificationId, again: bool, now: Instant) {
+        let Some(pending) = self.pending.get(&id) else { return };
+        let key = self.key(&pending.request);
+        if let Some(chain) = self.chains.get_mut(&key) {
+            if again && !chain.waits {
+                return;
+            }
+            chain.waits = false;
+        }
+        let origin = origin_of(&self.pending[&id].request.callback).into_owned();
+        self.lanes.push(&origin, id, again, now);
+    }
+
+    /// The next request for the same callback and topic.
+    fn go_on(&mut self, request: &NewVerification, now: Instant) {
+        let key = self.key(request);
+        let Some(chain) = self.chains.get_mut(&key) else { return };
+        match chain.behind.pop_front() {
+            Some(next) => {
+                chain.current = next;
+                chain.waits = false;
+                self.ask(next, false, now);
+            }
+            None => drop(self.chains.remove(&key)),
+        }
+    }
+}
+
+fn outcome(request: &NewVerification, answer: Result<Answer, Error>) -> Outcome {
+    match answer {
+        // Whoever is told needs to say nothing.
+        Ok(_) if request.mode == VerificationMode::Denied => Outcome::Confirmed,
+        Ok(answer) if is_confirmed(answer.status.as_u16(), &answer.body, &request.challenge) => Outcome::Confirmed,
+        Ok(answer) if answer.status.is_server_error() => Outcome::Silent(format!("it answered {}", answer.status)),
+        Ok(answer) if answer.status.is_success() => Outcome::Refused("its answer is not the challenge".to_owned()),
+        Ok(answer) => Outcome::Refused(format!("it answered {}", answer.status)),
+        Err(error)
+            if matches!(error.kind(), ErrorKind::Size | ErrorKind::Private | ErrorKind::Url | ErrorKind::Scheme) =>
+        {
+            Outcome::Refused(crate::text::failure(&error))
+        }
+        Err(error) => Outcome::Silent(crate::text::failure(&error)),
+    }
+}

@@ -1,0 +1,12 @@
+//! The hub against subscribers, topics and other hubs on the loopback interface.
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod bed;
+mod delivery;
+mod publishing;
+mod restart;
+mod retries;
+mod scenarios;
+mod server;
+mod subscriptions;
+mod verification;

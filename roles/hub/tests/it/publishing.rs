@@ -1,0 +1,163 @@
+//! Who may publish, and what becomes of what nobody may.
+
+use crate::bed::{Bed, HUB, TOPIC, eventually, options};
+use crate::server::{Reply, Server, encode};
+use abreast_hub::{HubRequest, Publisher};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+fn open() -> Bed {
+    let mut open = options();
+    open.open = true;
+    open.allow_topics.clear();
+    Bed::new(open)
+}
+
+/// A topic at `/t` with that `Link` header; `{}` is its own URL.
+fn topic(link: &'static str) -> Server {
+    let own = Arc::new(Mutex::new(String::new()));
+    let url = own.clone();
+    let server = Server::new(move |_| {
+        let link = link.replace("{}", &url.lock().unwrap());
+        Reply::Full(200, vec![("Content-Type", "text/plain".to_owned()), ("Link", link)], b"content".to_vec())
+    });
+    *own.lock().unwrap() = server.url("/t");
+    server
+}
+
+const GOOD: &str = "<{}>; rel=\"self\", <http://127.0.0.1:1/hub>; rel=\"hub\"";
+
+#[test]
+fn strangers_need_a_token_unless_the_hub_is_open() {
+    let bed = Bed::new(options());
+    let elsewhere = "http://elsewhere.example/t";
+    let answer = bed.publish_as(Publisher::Anonymous, elsewhere, "text/plain", b"x");
+    assert_eq!(answer.status, 401);
+    assert!(answer.body.contains("token"), "{}", answer.body);
+    assert_eq!(bed.publish_as(Publisher::Token, elsewhere, "text/plain", b"x").status, 403, "not among the topics");
+    assert_eq!(bed.publish_as(Publisher::Token, TOPIC, "text/plain", b"x").status, 200);
+    assert_eq!(bed.form(&format!("hub.mode=publish&hub.url={}", encode(elsewhere))).status, 403);
+    bed.hub.own_topic("http://example.org/own").unwrap();
+    assert_eq!(bed.publish_as(Publisher::Token, "http://example.org/own", "text/plain", b"x").status, 403);
+    assert_eq!(bed.hub.metrics().accepted, 1);
+}
+
+#[test]
+fn an_open_hub_takes_what_the_topics_host_says() {
+    let (bed, topic, subscriber) = (open(), topic(GOOD), Server::willing());
+    bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
+    for number in 0..5_u8 {
+        let answer = bed.publish_as(Publisher::Anonymous, &topic.url("/t"), "application/xml", &[b'0' + number]);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    assert_eq!(subscriber.wait_deliveries(5)[4].text(), "4");
+    assert_eq!(topic.seen().len(), 1, "looked at once");
+}
+
+#[test]
+fn an_open_hub_takes_nothing_forged() {
+    let (bed, good) = (open(), topic(GOOD));
+    let from = |client: &str, topic: &Server, body: &'static str| {
+        bed.post(HubRequest {
+            content_type: "text/plain".to_owned(),
+            links: vec![format!("<{}>; rel=\"self\", <{HUB}>; rel=\"hub\"", topic.url("/t"))],
+            body: body.into(),
+            publisher: Publisher::Anonymous,
+            client: client.parse().unwrap(),
+        })
+    };
+    let answer = from("203.0.113.9", &good, "forged");
+    assert_eq!(answer.status, 403, "{}", answer.body);
+    assert_eq!(from("203.0.113.9", &good, "content").status, 200, "the topic says the same");
+    let elsewhere = topic("<{}>; rel=\"self\", <http://other.example/hub>; rel=\"hub\"");
+    assert_eq!(from("127.0.0.1", &elsewhere, "x").status, 403);
+    let nothing = Server::new(|_| Reply::Status(404));
+    assert_eq!(from("127.0.0.1", &nothing, "x").status, 403);
+    let moved = topic("<http://example.org/other>; rel=\"self\", <http://127.0.0.1:1/hub>; rel=\"hub\"");
+    assert_eq!(from("127.0.0.1", &moved, "x").status, 403);
+    assert_eq!(bed.hub.metrics().accepted, 1);
+}
+
+#[test]
+fn faulty_notifications_are_told_what_is_wrong() {
+    let bed = Bed::new(options());
+    let send = |links: &[&str], body: Vec<u8>| {
+        bed.post(HubRequest {
+            content_type: "application/xml".to_owned(),
+            links: links.iter().map(|&link| link.to_owned()).collect(),
+            body: body.into(),
+            publisher: Publisher::Local,
+            client: "127.0.0.1".parse().unwrap(),
+        })
+    };
+    let answer = send(&["<http://h/>; rel=hub"], b"<urlset/>".to_vec());
+    assert_eq!((answer.status, answer.body.contains("rel=\"self\"")), (400, true));
+    let answer = send(&["<http://e/a>; rel=self, <http://e/b>; rel=self"], b"<urlset/>".to_vec());
+    assert_eq!(answer.status, 400);
+    assert_eq!(send(&["</relative>; rel=self"], b"<urlset/>".to_vec()).status, 400);
+    assert_eq!(send(&["<http://e/a>; rel=self"], vec![b'x'; (1 << 20) + 1]).status, 413);
+    let many: String = (0..101).map(|n| format!("&hub.url=http%3A%2F%2Fexample.org%2F{n}")).collect();
+    assert_eq!(bed.form(&format!("hub.mode=publish{many}")).status, 400);
+    assert_eq!(bed.form("hub.mode=publish").status, 400);
+}
+
+#[test]
+fn a_topic_that_did_not_change_is_not_delivered_again() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let (shown, own) = (count.clone(), Arc::new(Mutex::new(String::new())));
+    let url = own.clone();
+    let topic = Server::new(move |_| {
+        let link = GOOD.replace("{}", &url.lock().unwrap());
+        let body = format!("state {}", shown.load(SeqCst) / 3);
+        Reply::Full(200, vec![("Content-Type", "text/plain".to_owned()), ("Link", link)], body.into_bytes())
+    });
+    *own.lock().unwrap() = topic.url("/t");
+    let (bed, subscriber) = (open(), Server::willing());
+    bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
+    for round in 1..=9 {
+        let answer = bed.form(&format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t"))));
+        assert_eq!(answer.status, 202, "{}", answer.body);
+        eventually("the fetch", || (bed.hub.metrics().fetched >= round).then_some(()));
+        count.fetch_add(1, SeqCst);
+    }
+    let got: Vec<_> = subscriber.wait_deliveries(3).iter().map(crate::server::Got::text).collect();
+    assert_eq!(got, ["state 0", "state 1", "state 2"]);
+}
+
+#[test]
+fn a_topic_that_names_another_hub_is_not_delivered() {
+    let topic = topic("<{}>; rel=\"self\", <http://other.example/hub>; rel=\"hub\"");
+    let (bed, subscriber) = (open(), Server::willing());
+    bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
+    assert_eq!(bed.form(&format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t")))).status, 202);
+    eventually("the fetch", || (bed.hub.metrics().fetched == 1).then_some(()));
+    eventually("its end", || (bed.hub.metrics().accepted == 0 && topic.seen().len() == 1).then_some(()));
+    assert!(subscriber.deliveries().is_empty());
+}
+
+#[test]
+fn private_topics_are_not_fetched_unless_allowed() {
+    let topic = topic(GOOD);
+    let mut public = options();
+    public.open = true;
+    public.private_topics = false;
+    let bed = Bed::new(public);
+    let answer = bed.publish_as(Publisher::Anonymous, &topic.url("/t"), "text/plain", b"x");
+    assert_eq!((answer.status, answer.body.contains("private")), (403, true), "{}", answer.body);
+    assert!(topic.seen().is_empty());
+}
+
+#[test]
+fn a_full_store_says_so() {
+    let mut small = options();
+    small.store_bytes = 1_000;
+    small.retention_sweep = std::time::Duration::from_millis(10);
+    let bed = Bed::new(small);
+    // The last notification of a topic is always kept.
+    assert_eq!(bed.publish(TOPIC, "text/plain", &[b'x'; 2_000]).status, 200);
+    let answer = eventually("refusal", || {
+        let answer = bed.publish(TOPIC, "text/plain", &[b'x'; 2_000]);
+        (answer.status == 503).then_some(answer)
+    });
+    assert!(answer.headers.iter().any(|(name, _)| *name == "Retry-After"));
+}

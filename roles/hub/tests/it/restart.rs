@@ -1,0 +1,100 @@
+//! What was accepted is not lost: stops in the middle, with the store opened again.
+
+use crate::bed::{Bed, TOPIC, eventually, options, subscribed};
+use crate::server::{Got, Reply, Server, confirm, encode};
+use abreast_core::Offset;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+#[test]
+fn nothing_is_lost_and_the_order_is_kept_over_restarts() {
+    let count = AtomicUsize::new(0);
+    let server =
+        Server::confirming(move |_| Reply::Status(if count.fetch_add(1, SeqCst) % 5 == 1 { 500 } else { 204 }));
+    let (mut bed, _) = subscribed(options(), &server, "&hub.secret=s");
+    bed.subscribe(TOPIC, &server.url("/d"), "");
+    for round in 0..4 {
+        for number in 1..=15 {
+            bed.say(&(round * 15 + number).to_string());
+        }
+        bed = bed.restart();
+    }
+    for path in ["/c", "/d"] {
+        let of = |seen: &[Got]| -> Vec<u64> {
+            seen.iter().filter(|got| got.is_delivery() && got.path() == path).map(Got::offset).collect()
+        };
+        let mut got = of(&server.wait("all", |seen| of(seen).contains(&60)));
+        got.retain({
+            let mut furthest = 0;
+            move |offset| {
+                let new = *offset > furthest;
+                furthest = furthest.max(*offset);
+                new
+            }
+        });
+        assert_eq!(got, (1..=60).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_request_that_was_accepted_is_asked_after_a_restart() {
+    let up = Arc::new(AtomicBool::new(false));
+    let is_up = up.clone();
+    let server = Server::new(move |got| match (got.is_delivery(), is_up.load(SeqCst)) {
+        (true, _) => Reply::Status(204),
+        (false, true) => confirm(got),
+        (false, false) => Reply::Status(503),
+    });
+    let mut patient = options();
+    patient.verification.retry = std::time::Duration::from_secs(100);
+    let bed = Bed::new(patient);
+    assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/c"), "&hub.secret=s").status, 202);
+    server.wait_questions(1);
+    let bed = bed.restart();
+    up.store(true, SeqCst);
+    // Another request for the same does not have to wait either.
+    assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/c"), "&hub.secret=s").status, 202);
+    eventually("the subscription", || bed.target(TOPIC, &server.url("/c")));
+    bed.say("x");
+    assert_eq!(server.wait_deliveries(1)[0].text(), "x");
+}
+
+#[test]
+fn a_topic_that_was_said_to_have_changed_is_fetched_after_a_restart() {
+    let up = Arc::new(AtomicBool::new(false));
+    let is_up = up.clone();
+    let topic = Server::new(move |_| match is_up.load(SeqCst) {
+        true => Reply::Full(200, vec![("Content-Type", "text/plain".to_owned())], b"changed".to_vec()),
+        false => Reply::Hang,
+    });
+    let subscriber = Server::willing();
+    let mut allowing = options();
+    allowing.allow_topics = vec![topic.url("/")];
+    let bed = Bed::new(allowing);
+    bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
+    let answer = bed.form(&format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t"))));
+    assert_eq!(answer.status, 202);
+    topic.wait_questions(1);
+    let bed = bed.restart();
+    up.store(true, SeqCst);
+    // The one that hangs belonged to the hub that was stopped.
+    let got = subscriber.wait_deliveries(1).remove(0);
+    assert_eq!((got.text().as_str(), got.offset()), ("changed", 1));
+    eventually("done", || (bed.hub.topics(abreast_core::TopicId(0), 10).unwrap().len() == 1).then_some(()));
+}
+
+#[test]
+fn where_everybody_stands_is_recorded() {
+    let server = Server::willing();
+    let (bed, target) = subscribed(options(), &server, "");
+    for number in 1..=10 {
+        bed.say(&number.to_string());
+    }
+    server.wait_deliveries(10);
+    eventually("all taken", || (bed.hub.metrics().delivered == 10).then_some(()));
+    let bed = bed.restart();
+    assert_eq!(bed.hub.target(target.id).unwrap().unwrap().cursor, Offset(10));
+    bed.say("11");
+    server.wait("the next", |seen| seen.iter().any(|got| got.is_delivery() && got.text() == "11"));
+    assert_eq!(server.deliveries().len(), 11, "nothing twice");
+}
