@@ -26,17 +26,22 @@ fn resources() -> Vec<(String, String)> {
     (0..COUNT).map(|number| (format!("/d/r{number:02}"), format!("resource {number}"))).collect()
 }
 
-/// What copies are kept in: a name each, and where the objects of one are.
-fn sinks(_place: &Path) -> Vec<(&'static str, SinkOptions)> {
-    vec![
-        ("folder", SinkOptions::Folder),
-        ("warc", SinkOptions::Warc(WarcOptions::default())),
-        #[cfg(feature = "s3")]
-        ("objects", {
-            let url = format!("file://{}", _place.join("store").display());
-            SinkOptions::Objects(abreast_destination::ObjectsOptions { url, settings: Vec::new() })
-        }),
-    ]
+/// What copies are kept in, each by its name; objects go into a folder beside the copies.
+fn sinks(place: &Path) -> Vec<(&'static str, SinkOptions)> {
+    let mut sinks = vec![("folder", SinkOptions::Folder), ("warc", SinkOptions::Warc(WarcOptions::default()))];
+    sinks.extend(objects(place).map(|objects| ("objects", objects)));
+    sinks
+}
+
+#[cfg(feature = "s3")]
+fn objects(place: &Path) -> Option<SinkOptions> {
+    let url = format!("file://{}", place.join("store").display());
+    Some(SinkOptions::Objects(abreast_destination::ObjectsOptions { url, settings: Vec::new() }))
+}
+
+#[cfg(not(feature = "s3"))]
+fn objects(_: &Path) -> Option<SinkOptions> {
+    None
 }
 
 struct Copy {
