@@ -29,19 +29,19 @@ fn resources() -> Vec<(String, String)> {
 /// What copies are kept in, each by its name; objects go into a folder beside the copies.
 fn sinks(place: &Path) -> Vec<(&'static str, SinkOptions)> {
     let mut sinks = vec![("folder", SinkOptions::Folder), ("warc", SinkOptions::Warc(WarcOptions::default()))];
-    sinks.extend(objects(place).map(|objects| ("objects", objects)));
+    sinks.extend(objects(place));
     sinks
 }
 
 #[cfg(feature = "s3")]
-fn objects(place: &Path) -> Option<SinkOptions> {
+fn objects(place: &Path) -> Vec<(&'static str, SinkOptions)> {
     let url = format!("file://{}", place.join("store").display());
-    Some(SinkOptions::Objects(abreast_destination::ObjectsOptions { url, settings: Vec::new() }))
+    vec![("objects", SinkOptions::Objects(abreast_destination::ObjectsOptions { url, settings: Vec::new() }))]
 }
 
 #[cfg(not(feature = "s3"))]
-fn objects(_: &Path) -> Option<SinkOptions> {
-    None
+fn objects(_: &Path) -> Vec<(&'static str, SinkOptions)> {
+    Vec::new()
 }
 
 struct Copy {
