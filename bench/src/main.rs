@@ -26,7 +26,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 10] = [
+const BENCHES: [(&str, &str, Bench); 11] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
@@ -35,6 +35,7 @@ const BENCHES: [(&str, &str, Bench); 10] = [
     ("publish", "Publishing one change; memory; start", benches::publish::run),
     ("dump", "Packages: copies through them, and making them", benches::dump::run),
     ("validate", "Judging a Source", benches::validate::run),
+    ("hub-store", "What a hub must not forget", benches::hub_store::run),
     ("index", "Documents of very large sets", benches::index::run),
     ("real", "Real collections, followed", benches::real::run),
 ];
@@ -57,7 +58,7 @@ fn run() -> Result<ExitCode> {
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         println!("usage: cargo xtask bench [--rounds N] [--quick] [NAME…]\n\nbenches, all by default:");
         for (name, title, _) in BENCHES {
-            println!("  {name:8} {title}");
+            println!("  {name:9} {title}");
         }
         println!("\n--quick measures small collections and writes neither docs/benchmarks.md nor bench/results");
         return Ok(ExitCode::SUCCESS);

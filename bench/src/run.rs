@@ -127,6 +127,11 @@ impl Drop for Server {
     }
 }
 
+/// CPU seconds of this process so far.
+pub(crate) fn own_cpu() -> f64 {
+    cpu_of("self")
+}
+
 /// CPU seconds of one process and the children it has waited for, in ticks of 10 ms.
 fn cpu_of(id: &str) -> f64 {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();

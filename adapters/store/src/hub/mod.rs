@@ -5,6 +5,7 @@
 //! that it took. Publishing is durable when `done` is called, as is a request to be verified; progress of deliveries is
 //! recorded for many targets at once, now and then, so that a crash repeats a little and loses nothing.
 
+mod check;
 pub(crate) mod limits;
 mod recorder;
 mod store;
@@ -14,6 +15,7 @@ mod topics;
 mod verification;
 mod verifications;
 
+pub use check::{HubFacts, check_hub};
 pub use limits::{
     BODY_BYTES_MAX, LINK_BYTES_MAX, NAME_BYTES_MAX, SECRET_BYTES_MAX, TOPICS_MAX, URL_BYTES_MAX, VERIFICATIONS_MAX,
 };

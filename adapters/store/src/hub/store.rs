@@ -192,6 +192,11 @@ impl HubStore {
         self.call(ROW_BYTES, move |run| targets::put(run, &new))
     }
 
+    /// As [`HubStore::put_target`], without waiting.
+    pub fn put_target_then(&self, new: NewTarget, done: Done<Target>) {
+        self.ask(ROW_BYTES, move |run| targets::put(run, &new), done);
+    }
+
     /// Ends a target. `false` when it is not there.
     ///
     /// # Errors

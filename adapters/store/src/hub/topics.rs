@@ -220,7 +220,7 @@ pub(crate) fn read(
     Ok(read)
 }
 
-fn read_notification(topic: TopicId, row: &Row<'_>) -> rusqlite::Result<Notification> {
+pub(crate) fn read_notification(topic: TopicId, row: &Row<'_>) -> rusqlite::Result<Notification> {
     let payload = match (row.get::<_, Option<i64>>(4)?, row.get::<_, Option<i64>>(5)?) {
         (Some(after), Some(last)) => Payload::Changes { after: Position(after as u64), last: Position(last as u64) },
         _ => Payload::Bytes(Arc::from(row.get_ref(8)?.as_blob()?)),
@@ -231,6 +231,11 @@ fn read_notification(topic: TopicId, row: &Row<'_>) -> rusqlite::Result<Notifica
         return Err(crate::sum::damaged(7));
     }
     Ok(Notification { offset: Offset(offset), time, content })
+}
+
+/// Bytes in the body of a row as [`read_notification`] takes it.
+pub(crate) fn body_bytes(row: &Row<'_>) -> rusqlite::Result<i64> {
+    Ok(row.get_ref(8)?.as_blob_or_null().ok().flatten().map_or(0, |body| body.len() as i64))
 }
 
 /// The checksum of a notification.

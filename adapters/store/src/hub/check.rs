@@ -1,0 +1,164 @@
+//! Is a hub's store sound? Looks only; each thing is held against what says it a second time.
+
+use super::store::MIGRATIONS;
+use super::topics::{body_bytes, read_notification};
+use super::{targets, verifications};
+use crate::check::{Findings, integrity, open_to_look, schema};
+use abreast_core::{LogError, Offset, TopicId};
+use rusqlite::{Connection, params};
+use std::path::Path;
+
+/// What a hub's store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HubFacts {
+    /// Topics.
+    pub topics: u64,
+    /// Notifications that are kept.
+    pub notifications: u64,
+    /// Targets.
+    pub targets: u64,
+    /// Verifications that are not settled.
+    pub verifications: u64,
+}
+
+/// Looks at a hub's store; every notification is read.
+///
+/// # Errors
+/// The file cannot be opened at all.
+pub fn check_hub(path: &Path, findings: &mut Findings) -> Result<HubFacts, LogError> {
+    let connection = open_to_look(path)?;
+    let place = path.display().to_string();
+    if !integrity(&connection, &place, findings) || !schema(&connection, &place, MIGRATIONS, findings) {
+        return Ok(HubFacts::default());
+    }
+    Ok(check_rows(&connection, &place, findings))
+}
+
+/// Looks at the rows of a store that SQLite can read.
+pub(crate) fn check_rows(connection: &Connection, place: &str, findings: &mut Findings) -> HubFacts {
+    let mut facts = HubFacts::default();
+    let mut look = || -> rusqlite::Result<()> {
+        let transaction = connection.unchecked_transaction()?;
+        let mut statement = transaction.prepare("SELECT id, url, head, trimmed, bytes, created FROM topics")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let url: String = row.get(1)?;
+            let place = format!("{place}: topic {url}");
+            facts.topics += 1;
+            facts.notifications +=
+                topic(&transaction, TopicId(row.get(0)?), (row.get(2)?, row.get(3)?, row.get(4)?), &place, findings)?;
+        }
+        strangers(&transaction, place, findings)?;
+        facts.targets = targets(&transaction, place, findings)?;
+        facts.verifications = verifications(&transaction, place, findings)?;
+        Ok(())
+    };
+    if let Err(cause) = look() {
+        findings.add("hub.damaged", place, cause.to_string());
+    }
+    facts
+}
+
+/// A topic's notifications follow each other from the first that is kept to the last there was.
+fn topic(
+    connection: &Connection,
+    id: TopicId,
+    (head, trimmed, bytes): (i64, i64, i64),
+    place: &str,
+    findings: &mut Findings,
+) -> rusqlite::Result<u64> {
+    if trimmed < 0 || head < trimmed {
+        findings.add("hub.topic", place, format!("its last notification is {head}, those up to {trimmed} are gone"));
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
+         LEFT JOIN bodies ON bodies.id = body_id WHERE topic_id = ?1 ORDER BY offset",
+    )?;
+    let mut rows = statement.query([id.0])?;
+    let (mut before, mut time, mut kept, mut found) = (trimmed, i64::MIN, 0, 0);
+    while let Some(row) = rows.next()? {
+        let offset: i64 = row.get(0)?;
+        if offset != before + 1 {
+            findings.add("hub.notification", place, format!("notification {offset} follows {before}"));
+        }
+        let then: i64 = row.get(1)?;
+        if then < time {
+            findings.add("hub.notification", place, format!("notification {offset} is older than the one before"));
+        }
+        (before, time) = (offset, then);
+        found += 1;
+        kept += body_bytes(row)?;
+        if read_notification(id, row).is_err() {
+            findings.add("hub.notification", place, format!("notification {offset} is not as it was written"));
+        }
+    }
+    if before != head {
+        findings.add("hub.topic", place, format!("its last notification should be {head}, it is {before}"));
+    }
+    if kept != bytes {
+        findings.add("hub.topic", place, format!("its bodies have {kept} bytes, {bytes} are counted"));
+    }
+    Ok(found)
+}
+
+/// Rows that belong to nothing.
+fn strangers(connection: &Connection, place: &str, findings: &mut Findings) -> rusqlite::Result<()> {
+    for (what, sql) in STRANGERS {
+        let count: i64 = connection.query_row(&format!("SELECT count(*) FROM {sql}"), [], |row| row.get(0))?;
+        if count > 0 {
+            findings.add("hub.row", place, format!("{count} {what}"));
+        }
+    }
+    Ok(())
+}
+
+/// What belongs to nothing, and where it is.
+pub(crate) const STRANGERS: [(&str, &str); 8] = [
+    ("notifications of no topic", "notifications WHERE topic_id NOT IN (SELECT id FROM topics)"),
+    (
+        "bodies of no notification",
+        "bodies WHERE id NOT IN (SELECT body_id FROM notifications WHERE body_id IS NOT NULL)",
+    ),
+    ("targets of no topic", "targets WHERE topic_id NOT IN (SELECT id FROM topics)"),
+    ("targets that stand nowhere", "targets WHERE id NOT IN (SELECT target_id FROM progress)"),
+    ("places of no target", "progress WHERE target_id NOT IN (SELECT id FROM targets)"),
+    ("attempts for no target", "attempts WHERE target_id NOT IN (SELECT id FROM targets)"),
+    ("dead letters of no target", "dead WHERE target_id NOT IN (SELECT id FROM targets)"),
+    ("dead letters without an order", "dead WHERE first > last OR letters < 1 OR letters > last - first + 1"),
+];
+
+fn targets(connection: &Connection, place: &str, findings: &mut Findings) -> rusqlite::Result<u64> {
+    let mut statement = connection.prepare(
+        "SELECT targets.id, head FROM targets JOIN progress ON target_id = targets.id \
+         JOIN topics ON topics.id = topic_id ORDER BY targets.id",
+    )?;
+    let mut rows = statement.query(params![])?;
+    let mut found = 0;
+    while let Some(row) = rows.next()? {
+        let (id, head): (i64, i64) = (row.get(0)?, row.get(1)?);
+        found += 1;
+        let place = || format!("{place}: target {id}");
+        match targets::one(connection, super::TargetId(id)) {
+            Ok(Some(target)) if target.cursor > Offset(head as u64) => {
+                findings.add("hub.target", place(), format!("it has {}, the last is {head}", target.cursor.0));
+            }
+            Ok(_) => {}
+            Err(cause) => findings.add("hub.target", place(), cause.to_string()),
+        }
+    }
+    Ok(found)
+}
+
+fn verifications(connection: &Connection, place: &str, findings: &mut Findings) -> rusqlite::Result<u64> {
+    let mut statement = connection.prepare("SELECT id FROM verifications ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    let mut found = 0;
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(0)?;
+        found += 1;
+        if let Err(cause) = verifications::one(connection, super::VerificationId(id)) {
+            findings.add("hub.verification", format!("{place}: verification {id}"), cause.to_string());
+        }
+    }
+    Ok(found)
+}
