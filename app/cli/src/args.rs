@@ -117,6 +117,8 @@ pub(crate) struct ServeArgs {
     pub(crate) dumps: crate::dumps::DumpArgs,
     #[command(flatten)]
     pub(crate) versions: crate::versions::VersionArgs,
+    #[command(flatten)]
+    pub(crate) push: crate::push::PushArgs,
 }
 
 /// Options of `demo`.

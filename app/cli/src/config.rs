@@ -21,6 +21,10 @@ pub(crate) struct File {
     pub(crate) data: Option<PathBuf>,
     /// The API.
     pub(crate) api: Option<crate::api::ApiFile>,
+    /// The hub.
+    pub(crate) hub: Option<crate::push::HubFile>,
+    /// Notifications.
+    pub(crate) notify: Option<crate::push::NotifyFile>,
     /// The mirrors that `abreast sync` keeps; `jobs.rs` reads them.
     #[serde(default)]
     pub(crate) mirror: Vec<toml::Table>,
@@ -87,7 +91,7 @@ pub(crate) struct ArchivesFile {
 }
 
 /// Every key, for the nearest one to a misspelt one.
-const FILE_KEYS: &[&str] = &["listen", "base_url", "data", "api", "mirror", "set"];
+const FILE_KEYS: &[&str] = &["listen", "base_url", "data", "api", "hub", "notify", "mirror", "set"];
 const SET_KEYS: &[&str] = &[
     "name",
     "title",
@@ -164,9 +168,11 @@ impl File {
                     }
                 }
             }
-            if key == "api" {
+            let tables =
+                [("api", crate::api::API_KEYS), ("hub", crate::push::HUB_KEYS), ("notify", crate::push::NOTIFY_KEYS)];
+            if let Some((name, known)) = tables.into_iter().find(|(name, _)| key == name) {
                 let keys = value.as_table().into_iter().flat_map(toml::Table::keys);
-                keys.for_each(|key| check(key, crate::api::API_KEYS, " in `[api]`"));
+                keys.for_each(|key| check(key, known, &format!(" in `[{name}]`")));
             }
         }
         if !unknown.is_empty() {
@@ -232,6 +238,7 @@ pub(crate) struct ServeConfig {
     pub(crate) base_url: Option<String>,
     pub(crate) data: PathBuf,
     pub(crate) api: crate::api::ApiConfig,
+    pub(crate) push: crate::push::PushConfig,
     pub(crate) sets: Vec<SetConfig>,
 }
 
@@ -282,6 +289,7 @@ impl ServeConfig {
         let mut slugs = HashSet::new();
         let sets: Vec<_> = file.set.into_iter().map(|set| check_set(set, &data, &mut slugs, &mut problems)).collect();
         let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
+        let push = crate::push::check(file.hub, file.notify, listen, &mut problems);
         for set in sets.iter().filter(|set| !set.records) {
             problems.extend(misplaced_store(&data, &set.folder));
         }
@@ -298,7 +306,7 @@ impl ServeConfig {
         if !problems.is_empty() {
             bail!(Unusable(problems.join("\n")));
         }
-        Ok(Self { listen, base_url: file.base_url, data, api, sets })
+        Ok(Self { listen, base_url: file.base_url, data, api, push, sets })
     }
 }
 

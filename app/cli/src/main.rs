@@ -17,6 +17,7 @@ mod jobs;
 mod log;
 mod log_access;
 mod logging;
+mod push;
 mod repair;
 mod report;
 mod restore;

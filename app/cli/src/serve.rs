@@ -2,6 +2,7 @@
 
 use crate::args::ServeArgs;
 use crate::config::{File, ServeConfig, SetConfig, SetFile};
+use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;
 use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
 use abreast_folder::Folder;
@@ -10,6 +11,7 @@ use abreast_server::{ServedSet, Server, ServerOptions, Site};
 use abreast_source::archive::{self, Archive};
 use abreast_source::deposit::Deposit;
 use abreast_source::dump::{DumpSet, Dumper, Dumps};
+use abreast_source::notify::Notifier;
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::versions::{Collector, VersionUrls};
 use abreast_source::watch::{Watch, WatchOptions};
@@ -48,6 +50,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
         });
     }
     file.api = args.api.over(file.api);
+    file.hub = args.push.over(file.hub);
     file.listen = args.listen.clone().or(file.listen);
     file.base_url = args.base_url.clone().or(file.base_url);
     file.data = args.data.clone().or(file.data);
@@ -65,6 +68,8 @@ pub(crate) struct Running {
     watches: Vec<Watch>,
     dumper: Option<Dumper>,
     keeper: Option<archive::Keeper>,
+    notifier: Option<Notifier>,
+    delivery: Option<Delivery>,
     collector: Option<Collector>,
     /// Held: no second process writes the same store.
     _lock: abreast_folder::Locked,
@@ -169,6 +174,7 @@ impl Running {
             watches.extend(watch);
             published.push(set_published);
         }
+        let sets = published.len();
         let dumps = Dumps::open(Arc::clone(&log), &config.data.join("dumps"), dump_sets)
             .context("cannot open the folder of dumps")?;
         let dumps = Arc::new(dumps);
@@ -176,6 +182,7 @@ impl Running {
             .context("cannot make the folder for rendered documents")?
             .with_abouts(abouts)
             .with_archives(archives)
+            .with_notifications(config.push.notifications(urls.base(), sets))
             .with_dumps(Arc::clone(&dumps));
         let publisher = match &contents {
             Some(contents) => publisher.with_contents(contents.clone()),
@@ -189,7 +196,13 @@ impl Running {
             ..ApiOptions::new(crate::api::tokens_path(&config.data))
         });
         let api = Some(api.context("cannot read the tokens of the API")?);
-        let site = Arc::new(Site { publisher, sets: served, api, metrics });
+        let delivery = if config.push.is_wanted() { Some(config.push.start(&config.data, urls.base())?) } else { None };
+        let hub = delivery.as_ref().map(|delivery| delivery.site_hub(&config.push));
+        let site = Arc::new(Site { publisher, sets: served, api, hub, metrics });
+        let notifier = match &delivery {
+            Some(delivery) => delivery.notify(&config.push, &site, &config.data)?,
+            None => None,
+        };
         let keeper = if site.sets.iter().enumerate().any(|(set, _)| site.publisher.archive(set).is_some()) {
             let publisher = SitePublisher(Arc::clone(&site));
             Some(archive::Keeper::start(publisher).context("cannot start the thread that archives lists")?)
@@ -213,6 +226,8 @@ impl Running {
             watches,
             dumper,
             keeper,
+            notifier,
+            delivery,
             _lock: lock,
         })
     }
@@ -225,24 +240,17 @@ impl Running {
             dumper.stop();
         }
         drop(self.keeper);
+        drop(self.notifier);
         if let Some(collector) = self.collector {
             collector.stop();
         }
         let _ = self.thread.join();
+        if let Some(delivery) = self.delivery {
+            delivery.stop();
+        }
         for watch in self.watches {
             watch.stop();
         }
-    }
-}
-
-/// The publisher of a site, for those who need no more of it.
-struct SitePublisher(Arc<Site>);
-
-impl std::ops::Deref for SitePublisher {
-    type Target = Publisher;
-
-    fn deref(&self) -> &Publisher {
-        &self.0.publisher
     }
 }
 

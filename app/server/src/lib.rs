@@ -17,4 +17,4 @@ mod stream;
 #[doc(hidden)]
 pub use any_input::{check_any_batch, check_any_import, check_any_request};
 pub use run::{Server, ServerError, ServerOptions};
-pub use site::{ServedSet, Site, resourcesync_link};
+pub use site::{ServedSet, Site, SiteHub, resourcesync_link};

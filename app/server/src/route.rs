@@ -1,7 +1,7 @@
 //! Which route does a path mean?
 
 use abreast_core::{Position, ShardId};
-use abreast_source::publish::{ArchiveKind, DocumentPath};
+use abreast_source::publish::{ArchiveKind, Channel, DocumentPath};
 use abreast_webtypes::Timestamp;
 
 /// What a request path names.
@@ -21,6 +21,10 @@ pub(crate) enum Route {
     TimeMap(String),
     /// A package of a set, or the copy of its manifest: its name.
     Package(usize, String),
+    /// What a set tells those who subscribed.
+    Topic(usize, Channel),
+    /// A topic of the hub as a stream.
+    HubEvents,
     /// What changed in a set since the point that the query names.
     ChangesSince(usize),
     NotFound,
@@ -34,6 +38,7 @@ pub(crate) fn route<'a>(path: &str, mut slugs: impl Iterator<Item = &'a str>) ->
         "livez" => return Route::Live,
         "readyz" => return Route::Ready,
         "metrics" => return Route::Metrics,
+        "hub/events" => return Route::HubEvents,
         "robots.txt" => return Route::Document(DocumentPath::Robots),
         "sitemap.xml" => return Route::Document(DocumentPath::SitemapIndex),
         ".well-known/resourcesync" => return Route::Document(DocumentPath::SourceDescription),
@@ -73,6 +78,8 @@ pub(crate) fn route<'a>(path: &str, mut slugs: impl Iterator<Item = &'a str>) ->
         "resourcedump.xml" => DocumentPath::ResourceDump(set),
         "changedump.xml" => DocumentPath::ChangeDump(set),
         "changedump/since" => return Route::ChangesSince(set),
+        "notify/change" => return Route::Topic(set, Channel::Change),
+        "notify/framework" => return Route::Topic(set, Channel::Framework),
         _ => {
             if let Some(id) = numbered("resourcelist/") {
                 DocumentPath::ResourceListShard(set, ShardId(id))
@@ -159,6 +166,8 @@ mod tests {
         assert_eq!(of("/a/changedump.xml"), Route::Document(DocumentPath::ChangeDump(0)));
         assert_eq!(of("/a/resourcedump/2.xml"), Route::Document(DocumentPath::ResourceDumpPart(0, 2)));
         assert_eq!(of("/a/changedump/since"), Route::ChangesSince(0));
+        assert_eq!(of("/b/notify/framework"), Route::Topic(1, Channel::Framework));
+        assert_eq!(of("/hub/events"), Route::HubEvents);
         assert_eq!(of("/b/dump/resources-x-1.zip"), Route::Package(1, "resources-x-1.zip".into()));
         assert_eq!(of("/b/m/20260101000000000000/x"), Route::Memento(1, "20260101000000000000/x".into()));
         assert_eq!(of("/timegate/http://x/a/r/y"), Route::TimeGate("http://x/a/r/y".into()));

@@ -6,7 +6,7 @@
 use crate::api;
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
-use crate::routes::{document, dump, health, memento, resource, timegate, timemap};
+use crate::routes::{document, dump, health, hub, memento, resource, timegate, timemap, topic};
 use crate::site::Site;
 use crate::stream::ClientStream;
 use http::header::{ALLOW, CONNECTION, HOST};
@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics::{Counter, counter};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -89,7 +89,8 @@ impl Server {
 
     /// Answers until `stop` becomes true, then finishes what is in flight.
     pub async fn run(self, site: Arc<Site>, mut stop: watch::Receiver<bool>) {
-        let shared = Arc::new(Shared { site, stopping: AtomicBool::new(false), counters: Counters::new() });
+        let shared =
+            Arc::new(Shared { site, stopping: AtomicBool::new(false), stop: stop.clone(), counters: Counters::new() });
         let places = Arc::new(Semaphore::new(self.options.connections));
         let mut connections = JoinSet::new();
         loop {
@@ -144,6 +145,8 @@ async fn accept(
 struct Shared {
     site: Arc<Site>,
     stopping: AtomicBool,
+    /// Ends streams that have no end of their own.
+    stop: watch::Receiver<bool>,
     counters: Counters,
 }
 
@@ -163,7 +166,8 @@ impl Counters {
 
 async fn serve(stream: TcpStream, shared: &Arc<Shared>, mut stop: watch::Receiver<bool>, options: ServerOptions) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| handle(shared, request));
+    let client = stream.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip());
+    let service = service_fn(|request| handle(shared, request, client));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
@@ -182,7 +186,10 @@ async fn serve(stream: TcpStream, shared: &Arc<Shared>, mut stop: watch::Receive
     }
 }
 
-async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Result<Answer> {
+async fn handle(shared: &Arc<Shared>, request: Request<Incoming>, client: IpAddr) -> io::Result<Answer> {
+    if hub::is_path(request.uri().path()) {
+        return Ok(handle_hub(shared, request, client).await);
+    }
     if api::is_path(request.uri().path()) {
         return Ok(handle_api(shared, request).await);
     }
@@ -190,6 +197,17 @@ async fn handle(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Result<
     shared.counters.count(answer.status());
     tracing::debug!(method = %request.method(), path = request.uri().path(), status = answer.status().as_u16());
     Ok(answer)
+}
+
+/// Requests to the hub have bodies.
+async fn handle_hub(shared: &Arc<Shared>, request: Request<Incoming>, client: IpAddr) -> Answer {
+    let reader = matches!(*request.method(), Method::GET | Method::HEAD);
+    let answer = match refused(&request, reader) {
+        Some(answer) => answer,
+        None => hub::answer(&shared.site, request, client).await,
+    };
+    shared.counters.count(answer.status());
+    answer
 }
 
 /// Requests to the API may have bodies, and methods that write.
@@ -240,6 +258,14 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         Route::Package(set, name) => dump::answer(site, set, &name, request.method(), request.headers()),
         Route::ChangesSince(set) => {
             dump::since(site, set, request.uri().query(), request.method(), request.headers()).await
+        }
+        Route::Topic(set, channel) => {
+            let stop = shared.stop.clone();
+            Ok(topic::answer(site, set, channel, request.method(), request.headers(), stop).await)
+        }
+        Route::HubEvents => {
+            let stop = shared.stop.clone();
+            Ok(hub::events(site, request.uri().query(), request.method(), request.headers(), stop).await)
         }
         Route::NotFound => Ok(problem(StatusCode::NOT_FOUND, "nothing is published at this address")),
     }

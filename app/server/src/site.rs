@@ -2,6 +2,7 @@
 
 use crate::api::Api;
 use abreast_folder::Folder;
+use abreast_hub::Hub;
 use abreast_source::WatchStatus;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::Links;
@@ -44,8 +45,18 @@ pub struct Site {
     pub sets: Vec<ServedSet>,
     /// The API, if there is one.
     pub api: Option<Api>,
+    /// Who delivers notifications, if any are published.
+    pub hub: Option<SiteHub>,
     /// Renders `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+/// The hub of a site.
+pub struct SiteHub {
+    /// It delivers; its store has the topics.
+    pub hub: Hub,
+    /// Strangers may subscribe at `/hub`. Otherwise it only tells other hubs.
+    pub serves: bool,
 }
 
 /// The Link header value that leads from a resource to the Capability List of its set [rs-core §6.3.2].

@@ -4,6 +4,7 @@ use super::operations::Call;
 use super::problem::{Problem, ProblemKind};
 use super::tokens::Scope;
 use super::{Context, Readers};
+use crate::site::Site;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, Request};
 
@@ -49,6 +50,16 @@ pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request
         .help("`abreast token create` makes one that has"));
     }
     Ok(())
+}
+
+/// May whoever sends these headers publish at the hub? `None` without a token: the hub has other ways to know.
+pub(crate) fn may_publish(site: &Site, headers: &HeaderMap) -> Option<bool> {
+    if !headers.contains_key(AUTHORIZATION) {
+        return None;
+    }
+    let secret = secret(headers).ok().flatten();
+    let token = site.api.as_ref().zip(secret).and_then(|(api, secret)| api.tokens.find(secret));
+    Some(token.is_some_and(|token| token.allows(Scope::Write, None)))
 }
 
 const fn word(scope: Scope) -> &'static str {

@@ -32,19 +32,20 @@ pub enum ReadError {
 }
 
 fn wrong(place: &str, message: &str) -> ReadError {
-    let mut told = format!("{place}: ");
-    for (number, character) in message.chars().enumerate() {
-        if number == MAX_MESSAGE {
-            told.push('…');
-            break;
-        }
+    let mut shown = String::new();
+    for character in message.chars().take(MAX_MESSAGE + 1) {
         if matches!(character, '"' | '\'' | '\\') {
-            told.push(character);
+            shown.push(character);
         } else {
-            told.extend(character.escape_debug());
+            shown.extend(character.escape_debug());
         }
     }
-    ReadError::Wrong(told)
+    // What is escaped is longer than it was.
+    if let Some((end, _)) = shown.char_indices().nth(MAX_MESSAGE) {
+        shown.truncate(end);
+        shown.push('…');
+    }
+    ReadError::Wrong(format!("{place}: {shown}"))
 }
 
 fn too_long(line: u64) -> ReadError {
@@ -347,6 +348,7 @@ mod tests {
             (b"\n{\n".as_slice(), "line 2, column 1: EOF while parsing an object"),
             (b"{}\n[{}]\n", "line 2: no JSON object"),
             (b"{\"ury\":1}", "line 1, column 6: unknown field `ury`; did you mean `uri`?"),
+            (b"{\"u`x`y\":1}", "line 1, column 8: unknown field `u`x`y`; did you mean `uri`?"),
             (b"{\"change\":\"\\u001b\"}", "line 1, column 18: unknown variant `\\u{1b}`"),
             (&long, "line 2: longer than 1048576 bytes"),
         ] {
@@ -354,5 +356,7 @@ mod tests {
             assert!(error.starts_with(told), "{error}");
         }
         assert!(lines(name.as_bytes()).unwrap_err().len() < 300);
+        let unseen = format!("{{\"{}\":1}}", "\u{7f}".repeat(150));
+        assert!(lines(unseen.as_bytes()).unwrap_err().len() < 300, "escapes count");
     }
 }

@@ -15,6 +15,7 @@ mod sets;
 mod tokens;
 
 pub use access::is_local_host;
+pub(crate) use access::may_publish;
 pub(crate) use changes::records_of;
 pub use changes::{change_of, position_at};
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};

@@ -3,7 +3,9 @@
 pub(crate) mod document;
 pub(crate) mod dump;
 pub(crate) mod health;
+pub(crate) mod hub;
 pub(crate) mod memento;
 pub(crate) mod resource;
 pub(crate) mod timegate;
 pub(crate) mod timemap;
+pub(crate) mod topic;

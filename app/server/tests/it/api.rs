@@ -110,7 +110,7 @@ impl ApiWorld {
             body_time: settings.body_time,
             ..ApiOptions::new(temporary.path().join("tokens.json"))
         });
-        let site = Site { publisher, sets, api: Some(api.unwrap()), metrics: Box::new(String::new) };
+        let site = Site { publisher, sets, api: Some(api.unwrap()), hub: None, metrics: Box::new(String::new) };
         let served = Served::start(site, ServerOptions::default());
         eventually("the folder is watched", || matches!(watch.status().state(), WatchState::Watching));
         Self { temporary, folder, log, files, records, served, _watch: watch }

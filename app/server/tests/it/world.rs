@@ -98,7 +98,7 @@ impl World {
             records: false,
         };
         let metrics = Box::new(|| "abreast_test 1\n".into());
-        let site = Site { publisher, sets: vec![served], api: None, metrics };
+        let site = Site { publisher, sets: vec![served], api: None, hub: None, metrics };
         Served::start(site, options)
     }
 }

@@ -1,0 +1,283 @@
+//! Who is told of changes, and by which hub? `[hub]` and `[notify]` of the configuration, and what runs for them.
+
+use abreast_core::{LogError, Position, SystemClock, TopicId};
+use abreast_hub::{Hub, HubOptions, Payloads, Redirect, SubmissionKind};
+use abreast_server::{Site, SiteHub};
+use abreast_source::notify::{Notifier, NotifyOptions};
+use abreast_source::publish::{Notifications, PublishError, Publisher};
+use abreast_store::hub::HubStore;
+use abreast_websub::{LeaseLimits, Method};
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use clap::Args;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+/// `[hub]` of the configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HubFile {
+    /// Run a hub at `/hub`? Default true.
+    pub(crate) enabled: Option<bool>,
+    /// Other hubs to tell, by their URLs. Default none.
+    #[serde(default)]
+    pub(crate) hubs: Vec<String>,
+    /// How they are told: `content` (default) sends each notification, `form` says only that the topic changed.
+    pub(crate) submit: Option<String>,
+    /// Take topics of anyone, fetched from their own hosts? Default false: the sets' own, and `allow_topics`.
+    pub(crate) open: Option<bool>,
+    /// Take topics whose URLs begin with one of these, too.
+    #[serde(default)]
+    pub(crate) allow_topics: Vec<String>,
+    /// May callbacks be on this machine or in its network? Default: only while all that is listened on is this machine.
+    pub(crate) private_callbacks: Option<bool>,
+    /// How deliveries are signed: `sha1`, `sha256` (default), `sha384` or `sha512`.
+    pub(crate) signature: Option<String>,
+    /// The lease of those who ask for none, `5m` to `31d`; default `10d`.
+    pub(crate) lease: Option<String>,
+    /// How long notifications are kept, default `7d`.
+    pub(crate) keep: Option<String>,
+    /// Send subscribers to this hub instead.
+    pub(crate) redirect: Option<String>,
+    /// Is that for good? Default false.
+    pub(crate) redirect_permanent: Option<bool>,
+}
+
+/// `[notify]` of the configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NotifyFile {
+    /// Publish notifications? Default true while there is a hub.
+    pub(crate) enabled: Option<bool>,
+    /// Changes within this time of a notification are told together in the next one; default `200ms`.
+    pub(crate) debounce: Option<String>,
+    /// Changes in one notification, 1 to 50000; default 1000.
+    pub(crate) most: Option<u32>,
+    /// How often the growth of the open Change List is told; default `1m`, `0s` for never.
+    pub(crate) open_lists: Option<String>,
+}
+
+pub(crate) const HUB_KEYS: &[&str] = &[
+    "enabled",
+    "hubs",
+    "submit",
+    "open",
+    "allow_topics",
+    "private_callbacks",
+    "signature",
+    "lease",
+    "keep",
+    "redirect",
+    "redirect_permanent",
+];
+pub(crate) const NOTIFY_KEYS: &[&str] = &["enabled", "debounce", "most", "open_lists"];
+
+/// The same as flags.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Notifications")]
+pub(crate) struct PushArgs {
+    /// Tell this hub of every change, too (may be given again)
+    #[arg(long = "hub", value_name = "URL")]
+    pub(crate) hubs: Vec<String>,
+    /// Run no hub of its own
+    #[arg(long)]
+    pub(crate) no_hub: bool,
+}
+
+impl PushArgs {
+    /// What the flags say, over what the file says.
+    pub(crate) fn over(&self, file: Option<HubFile>) -> Option<HubFile> {
+        if self.hubs.is_empty() && !self.no_hub {
+            return file;
+        }
+        let mut file = file.unwrap_or_default();
+        file.hubs.extend(self.hubs.iter().cloned());
+        if self.no_hub {
+            file.enabled = Some(false);
+        }
+        Some(file)
+    }
+}
+
+/// The hub and the notifications, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct PushConfig {
+    /// Strangers may subscribe here.
+    pub(crate) serves: bool,
+    pub(crate) hubs: Vec<String>,
+    pub(crate) submit: SubmissionKind,
+    /// Its URL is known later.
+    pub(crate) options: HubOptions,
+    pub(crate) notify: Option<NotifyOptions>,
+}
+
+/// Checks `[hub]` and `[notify]`; every problem is added to the others.
+pub(crate) fn check(
+    hub: Option<HubFile>,
+    notify: Option<NotifyFile>,
+    listen: SocketAddr,
+    problems: &mut Vec<String>,
+) -> PushConfig {
+    let (hub, notify) = (hub.unwrap_or_default(), notify.unwrap_or_default());
+    let mut time = |key: &str, text: Option<&String>, default: Duration| match text {
+        None => default,
+        Some(text) => humantime::parse_duration(text).unwrap_or_else(|error| {
+            problems.push(format!("`{key}`: `{text}` is no time such as `200ms` or `10d`: {error}"));
+            default
+        }),
+    };
+    let mut options = HubOptions::new("");
+    let (minute, day) = (Duration::from_secs(60), Duration::from_secs(24 * 3_600));
+    let lease = time("hub.lease", hub.lease.as_ref(), 10 * day);
+    options.keep = time("hub.keep", hub.keep.as_ref(), options.keep);
+    let debounce = time("notify.debounce", notify.debounce.as_ref(), NotifyOptions::default().debounce);
+    let open_lists = time("notify.open_lists", notify.open_lists.as_ref(), minute);
+    if (5 * minute..=31 * day).contains(&lease) {
+        options.leases = LeaseLimits::new(lease, 5 * minute, 31 * day);
+    } else {
+        problems.push("`hub.lease` is 5m to 31d".to_owned());
+    }
+    if let Some(name) = &hub.signature {
+        match Method::ALL.into_iter().find(|method| method.name() == name) {
+            Some(method) => options.signature = method,
+            None => problems.push(format!("`hub.signature`: `{name}` is none of sha1, sha256, sha384, sha512")),
+        }
+    }
+    let submit = match hub.submit.as_deref() {
+        None | Some("content") => SubmissionKind::Fat,
+        Some("form") => SubmissionKind::Form,
+        Some(other) => {
+            problems.push(format!("`hub.submit`: `{other}` is none of content, form"));
+            SubmissionKind::Fat
+        }
+    };
+    for (key, url) in
+        hub.hubs.iter().map(|url| ("hub.hubs", url)).chain(hub.redirect.iter().map(|url| ("hub.redirect", url)))
+    {
+        if let Err(error) = abreast_websub::check_topic(url) {
+            problems.push(format!("`{key}`: `{url}` cannot be a hub: {error}"));
+        }
+    }
+    options.open = hub.open.unwrap_or(false);
+    options.allow_topics = hub.allow_topics;
+    options.private_callbacks = hub.private_callbacks.unwrap_or_else(|| listen.ip().is_loopback());
+    options.private_topics = options.private_callbacks;
+    options.redirect = hub.redirect.map(|url| Redirect { url, permanent: hub.redirect_permanent.unwrap_or(false) });
+    let serves = hub.enabled.unwrap_or(true);
+    let most = notify.most.unwrap_or(1_000);
+    if !(1..=50_000).contains(&most) {
+        problems.push(format!("`notify.most`: {most} is not between 1 and 50000"));
+    }
+    let notify = (notify.enabled.unwrap_or(true) && (serves || !hub.hubs.is_empty())).then(|| {
+        NotifyOptions::default().with_debounce(debounce).with_most(most as usize).with_change_list_every(open_lists)
+    });
+    PushConfig { serves, hubs: hub.hubs, submit, options, notify }
+}
+
+impl PushConfig {
+    /// Whether anything has to run.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.serves || self.notify.is_some()
+    }
+
+    /// What each set tells, with the hubs that pass it on.
+    pub(crate) fn notifications(&self, base_url: &str, sets: usize) -> Vec<Option<Notifications>> {
+        let own = self.serves.then(|| hub_url(base_url));
+        let hubs: Vec<String> = own.into_iter().chain(self.hubs.iter().cloned()).collect();
+        vec![self.notify.map(|_| Notifications::at(hubs)); sets]
+    }
+
+    /// Starts the hub, which makes the bytes of notifications from a site that is told to it later.
+    pub(crate) fn start(&self, data: &Path, base_url: &str) -> Result<Delivery> {
+        let path = data.join("hub.db");
+        let store = HubStore::open(&path, Arc::new(SystemClock))
+            .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
+        let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
+        let rendering = Arc::new(Rendering::default());
+        let hub = Hub::start(options, Arc::new(store), Arc::clone(&rendering) as Arc<dyn Payloads>)
+            .context("cannot start the hub")?;
+        Ok(Delivery { hub, rendering })
+    }
+}
+
+fn hub_url(base_url: &str) -> String {
+    format!("{base_url}hub")
+}
+
+/// Makes bytes of ranges of the log, once it is known by whom.
+#[derive(Default)]
+struct Rendering(OnceLock<Weak<Site>>);
+
+impl Payloads for Rendering {
+    fn render(&self, topic_url: &str, after: Position, last: Position) -> Result<Bytes, LogError> {
+        let failed = |message: String| LogError::new(abreast_core::ErrorKind::Io, message);
+        let Some(site) = self.0.get().and_then(Weak::upgrade) else {
+            return Err(failed("the Source is starting or stopping".to_owned()));
+        };
+        let Some((set, _)) = site.publisher.topic_named(topic_url) else {
+            return Err(failed(format!("{topic_url} is no topic of this Source any more")));
+        };
+        match site.publisher.change_notification(set, after, last) {
+            Ok(bytes) => Ok(bytes.into()),
+            Err(PublishError::Log(error)) => Err(error),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+}
+
+/// A hub that runs.
+pub(crate) struct Delivery {
+    hub: Hub,
+    rendering: Arc<Rendering>,
+}
+
+impl Delivery {
+    /// What the server answers with.
+    pub(crate) fn site_hub(&self, config: &PushConfig) -> SiteHub {
+        SiteHub { hub: self.hub.clone(), serves: config.serves }
+    }
+
+    /// Starts to publish notifications: what was not told when the last run ended is told first.
+    pub(crate) fn notify(&self, config: &PushConfig, site: &Arc<Site>, data: &Path) -> Result<Option<Notifier>> {
+        let _ = self.rendering.0.set(Arc::downgrade(site));
+        let Some(options) = config.notify else { return Ok(None) };
+        for (number, set) in site.publisher.sets().iter().enumerate() {
+            for channel in site.publisher.notifications(number).into_iter().flat_map(Notifications::channels) {
+                let url = set.urls.topic(channel);
+                self.hub.own_topic(&url).context("cannot open a topic")?;
+                for other in &config.hubs {
+                    self.hub.submit_to(&url, other, config.submit).context("cannot keep another hub in the store")?;
+                }
+            }
+        }
+        let hub = self.hub.clone();
+        let notifier = Notifier::start(
+            SitePublisher(Arc::clone(site)),
+            Arc::clone(self.hub.store()) as Arc<dyn abreast_core::TopicLog>,
+            data.join("notified.json"),
+            options,
+            Arc::new(SystemClock),
+            Arc::new(move |topic: TopicId| hub.published(topic)),
+        );
+        notifier.map(Some).context("cannot start to publish notifications")
+    }
+
+    /// Stops delivering. What was not delivered is delivered by the next run.
+    pub(crate) fn stop(self) {
+        self.hub.stop();
+    }
+}
+
+/// The publisher of a site, for those who need no more of it.
+pub(crate) struct SitePublisher(pub(crate) Arc<Site>);
+
+impl std::ops::Deref for SitePublisher {
+    type Target = Publisher;
+
+    fn deref(&self) -> &Publisher {
+        &self.0.publisher
+    }
+}

@@ -1,0 +1,140 @@
+//! `/SET/notify/change` and `/SET/notify/framework`: what was said last, or everything from now on as a stream
+//! [rs-change-notification §4.1, whatwg-html §9.2].
+
+use crate::body::ResponseBody;
+use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::site::{Site, SiteHub};
+use abreast_core::Offset;
+use abreast_hub::Events;
+use abreast_source::publish::{Channel, PublishError};
+use abreast_websub::{write_comment, write_event, write_retry};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, LINK, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A stream in which nothing happens says so this often, so that neither side takes the other for dead.
+const ALIVE: Duration = Duration::from_secs(15);
+/// When a reader should come back after a stream ended.
+const RETRY: Duration = Duration::from_secs(2);
+/// Where a reader wants to go on [whatwg-html §9.2].
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    set: usize,
+    channel: Channel,
+    method: &Method,
+    headers: &HeaderMap,
+    stop: watch::Receiver<bool>,
+) -> Answer {
+    let not_there = || problem(StatusCode::NOT_FOUND, "no notifications are published for this set");
+    let Some(hub) = &site.hub else { return not_there() };
+    if wants_events(headers) {
+        let Some(published) = site.publisher.sets().get(set) else { return not_there() };
+        return events_of(hub, &published.urls.topic(channel), method, headers, stop).await;
+    }
+    let (reader, topics) = (Arc::clone(site), Arc::clone(hub.hub.store()));
+    let read = tokio::task::spawn_blocking(move || reader.publisher.topic(&*topics, set, channel)).await;
+    let document = match read {
+        Ok(Ok(document)) => document,
+        Ok(Err(PublishError::NotFound)) => return not_there(),
+        Ok(Err(error)) => return try_later(&format!("the topic cannot be read: {error}"), 10),
+        Err(error) => return try_later(&format!("the topic cannot be read: {error}"), 10),
+    };
+    let mut more =
+        vec![(CACHE_CONTROL, HeaderValue::from_static("no-cache")), (VARY, HeaderValue::from_static("Accept"))];
+    more.extend(HeaderValue::from_str(&document.links).ok().map(|links| (LINK, links)));
+    Representation {
+        length: document.body.len() as u64,
+        content: Content::Memory(document.body),
+        tag: format!("\"{}\"", document.offset.unwrap_or_default().0),
+        modified: document.time.map(|time| time.as_micros() / 1_000_000),
+        content_type: HeaderValue::from_str(&document.media_type)
+            .unwrap_or_else(|_| HeaderValue::from_static("application/xml")),
+        coarse_time: true,
+        more,
+    }
+    .answer(method, headers)
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+        value.split(',').any(|kind| {
+            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+        })
+    })
+}
+
+/// A topic's notifications as Server-Sent Events; the id of each is its offset.
+pub(crate) async fn events_of(
+    hub: &SiteHub,
+    topic: &str,
+    method: &Method,
+    headers: &HeaderMap,
+    stop: watch::Receiver<bool>,
+) -> Answer {
+    let after = match headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default().trim()) {
+        None | Some("") => None,
+        Some(id) => match id.parse() {
+            Ok(offset) => Some(Offset(offset)),
+            Err(_) => {
+                return problem(StatusCode::BAD_REQUEST, "Last-Event-ID is not a number that this server gave");
+            }
+        },
+    };
+    let (asked, topic) = (hub.hub.clone(), topic.to_owned());
+    let events = match tokio::task::spawn_blocking(move || asked.events(&topic, after)).await {
+        Ok(Ok(Some(events))) => events,
+        Ok(Ok(None)) => return problem(StatusCode::NOT_FOUND, "this hub knows no such topic"),
+        Ok(Err(error)) => return try_later(&format!("the topic cannot be read: {error}"), 10),
+        Err(error) => return try_later(&format!("the topic cannot be read: {error}"), 10),
+    };
+    let body = if method == Method::HEAD { ResponseBody::empty() } else { told(events, stop) };
+    let mut answer = Response::new(body);
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // A proxy that collects answers before it passes them on would keep them for ever.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    answer
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// The stream's bytes. It says first where it stands, so that a reader who is cut off before the first notification
+/// still knows where to go on.
+fn told(events: Events, stop: watch::Receiver<bool>) -> ResponseBody {
+    let mut first = Vec::new();
+    write_retry(&mut first, RETRY);
+    first.extend_from_slice(format!("id: {}\n\n", events.after().0).as_bytes());
+    let begun = stream::once(async move { Ok(Frame::data(Bytes::from(first))) });
+    let going = stream::unfold((events, stop), |(mut events, mut stop)| async move {
+        let mut out = Vec::new();
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return None,
+            next = events.next() => match next {
+                Ok(Some(event)) => write_event(&mut out, &event.offset.0.to_string(), &event.media_type, &event.body),
+                Ok(None) => return None,
+                Err(error) => return Some((Err(io::Error::other(error)), (events, stop))),
+            },
+            () = tokio::time::sleep(ALIVE) => {
+                write_comment(&mut out, "still here");
+                out.push(b'\n');
+            }
+        }
+        Some((Ok(Frame::data(Bytes::from(out))), (events, stop)))
+    });
+    ResponseBody::Parts(StreamBody::new(stream::StreamExt::chain(begun, going)).boxed_unsync())
+}
