@@ -11,6 +11,7 @@ mod hash;
 mod ingest;
 pub mod links;
 mod names;
+pub mod notify;
 pub mod publish;
 mod scan;
 pub mod static_site;

@@ -29,6 +29,7 @@ pub use keeper::{DumpSet, Dumper, Dumps, OpenKept};
 pub use options::{Compression, DumpOptions};
 pub use record::{Dump, DumpKind, Package};
 pub use since::Since;
+pub(crate) use since::time_of;
 
 use crate::DigestPolicy;
 use crate::publish::PublishedSet;

@@ -53,7 +53,7 @@ pub(super) fn range(log: &dyn ChangeLog, set: SetId, since: Since, which: Which)
 }
 
 /// Time of the change at a position; the log's beginning for 0.
-pub(super) fn time_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<Timestamp, LogError> {
+pub(crate) fn time_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<Timestamp, LogError> {
     let mut time = log.head(set)?.created;
     if position.0 > 0 {
         log.read(set, Position(position.0 - 1), &mut |record| {

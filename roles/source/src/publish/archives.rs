@@ -31,7 +31,7 @@ impl ArchiveKind {
     /// All.
     pub const ALL: [Self; 4] = [Self::ResourceLists, Self::ChangeLists, Self::ResourceDumps, Self::ChangeDumps];
 
-    pub(super) const fn capability(self) -> Capability {
+    pub(crate) const fn capability(self) -> Capability {
         match self {
             Self::ResourceLists => Capability::ResourceListArchive,
             Self::ChangeLists => Capability::ChangeListArchive,
@@ -82,7 +82,7 @@ pub(super) struct Archives<'a> {
 
 impl Archives<'_> {
     /// First and last number of what is archived.
-    fn span(&self) -> Result<Option<(u64, u64)>, PublishError> {
+    pub(super) fn span(&self) -> Result<Option<(u64, u64)>, PublishError> {
         match self.kind {
             ArchiveKind::ResourceLists => Ok(self.publisher.archive(self.number).and_then(|archive| archive.span())),
             ArchiveKind::ChangeLists => {

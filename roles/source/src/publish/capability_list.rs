@@ -1,6 +1,6 @@
 //! The Capability List of a set: which documents speak of it? [rs-core §9]
 
-use super::{ArchiveKind, PublishedSet, Rendered, XML, link, source_description::described_by};
+use super::{ArchiveKind, Notifications, PublishedSet, Rendered, XML, link, source_description::described_by};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 
 /// The relation that tells what all URIs of a set begin with; a Destination strips it to make paths.
@@ -22,8 +22,14 @@ pub(super) struct HasDumps {
     pub(super) since: bool,
 }
 
-/// `archives`: what is archived?
-pub(super) fn render(up: &str, set: &PublishedSet, has_dumps: HasDumps, archives: &[ArchiveKind]) -> Rendered {
+/// `archives`: what is archived? `notifications`: on which channels is what told?
+pub(super) fn render(
+    up: &str,
+    set: &PublishedSet,
+    has_dumps: HasDumps,
+    archives: &[ArchiveKind],
+    notifications: Option<&Notifications>,
+) -> Rendered {
     let mut bytes = Vec::new();
     let mut links = vec![link("up", up), described_by(&set.urls.page()), link(URI_SPACE, &set.urls.resources())];
     if has_dumps.since {
@@ -42,6 +48,12 @@ pub(super) fn render(up: &str, set: &PublishedSet, has_dumps: HasDumps, archives
     let archives = archives.iter().map(|kind| (true, set.urls.archive(*kind), kind.capability()));
     for (_, loc, capability) in capabilities.into_iter().chain(archives).filter(|(there, ..)| *there) {
         write_entry(&mut bytes, Root::UrlSet, &Entry { loc, capability: Some(capability), ..Entry::default() });
+    }
+    for (channel, hubs) in notifications.into_iter().flat_map(|told| told.channels().map(|one| (one, &told.hubs))) {
+        // Where it is subscribed to stands beside each channel [rs-change-notification §5] [rs-framework-notification §5].
+        let links = hubs.iter().map(|hub| link("hub", hub)).collect();
+        let (loc, capability) = (set.urls.topic(channel), Some(channel.capability()));
+        write_entry(&mut bytes, Root::UrlSet, &Entry { loc, capability, links, ..Entry::default() });
     }
     write_end(&mut bytes, Root::UrlSet);
     Rendered { bytes, modified: None, content_type: XML }

@@ -6,7 +6,7 @@
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
 use crate::links::{Place, state_links};
 use crate::versions::version_links;
-use abreast_core::{ChangeLog, Kind, Page};
+use abreast_core::{ChangeLog, ChangeRecord, Kind, Page};
 use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 use std::ops::ControlFlow;
 
@@ -87,14 +87,35 @@ fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page, archive: Option<
             ..Head::default()
         },
     );
-    let resources = set.urls.resources();
+    let mut writer = ChangeWriter::new(set);
     let mut modified = page.from;
-    let mut entry = Entry::default();
     log.read(set.id, page.after, &mut |record| {
         if page.last.is_some_and(|last| record.position > last) {
             return ControlFlow::Break(());
         }
-        write_uri(&resources, &record.key, &mut entry.loc);
+        writer.write(&mut bytes, record);
+        modified = record.time;
+        ControlFlow::Continue(())
+    })?;
+    write_end(&mut bytes, Root::UrlSet);
+    Ok(Rendered { bytes, modified: Some(modified), content_type: XML })
+}
+
+/// Writes changes of a set as entries, wherever they are told.
+pub(super) struct ChangeWriter<'a> {
+    set: &'a PublishedSet,
+    resources: String,
+    entry: Entry,
+}
+
+impl<'a> ChangeWriter<'a> {
+    pub(super) fn new(set: &'a PublishedSet) -> Self {
+        Self { set, resources: set.urls.resources(), entry: Entry::default() }
+    }
+
+    pub(super) fn write(&mut self, out: &mut Vec<u8>, record: &ChangeRecord) {
+        let entry = &mut self.entry;
+        write_uri(&self.resources, &record.key, &mut entry.loc);
         entry.links.clear();
         // 1.0 clients take `lastmod` for the time of the change, and would lose renamed files with their old
         // Last-Modified, and deletions, if it were anything else [rs-core-1.0 §12.1]. 1.1 clients read `datetime`.
@@ -110,18 +131,14 @@ fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page, archive: Option<
             entry.length = state.length;
             entry.media_type.clone_from(&state.media_type);
             entry.encoding.clone_from(&state.encoding);
-            state_links(&resources, state, Place::ChangeList, &mut entry.links);
-            if let Some(urls) = &set.versions {
+            state_links(&self.resources, state, Place::ChangeList, &mut entry.links);
+            if let Some(urls) = &self.set.versions {
                 version_links(urls, &record.key, state, Some(record.time), &mut entry.links);
             }
         } else {
             entry.digests.clear();
             (entry.length, entry.media_type, entry.encoding) = (None, None, None);
         }
-        write_entry(&mut bytes, Root::UrlSet, &entry);
-        modified = record.time;
-        ControlFlow::Continue(())
-    })?;
-    write_end(&mut bytes, Root::UrlSet);
-    Ok(Rendered { bytes, modified: Some(modified), content_type: XML })
+        write_entry(out, Root::UrlSet, entry);
+    }
 }

@@ -6,6 +6,7 @@ mod cache;
 mod capability_list;
 mod change_list;
 mod dump;
+mod notification;
 mod resource_list;
 mod sitemap;
 mod source_description;
@@ -16,6 +17,8 @@ pub use archives::ArchiveKind;
 pub(crate) use archives::{archived_index, archived_list};
 pub use cache::{Body, CacheFile, Document, Freshness};
 pub(crate) use capability_list::URI_SPACE;
+pub(crate) use notification::framework;
+pub use notification::{Channel, Notifications, TopicDocument};
 pub(crate) use urls::write_uri;
 pub use urls::{DocumentPath, SetUrls, SourceUrls};
 
@@ -63,6 +66,7 @@ pub struct Publisher {
     abouts: Vec<About>,
     sets_per_description: usize,
     archives: Vec<Option<Arc<Archive>>>,
+    notifications: Vec<Option<Notifications>>,
     entries_per_archive: u64,
     cache: DocumentCache,
     dumps: Option<Arc<Dumps>>,
@@ -114,6 +118,7 @@ impl Publisher {
             abouts,
             sets_per_description: source_description::MAX_SETS,
             archives: Vec::new(),
+            notifications: Vec::new(),
             entries_per_archive: archives::MAX_ENTRIES,
             cache,
             dumps: None,
@@ -126,6 +131,18 @@ impl Publisher {
     pub fn with_archives(mut self, archives: Vec<Option<Arc<Archive>>>) -> Self {
         self.archives = archives;
         self
+    }
+
+    /// With what its sets tell those who subscribed, in their order.
+    #[must_use]
+    pub fn with_notifications(mut self, notifications: Vec<Option<Notifications>>) -> Self {
+        self.notifications = notifications;
+        self
+    }
+
+    /// What a set tells those who subscribed, if anything.
+    pub fn notifications(&self, set: usize) -> Option<&Notifications> {
+        self.notifications.get(set)?.as_ref()
     }
 
     /// With an index of archives from this many entries on, at most 50,000 in each.
@@ -146,6 +163,27 @@ impl Publisher {
     /// When there is no such set, or the log fails.
     pub fn archive_parts(&self, set: usize, kind: ArchiveKind) -> Result<Vec<u64>, PublishError> {
         self.archives_of(set, kind)?.parts()
+    }
+
+    /// The numbers of the first and the last document in an archive of a set.
+    pub(crate) fn archive_span(&self, set: usize, kind: ArchiveKind) -> Result<Option<(u64, u64)>, PublishError> {
+        self.archives_of(set, kind)?.span()
+    }
+
+    /// The Source Description that names a set.
+    pub(crate) fn source_description_of(&self, set: usize) -> OfSet {
+        let (most, all) = (self.sets_per_description, self.sets.len());
+        let part = (set / most + 1) as u64;
+        OfSet {
+            path: if all <= most { DocumentPath::SourceDescription } else { DocumentPath::SourceDescriptionPart(part) },
+            url: source_description::of_set(&self.urls, all, most, set),
+            index: (all > most).then(|| self.urls.source_description()),
+        }
+    }
+
+    /// How many documents so many packages of a dump are.
+    pub(crate) fn dump_parts(packages: usize) -> u64 {
+        packages.div_ceil(dump::MAX_PACKAGES).max(1) as u64
     }
 
     /// What is archived of a set.
@@ -271,7 +309,8 @@ impl Publisher {
             DocumentPath::SitemapIndex => sitemap::index(&*self.log, &self.sets),
             DocumentPath::CapabilityList(set) => {
                 let up = source_description::of_set(&self.urls, self.sets.len(), self.sets_per_description, *set);
-                Ok(capability_list::render(&up, self.set(*set)?, self.has_dumps(*set), &self.archive_kinds(*set)))
+                let (has_dumps, archives) = (self.has_dumps(*set), self.archive_kinds(*set));
+                Ok(capability_list::render(&up, self.set(*set)?, has_dumps, &archives, self.notifications(*set)))
             }
             DocumentPath::ResourceList(set) => resource_list::entry_point(
                 &*self.log,
@@ -452,6 +491,14 @@ impl Publisher {
         };
         Ok(version)
     }
+}
+
+/// The document of several that speaks of a set.
+pub(crate) struct OfSet {
+    pub(crate) path: DocumentPath,
+    pub(crate) url: String,
+    /// Its index, if it is under one.
+    pub(crate) index: Option<String>,
 }
 
 /// What the bytes of a document depend on.

@@ -1,6 +1,6 @@
 //! Where is each document? Built from the configured public base only, never from a request.
 
-use super::ArchiveKind;
+use super::{ArchiveKind, Channel};
 use crate::archive::Part;
 use abreast_core::{Position, ShardId};
 use abreast_webtypes::Timestamp;
@@ -115,6 +115,11 @@ impl SetUrls {
         Self { resources: Some(format!("{}/", base.trim_end_matches('/'))), ..self }
     }
 
+    /// What its documents' URLs begin with, ending in `/`.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
     /// The page of the set for people.
     pub fn page(&self) -> String {
         format!("{}about.html", self.base)
@@ -209,6 +214,11 @@ impl SetUrls {
     /// Where the last change of each resource since a time can be asked for, in one package.
     pub fn changes_since(&self) -> String {
         format!("{}changedump/since?changes=last", self.base)
+    }
+
+    /// The topic of a channel: where it is subscribed to, and what was last said there is told.
+    pub fn topic(&self, channel: Channel) -> String {
+        format!("{}notify/{}", self.base, channel.name())
     }
 
     /// What all keys of resources that live here are relative to.

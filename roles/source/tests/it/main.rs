@@ -5,6 +5,7 @@ mod about;
 mod archive;
 mod dumps;
 mod follow_links;
+mod notify;
 mod publish;
 mod scan;
 mod static_site;

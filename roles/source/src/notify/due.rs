@@ -1,0 +1,54 @@
+//! When is the next try? At once, after a pause, and later after each that failed.
+
+use std::time::{Duration, Instant};
+
+/// After a failure, before the next try; twice as long each time.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// When something may be done again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub(super) not_before: Instant,
+    pause: Duration,
+}
+
+impl Due {
+    pub(super) fn now() -> Self {
+        Self { not_before: Instant::now(), pause: PAUSE }
+    }
+
+    pub(super) fn is_at(&self, now: Instant) -> bool {
+        self.not_before <= now
+    }
+
+    pub(super) fn done(&mut self, wait: Duration) {
+        *self = Self { not_before: Instant::now() + wait, pause: PAUSE };
+    }
+
+    pub(super) fn failed(&mut self) {
+        self.not_before = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_tried_again_ever_later() {
+        let mut due = Due::now();
+        assert!(due.is_at(Instant::now()));
+        let begun = Instant::now();
+        for _ in 0..10 {
+            due.failed();
+        }
+        assert!(!due.is_at(begun + Duration::from_secs(59)) && due.is_at(Instant::now() + LONGEST_PAUSE));
+        due.done(Duration::ZERO);
+        assert!(due.is_at(Instant::now()));
+        due.failed();
+        assert!(due.is_at(Instant::now() + PAUSE), "one that went well forgets those before it");
+    }
+}

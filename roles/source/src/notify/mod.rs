@@ -1,0 +1,80 @@
+//! Notifications: what changed is told to those who subscribed, soon and without a gap [rs-change-notification §2]
+//! [rs-framework-notification §2].
+//!
+//! | file | answers |
+//! |---|---|
+//! | `notifier.rs` | who tells, and when? |
+//! | `changes.rs` | which changes of a set are told next? |
+//! | `documents.rs` | which documents are told when? |
+//! | `news.rs` | which documents of a set are new or different? |
+//! | `told.rs` | what was told of documents before, over restarts? |
+//!
+//! Nothing here knows how many are told, or where they are: that is a hub's business. A notification is told when it is
+//! durable in its topic's log ([`abreast_core::TopicLog`]).
+
+mod changes;
+mod documents;
+mod due;
+mod news;
+mod notifier;
+mod told;
+
+pub use notifier::{Notifier, NotifyError, Published};
+
+use std::time::Duration;
+
+/// How notifications are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotifyOptions {
+    /// The first change is told at once; what follows within this time is told together: 200 ms by default.
+    pub debounce: Duration,
+    /// Changes in one notification: 1,000 by default, 50,000 at most [rs-core §7]. More become several.
+    pub most: usize,
+    /// A notification is about this long at most: 512 KiB by default. More become several.
+    pub bytes: usize,
+    /// An open Change List that grows is told this often: once a minute by default; never when zero. New and closed
+    /// ones are told at once.
+    pub change_list_every: Duration,
+}
+
+impl Default for NotifyOptions {
+    fn default() -> Self {
+        Self {
+            debounce: Duration::from_millis(200),
+            most: 1_000,
+            bytes: 512 * 1_024,
+            change_list_every: Duration::from_secs(60),
+        }
+    }
+}
+
+impl NotifyOptions {
+    /// With this time between two notifications of one set.
+    #[must_use]
+    pub const fn with_debounce(mut self, debounce: Duration) -> Self {
+        self.debounce = debounce;
+        self
+    }
+
+    /// With at most so many changes in one notification.
+    #[must_use]
+    pub fn with_most(mut self, most: usize) -> Self {
+        self.most = most.clamp(1, 50_000);
+        self
+    }
+
+    /// With notifications of about this length at most.
+    #[must_use]
+    pub const fn with_bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// With open Change Lists told this often; never when zero.
+    #[must_use]
+    pub const fn with_change_list_every(mut self, every: Duration) -> Self {
+        self.change_list_every = every;
+        self
+    }
+}
