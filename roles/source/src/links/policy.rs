@@ -215,9 +215,9 @@ fn sidecar_of(folder: &Folder, path: &[u8]) -> Result<Vec<Link>, String> {
 pub fn explain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let Some(rest) = text.strip_prefix("unknown field `") else { return text };
-    let mut names = rest.split('`').step_by(2);
-    let Some(unknown) = names.next() else { return text };
-    let known: Vec<&str> = names.filter(|name| !name.is_empty()).filter(|name| !name.starts_with(" at")).collect();
+    // The name is anything, backquotes too; those that are known are plain.
+    let Some((unknown, expected)) = rest.rsplit_once("`, expected ") else { return text };
+    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
     let place = text.rsplit_once(" at line ").map_or(String::new(), |(_, place)| format!("line {place}: "));
     let nearest = super::record::nearest(unknown, &known);
     format!("{place}unknown field `{}`; did you mean `{nearest}`?", unknown.escape_debug())
