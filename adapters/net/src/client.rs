@@ -290,6 +290,12 @@ impl Client {
         if let Some(date) = request.if_modified_since {
             headers.insert(header::IF_MODIFIED_SINCE, text(date)?);
         }
+        if let Some(accept) = request.accept {
+            headers.insert(header::ACCEPT, text(accept)?);
+        }
+        if let Some(id) = request.last_event_id {
+            headers.insert("last-event-id", text(id)?);
+        }
         if request.no_cache {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }

@@ -52,6 +52,10 @@ pub struct Request<'a> {
     pub unasked_encoding: UnaskedEncoding,
     /// Send `Cache-Control: no-cache`: caches on the way ask the server before they answer (RFC 9111, section 5.2.1.4).
     pub no_cache: bool,
+    /// Send `Accept` with this.
+    pub accept: Option<&'a str>,
+    /// Send `Last-Event-ID` with this: where an event stream goes on.
+    pub last_event_id: Option<&'a str>,
     /// Ask for the headers only.
     pub head: bool,
     /// Connect to public addresses only, as for redirects to another host: the URL is a stranger's word.

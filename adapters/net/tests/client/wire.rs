@@ -34,6 +34,16 @@ async fn request_has_the_headers_a_polite_client_sends() {
 }
 
 #[tokio::test]
+async fn a_request_says_which_form_it_wants_and_where_to_go_on() {
+    let server = Server::saying(ok("x"));
+    let url = server.url("/");
+    let request = Request { accept: Some("text/event-stream"), last_event_id: Some("7"), ..Request::new(&url) };
+    client(quick()).send(&request).await.unwrap();
+    let seen = &server.seen()[0];
+    assert_eq!((seen.header("accept"), seen.header("last-event-id")), (Some("text/event-stream"), Some("7")));
+}
+
+#[tokio::test]
 async fn name_can_be_connected_to_a_given_address() {
     let server = Server::saying(ok("x"));
     let options = Options { connect_to: vec![("museum.example:80".into(), server.address())], ..quick() };
