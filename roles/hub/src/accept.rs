@@ -69,9 +69,8 @@ impl Inner {
         };
         match self.publish(topic, &links.topic, notification).await {
             // 200 and no other [rs-change-notification §4.2].
-            Ok(offset) => {
-                HubAnswer::new(200, format!("accepted as number {}\n", offset.0)).with("Abreast-Offset", offset.0)
-            }
+            Ok(offset) => HubAnswer::new(200, format!("accepted as number {}\n", offset.0))
+                .with("Abreast-Offset", offset.0.to_string()),
             Err(answer) => answer,
         }
     }

@@ -46,13 +46,13 @@ impl HubAnswer {
     }
 
     #[must_use]
-    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.headers.push((name, value.to_string()));
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 
     /// Too much at the moment.
     pub(crate) fn later(status: u16, seconds: u64, body: impl Into<String>) -> Self {
-        Self::new(status, body).with("Retry-After", seconds)
+        Self::new(status, body).with("Retry-After", seconds.to_string())
     }
 }

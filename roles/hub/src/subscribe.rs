@@ -15,7 +15,8 @@ impl Inner {
     pub(crate) async fn subscribe(&self, wish: Subscribe, client: IpAddr) -> HubAnswer {
         if let Some(redirect) = &self.options.redirect {
             let status = if redirect.permanent { 308 } else { 307 };
-            return HubAnswer::new(status, format!("ask the hub {}\n", redirect.url)).with("Location", &redirect.url);
+            return HubAnswer::new(status, format!("ask the hub {}\n", redirect.url))
+                .with("Location", redirect.url.as_str());
         }
         if !self.serves(&wish.topic) {
             let text = "this hub does not serve that topic\n  help: subscribe to what the topic names as rel=\"self\", at \

@@ -124,7 +124,7 @@ impl Verifier {
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let now = Instant::now();
-            let due = {
+            {
                 let mut state = self.lock();
                 while let Some(Reverse((due, id))) = state.retries.peek().copied() {
                     if due > now {
@@ -134,9 +134,7 @@ impl Verifier {
                     state.ask(id, true, now);
                 }
                 state.lanes.tick(now);
-                let retry = state.retries.peek().map(|Reverse((due, _))| *due);
-                [retry, state.lanes.due()].into_iter().flatten().min()
-            };
+            }
             while let Some(job) = self.next_job() {
                 let verifier = Arc::clone(&self);
                 tokio::spawn(async move {
@@ -144,10 +142,17 @@ impl Verifier {
                     while let Some(job) = next {
                         verifier.verify(job).await;
                         next = verifier.next_job();
+                        // The next look may have to be sooner.
+                        verifier.wake.notify_one();
                     }
                 });
             }
             let wake = self.wake.notified();
+            let due = {
+                let state = self.lock();
+                let retry = state.retries.peek().map(|Reverse((due, _))| *due);
+                [retry, state.lanes.due()].into_iter().flatten().min()
+            };
             match due {
                 Some(due) => drop(tokio::time::timeout_at(due.into(), wake).await),
                 None => wake.await,
@@ -197,10 +202,12 @@ impl Verifier {
         };
         self.lock().lanes.finish(&job.flight, contact, Instant::now());
         let settled = match outcome(request, answer) {
-            Outcome::Silent(error) => match self.ask_again(&job, &error) {
-                true => return,
-                false => Settled::Dropped,
-            },
+            Outcome::Silent(error) => {
+                if self.ask_again(&job, &error) {
+                    return;
+                }
+                Settled::Dropped
+            }
             Outcome::Refused(error) => {
                 tracing::info!(callback = request.callback, topic = request.topic_url, error, "not confirmed");
                 self.engine.counters.unconfirmed.fetch_add(1, Relaxed);
@@ -275,10 +282,9 @@ impl Verifier {
                     self.engine.forget(target.id);
                 }
             }
-            Ok(Ok(_)) => {}
             // It is still in the store: it is asked again after the next start.
             Ok(Err(error)) => tracing::error!(%error, "what a callback said was not recorded"),
-            Err(_) => {}
+            Ok(Ok(_)) | Err(_) => {}
         }
         self.engine.settling(false);
         let mut state = self.lock();
@@ -326,19 +332,15 @@ impl State {
     fn add(&mut self, id: VerificationId, pending: Pending) {
         let key = self.key(&pending.request);
         self.pending.insert(id, pending);
-        match self.chains.get_mut(&key) {
-            // Its turn comes when that one is settled; one that waits to be asked again is asked at once.
-            Some(chain) => {
-                chain.behind.push_back(id);
-                if chain.waits {
-                    let current = chain.current;
-                    self.ask(current, true, Instant::now());
-                }
-            }
-            None => {
-                self.chains.insert(key, Chain { current: id, waits: false, behind: VecDeque::new() });
-                self.ask(id, false, Instant::now());
-            }
+        let Some(chain) = self.chains.get_mut(&key) else {
+            self.chains.insert(key, Chain { current: id, waits: false, behind: VecDeque::new() });
+            return self.ask(id, false, Instant::now());
+        };
+        // Its turn comes when that one is settled; one that waits to be asked again is asked at once.
+        chain.behind.push_back(id);
+        if chain.waits {
+            let current = chain.current;
+            self.ask(current, true, Instant::now());
         }
     }
 
@@ -373,8 +375,12 @@ impl State {
 fn outcome(request: &NewVerification, answer: Result<Answer, Error>) -> Outcome {
     match answer {
         // Whoever is told needs to say nothing.
-        Ok(_) if request.mode == VerificationMode::Denied => Outcome::Confirmed,
-        Ok(answer) if is_confirmed(answer.status.as_u16(), &answer.body, &request.challenge) => Outcome::Confirmed,
+        Ok(answer)
+            if request.mode == VerificationMode::Denied
+                || is_confirmed(answer.status.as_u16(), &answer.body, &request.challenge) =>
+        {
+            Outcome::Confirmed
+        }
         Ok(answer) if answer.status.is_server_error() => Outcome::Silent(format!("it answered {}", answer.status)),
         Ok(answer) if answer.status.is_success() => Outcome::Refused("its answer is not the challenge".to_owned()),
         Ok(answer) => Outcome::Refused(format!("it answered {}", answer.status)),

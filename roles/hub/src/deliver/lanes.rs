@@ -113,11 +113,8 @@ impl<T: Copy> Lanes<T> {
             None => self.add_origin(origin, now),
         };
         let entry = &mut self.origins[at];
-        if late {
-            entry.late.push_back(item)
-        } else {
-            entry.fresh.push_back(item)
-        }
+        let queue = if late { &mut entry.late } else { &mut entry.fresh };
+        queue.push_back(item);
         self.ready += 1;
         self.offer(at, now);
     }

@@ -53,6 +53,8 @@ struct State {
     listeners: HashMap<TopicId, watch::Sender<u64>>,
     save_at: Option<Instant>,
     saving: bool,
+    /// When [`Engine::run`] looks again by itself.
+    armed: Option<Instant>,
     /// Renewals that are being recorded: meanwhile no lease ends.
     settling: usize,
 }
@@ -83,6 +85,7 @@ impl Engine {
             listeners: HashMap::new(),
             save_at: None,
             saving: false,
+            armed: None,
             settling: 0,
         };
         let engine = Self {
@@ -377,7 +380,7 @@ impl Engine {
         loop {
             let now = Instant::now();
             self.take_woken();
-            let due = {
+            {
                 let mut state = self.lock();
                 while let Some(Reverse((due, place, epoch))) = state.retries.peek().copied() {
                     if due > now {
@@ -395,24 +398,33 @@ impl Engine {
                     }
                 }
                 state.lanes.tick(now);
-                if state.table.has_progress() && state.save_at.is_none() {
-                    state.save_at = Some(now + self.options.save_every);
-                }
-                let retry = state.retries.peek().map(|Reverse((due, _, _))| *due);
-                let save = state.save_at.filter(|_| !state.saving);
-                [retry, state.lanes.due(), save].into_iter().flatten().min()
-            };
+            }
             self.save(now);
             if self.stopping.load(Relaxed) {
                 return self.farewell().await;
             }
             self.start_runners();
             let wake = self.wake.notified();
+            let due = {
+                let mut state = self.lock();
+                state.armed = self.due(&mut state, now);
+                state.armed
+            };
             match due {
                 Some(due) => drop(tokio::time::timeout_at(due.into(), wake).await),
                 None => wake.await,
             }
         }
+    }
+
+    /// When there is something to do.
+    fn due(&self, state: &mut State, now: Instant) -> Option<Instant> {
+        if state.table.has_progress() && state.save_at.is_none() {
+            state.save_at = Some(now + self.options.save_every);
+        }
+        let retry = state.retries.peek().map(|Reverse((due, _, _))| *due);
+        let save = state.save_at.filter(|_| !state.saving);
+        [retry, state.lanes.due(), save].into_iter().flatten().min()
     }
 
     /// Begins no more deliveries and lets [`Engine::run`] end.

@@ -62,23 +62,25 @@ impl Engine {
                 let mut next = Some(job);
                 while let Some(job) = next {
                     let ended = engine.attempt(&job).await;
-                    engine.finish(&job, ended);
-                    next = engine.next_job();
+                    next = engine.finish(&job, ended);
                 }
             });
         }
     }
 
     fn next_job(&self) -> Option<Job> {
+        self.take_job(&mut self.lock(), Instant::now())
+    }
+
+    fn take_job(&self, state: &mut State, begun: Instant) -> Option<Job> {
         if self.is_stopping() {
             return None;
         }
-        let (begun, time) = (Instant::now(), self.now());
-        let mut state = self.lock();
+        let time = self.now();
         loop {
             let flight = state.lanes.next(begun)?;
             let (place, epoch) = flight.item;
-            let State { table, lanes, .. } = &mut *state;
+            let State { table, lanes, .. } = state;
             let topics = &table.topics;
             let Some(topic) = table.get(place).and_then(|entry| topics.get(&entry.topic)) else {
                 lanes.finish(&flight, Contact::Silent, begun);
@@ -94,7 +96,7 @@ impl Engine {
                 entry.doing = Doing::Idle;
                 lanes.finish(&flight, Contact::Silent, begun);
                 if state.settling == 0 {
-                    self.end(&mut state, place, Ending::LeaseOver);
+                    self.end(state, place, Ending::LeaseOver);
                 }
                 continue;
             }
@@ -175,7 +177,8 @@ impl Engine {
         Ended::Tried { outcome, give_up }
     }
 
-    fn finish(&self, job: &Job, ended: Ended) {
+    /// Notes what came of a delivery and takes the next one.
+    fn finish(&self, job: &Job, ended: Ended) -> Option<Job> {
         let now = Instant::now();
         let contact = match &ended {
             Ended::Tried { outcome, .. } => outcome.contact(),
@@ -184,7 +187,6 @@ impl Engine {
         let (place, epoch) = job.flight.item;
         let mut state = self.lock();
         state.lanes.finish(&job.flight, contact, now);
-        let saves = state.table.has_progress();
         if state.table.get(place).is_some_and(|entry| entry.epoch == epoch && entry.doing == Doing::Flying) {
             match ended {
                 Ended::Tried { outcome: Outcome::Taken(status), .. } => self.taken(&mut state, place, job, status, now),
@@ -196,7 +198,7 @@ impl Engine {
                     let last = next.map_or(job.head, |next| Offset(next.0 - 1));
                     let letter = DeadLetter::range(job.offset, last, "no longer kept", self.now());
                     self.counters.given_up.fetch_add(letter.letters, Relaxed);
-                    self.skip(&mut state, place, letter);
+                    skip(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
                 Ended::Ours(error) => {
@@ -205,12 +207,17 @@ impl Engine {
                 }
             }
         }
-        let arm = !saves && state.table.has_progress();
-        let wake = arm || self.is_stopping() || state.lanes.due().is_some_and(|due| due <= now);
+        let next = self.take_job(&mut state, now);
+        let due = self.due(&mut state, now);
+        let sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
+        if sooner {
+            state.armed = due;
+        }
         drop(state);
-        if wake {
+        if sooner || self.is_stopping() {
             self.wake.notify_one();
         }
+        next
     }
 
     fn taken(&self, state: &mut State, place: Place, job: &Job, status: u16, now: Instant) {
@@ -220,7 +227,7 @@ impl Engine {
         entry.cursor = if job.kind == TargetKind::FormSubmission { job.head } else { job.offset };
         if let Some(trouble) = entry.trouble.take() {
             let attempt = attempt_of(job, trouble.attempts + 1, Some(status), None, now);
-            entry.news.get_or_insert_default().attempt = Some(attempt);
+            state.table.note(place, attempt);
         }
         state.table.mark_dirty(place);
         self.begin(state, place);
@@ -248,56 +255,53 @@ impl Engine {
         trouble.first_failed.get_or_insert(job.time);
         let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, trouble.failures));
         trouble.next_at = Some(later(time, pause));
-        let attempt = attempt_of(job, trouble.attempts, status, Some(error.clone()), now);
-        entry.news.get_or_insert_default().attempt = Some(attempt);
-        tracing::debug!(
-            callback = &*entry.address,
-            offset = job.offset.0,
-            attempts = trouble.attempts,
-            error,
-            "a delivery failed"
-        );
-        if let Some(last) = give_up {
+        let attempts = trouble.attempts;
+        if give_up.is_some() {
             trouble.attempts = 0;
+        }
+        tracing::debug!(callback = &*entry.address, offset = job.offset.0, attempts, error, "a delivery failed");
+        let callback = give_up.map(|_| entry.address.clone());
+        state.table.note(place, attempt_of(job, attempts, status, Some(error.clone()), now));
+        if let Some(last) = give_up {
             let letter = DeadLetter::range(job.offset, last, error, time);
             tracing::warn!(
-                callback = &*entry.address,
+                callback = callback.as_deref(),
                 first = job.offset.0,
                 last = last.0,
                 "notifications were given up; the subscription stays"
             );
             self.counters.given_up.fetch_add(letter.letters, Relaxed);
-            self.skip(state, place, letter);
+            skip(state, place, letter);
             // What comes next is tried at once when there is nothing left to wait with [websub §7].
-            self.rest_if_done(state, place);
+            rest_if_done(state, place);
         }
         state.table.mark_dirty(place);
         if state.table.get(place).is_some_and(|entry| entry.doing == Doing::Flying) {
             wait(state, place, now + pause);
         }
     }
+}
 
-    /// Moves the cursor over what was given up.
-    fn skip(&self, state: &mut State, place: Place, letter: DeadLetter) {
-        let last = letter.last;
-        state.table.bury(place, letter);
-        if let Some(entry) = state.table.get_mut(place) {
-            entry.cursor = entry.cursor.max(last);
-        }
-        state.table.mark_dirty(place);
+/// Moves the cursor over what was given up.
+fn skip(state: &mut State, place: Place, letter: DeadLetter) {
+    let last = letter.last;
+    state.table.bury(place, letter);
+    if let Some(entry) = state.table.get_mut(place) {
+        entry.cursor = entry.cursor.max(last);
     }
+    state.table.mark_dirty(place);
+}
 
-    fn rest_if_done(&self, state: &mut State, place: Place) {
-        let Some(entry) = state.table.get(place) else { return };
-        let head = state.table.topics.get(&entry.topic).map_or(Offset(0), |topic| topic.head);
-        if entry.cursor >= head
-            && let Some(entry) = state.table.get_mut(place)
-        {
-            if let Some(trouble) = &mut entry.trouble {
-                trouble.next_at = None;
-            }
-            entry.doing = Doing::Idle;
+fn rest_if_done(state: &mut State, place: Place) {
+    let Some(entry) = state.table.get(place) else { return };
+    let head = state.table.topics.get(&entry.topic).map_or(Offset(0), |topic| topic.head);
+    if entry.cursor >= head
+        && let Some(entry) = state.table.get_mut(place)
+    {
+        if let Some(trouble) = &mut entry.trouble {
+            trouble.next_at = None;
         }
+        entry.doing = Doing::Idle;
     }
 }
 

@@ -249,6 +249,15 @@ impl Table {
         self.pending.extend(letters);
     }
 
+    /// Notes how a delivery went, if it is worth a line.
+    pub(crate) fn note(&mut self, place: Place, attempt: Attempt) {
+        let Some(entry) = self.get_mut(place) else { return };
+        let before = entry.news.as_ref().is_some_and(|news| news.attempt.is_some());
+        let waiting = before.then(|| entry.progress());
+        entry.news.get_or_insert_default().attempt = Some(attempt);
+        self.pending.extend(waiting);
+    }
+
     /// Notes what was given up.
     pub(crate) fn bury(&mut self, place: Place, letter: DeadLetter) {
         let Some(entry) = self.get_mut(place) else { return };

@@ -63,9 +63,12 @@ fn a_request_that_was_accepted_is_asked_after_a_restart() {
 fn a_topic_that_was_said_to_have_changed_is_fetched_after_a_restart() {
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();
-    let topic = Server::new(move |_| match is_up.load(SeqCst) {
-        true => Reply::Full(200, vec![("Content-Type", "text/plain".to_owned())], b"changed".to_vec()),
-        false => Reply::Hang,
+    let topic = Server::new(move |_| {
+        if is_up.load(SeqCst) {
+            Reply::Full(200, vec![("Content-Type", "text/plain".to_owned())], b"changed".to_vec())
+        } else {
+            Reply::Hang
+        }
     });
     let subscriber = Server::willing();
     let mut allowing = options();

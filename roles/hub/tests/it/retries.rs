@@ -106,7 +106,11 @@ fn a_replay_does_not_wait_for_what_is_under_way() {
 
 #[test]
 fn an_origin_that_cannot_be_connected_to_is_left_alone() {
-    let server = Server::willing();
+    // No connection is kept.
+    let server = Server::new(|got| {
+        let challenge = got.query()["hub.challenge"].clone();
+        Reply::Raw(format!("HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n{challenge}").into_bytes())
+    });
     let mut careful = options();
     careful.lanes.breaker_failures = 3;
     careful.lanes.breaker_pause = Duration::from_secs(300);

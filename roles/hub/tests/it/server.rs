@@ -218,7 +218,7 @@ fn serve(
             Reply::Full(status, headers, body) => {
                 let mut head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n", body.len());
                 for (name, value) in headers {
-                    head.push_str(&format!("{name}: {value}\r\n"));
+                    head = head + name + ": " + &value + "\r\n";
                 }
                 out.write_all(&[head.as_bytes(), b"\r\n", &body].concat())?;
             }

@@ -31,7 +31,7 @@ fn whatever_is_not_the_challenge_is_no_confirmation() {
         });
     }
     not_subscribed(|c| Reply::Full(404, vec![], c.into()));
-    not_subscribed(|c| Reply::Full(200, vec![], [c.as_bytes(), &[b'x'; 8 << 20]].concat()));
+    not_subscribed(|c| Reply::Full(200, vec![], [c.as_bytes(), &vec![b'x'; 8 << 20]].concat()));
     not_subscribed(|_| Reply::Endless);
 }
 
