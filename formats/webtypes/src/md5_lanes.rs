@@ -1,8 +1,8 @@
-//! MD5 of many short messages at once: four side by side in vector registers [rfc1321].
+//! MD5 of many short messages at once: four side by side [rfc1321].
 //!
 //! One MD5 is a chain of dependent steps that leaves most of a processor idle; four independent ones fill it.
-//! Collections are made of small files, so this is what reading one costs. The arrays below compile to vector
-//! instructions without any `unsafe`; the `md-5` crate is the reference in the tests, and hashes large files.
+//! Collections are made of small files, so this is what reading one costs. The arrays below leave it
+//! to the compiler whether it takes vector instructions; even scalar ones of four messages overlap. The `md-5` crate is the reference in the tests, and hashes large files.
 
 /// Messages hashed side by side.
 pub const LANES: usize = 4;

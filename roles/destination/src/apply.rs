@@ -125,6 +125,7 @@ impl Session<'_> {
                     })?;
             }
             drop((send_done, crew));
+            let _going = SendHome { desk: &desk, stop: &stop };
             let result = self.coordinate(&desk, &done, &stop, outstanding_max, (total, total_bytes), reports);
             stop.store(result.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
             desk.close();
@@ -370,6 +371,21 @@ impl Session<'_> {
                 self.item(&task.pending.uri, leaf, action, task.pending.length.unwrap_or(0));
             }
             self.check_cancelled()?;
+        }
+    }
+}
+
+/// Sends the threads home if whoever hands out work panics: nobody else would, and they are waited for.
+struct SendHome<'a> {
+    desk: &'a Desk,
+    stop: &'a AtomicBool,
+}
+
+impl Drop for SendHome<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stop.store(true, Ordering::Relaxed);
+            self.desk.close();
         }
     }
 }

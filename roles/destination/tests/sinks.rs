@@ -10,7 +10,7 @@
 mod contract;
 mod server;
 
-use abreast_destination::{LinesOptions, Output, SinkOptions, WarcOptions};
+use abreast_destination::{Event, LinesOptions, Output, SinkOptions, WarcOptions, sync};
 use abreast_warc::{Kind, read_record, skip_http_head};
 use contract::{Copy, Kept, contract, files, some};
 use server::{Answer, Source, document, md5_hex};
@@ -409,4 +409,15 @@ fn heads_of_answers_are_kept_without_what_was_about_the_transfer() {
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert!(head.contains("x-made-by: hand\r\n") && head.contains("Content-Length: 12\r\n"), "{head}");
     assert!(!head.contains("set-cookie"), "{head}");
+}
+
+#[test]
+fn an_observer_that_panics_ends_the_run_and_leaves_the_copy_to_the_next() {
+    let source = some(200);
+    let copy = Copy::of(&source, |_| SinkOptions::Folder);
+    let observer = |event: &Event<'_>| assert!(!matches!(event, Event::Item(_)), "an observer's own fault");
+    let run = || sync(&copy.options, &observer, &AtomicBool::new(false));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+    assert_eq!(copy.run().exit_code, 0);
+    assert_eq!(files(&copy, &source), source.kept);
 }
