@@ -93,8 +93,8 @@ impl Hub {
     /// When the store fails.
     pub fn end(&self, id: TargetId, reason: Option<&str>) -> Result<bool, LogError> {
         let Some(target) = self.store().target(id)? else { return Ok(false) };
-        self.inner().engine.forget(id);
         let ended = self.store().end_target(id, Ending::ByHand)?;
+        self.inner().engine.forget(id);
         if ended
             && target.kind == TargetKind::Subscription
             && let Some(url) = self.inner().engine.url(target.topic)

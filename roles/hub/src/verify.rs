@@ -265,7 +265,13 @@ impl Verifier {
         let (sender, receiver) = oneshot::channel();
         let ends = settled == Settled::Unsubscribed;
         let begins = matches!(settled, Settled::Subscribed(_));
-        self.engine.settling(true);
+        let subscription = match &settled {
+            Settled::Subscribed(new) => Some((new.topic, new.address.clone())),
+            Settled::Unsubscribed | Settled::Dropped => None,
+        };
+        if let Some((topic, callback)) = &subscription {
+            self.engine.settling(*topic, callback);
+        }
         self.engine.store.finish_verification_then(id, settled, Box::new(move |result| drop(sender.send(result))));
         let result = receiver.await;
         match result {
@@ -286,7 +292,9 @@ impl Verifier {
             Ok(Err(error)) => tracing::error!(%error, "what a callback said was not recorded"),
             Ok(Ok(_)) | Err(_) => {}
         }
-        self.engine.settling(false);
+        if let Some((topic, callback)) = &subscription {
+            self.engine.settled(*topic, callback);
+        }
         let mut state = self.lock();
         state.pending.remove(&id);
         state.go_on(&job.request, Instant::now());

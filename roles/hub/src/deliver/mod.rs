@@ -18,15 +18,17 @@ use abreast_webtypes::Timestamp;
 use lanes::{Lanes, Load};
 use payloads::PayloadCache;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use table::{Doing, Place, Table, TopicEntry, origin_of};
+use table::{Doing, Entry, Place, Table, TopicEntry, origin_of};
 use tokio::sync::{Notify, watch};
 
 /// Targets read from the store at once.
 const PAGE: usize = 1_000;
+/// Targets remembered because they ended while the engine may not have heard of them.
+const FORGOTTEN: usize = 256;
 /// How long deliveries under way are waited for when the hub stops.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -43,6 +45,8 @@ pub(crate) struct Engine {
     woken: Mutex<Vec<TopicId>>,
     wake: Notify,
     stopping: AtomicBool,
+    /// Held while ends are handed to the store, so that a renewal comes wholly before or wholly after.
+    parting: Mutex<()>,
 }
 
 struct State {
@@ -55,8 +59,20 @@ struct State {
     saving: bool,
     /// When [`Engine::run`] looks again by itself.
     armed: Option<Instant>,
-    /// Renewals that are being recorded: meanwhile no lease ends.
-    settling: usize,
+    /// Targets that ended here and not yet in the store.
+    ending: Vec<Parting>,
+    /// Subscriptions that are being made or renewed in the store: meanwhile they do not end.
+    settling: Vec<(TopicId, String)>,
+    /// The last targets that ended in the store first.
+    forgotten: VecDeque<TargetId>,
+}
+
+/// A target that is no more.
+struct Parting {
+    id: TargetId,
+    topic: TopicId,
+    address: Box<str>,
+    why: Ending,
 }
 
 /// What the engine has to do.
@@ -86,7 +102,9 @@ impl Engine {
             save_at: None,
             saving: false,
             armed: None,
-            settling: 0,
+            ending: Vec::new(),
+            settling: Vec::new(),
+            forgotten: VecDeque::new(),
         };
         let engine = Self {
             options,
@@ -99,6 +117,7 @@ impl Engine {
             woken: Mutex::default(),
             wake: Notify::new(),
             stopping: AtomicBool::new(false),
+            parting: Mutex::default(),
         };
         engine.load()?;
         Ok(Arc::new(engine))
@@ -185,6 +204,11 @@ impl Engine {
     /// Takes in a target that was made, or made anew.
     pub(crate) fn put(&self, target: Target) {
         let mut state = self.lock();
+        // It may have ended since the store made it.
+        if state.forgotten.contains(&target.id) {
+            return;
+        }
+        state.ending.retain(|parting| parting.id != target.id);
         if let Some(place) = state.table.put(target)
             && state.table.get(place).is_some_and(|entry| entry.doing == Doing::Idle)
         {
@@ -214,30 +238,45 @@ impl Engine {
     /// Forgets a target that ended in the store.
     pub(crate) fn forget(&self, id: TargetId) {
         let mut state = self.lock();
+        if state.forgotten.len() >= FORGOTTEN {
+            state.forgotten.pop_front();
+        }
+        state.forgotten.push_back(id);
         if let Some(place) = state.table.place(id) {
             state.table.remove(place);
         }
     }
 
-    /// A renewal is about to be recorded, or was: meanwhile no lease ends, lest a subscription ends that was renewed in
-    /// its last moment.
-    pub(crate) fn settling(&self, begins: bool) {
+    /// A subscription is about to be made or renewed in the store: until [`Engine::settled`] it does not end here, lest one
+    /// ends that was renewed in its last moment.
+    pub(crate) fn settling(&self, topic: TopicId, callback: &str) {
+        let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lock().settling.push((topic, callback.to_owned()));
+    }
+
+    pub(crate) fn settled(&self, topic: TopicId, callback: &str) {
         let mut state = self.lock();
-        state.settling = if begins { state.settling + 1 } else { state.settling - 1 };
+        if let Some(at) = state.settling.iter().position(|(one, address)| *one == topic && address == callback) {
+            state.settling.swap_remove(at);
+        }
     }
 
     /// Ends targets whose lease is over.
     pub(crate) fn end_leases(&self) {
         let now = self.now();
         let mut state = self.lock();
-        if state.settling > 0 {
-            return;
-        }
         for place in state.table.places() {
-            if state.table.get(place).is_some_and(|entry| entry.lease_until.is_some_and(|until| until <= now)) {
+            let over = |entry: &Entry| entry.lease_until.is_some_and(|until| until <= now);
+            if state
+                .table
+                .get(place)
+                .is_some_and(|entry| over(entry) && !state.is_settling(entry.topic, &entry.address))
+            {
                 self.end(&mut state, place, Ending::LeaseOver);
             }
         }
+        drop(state);
+        self.wake.notify_one();
     }
 
     /// How far the slowest target of a topic has come; `None` without targets.
@@ -292,22 +331,34 @@ impl Engine {
         }
     }
 
-    /// Ends a target, in memory and in the store.
+    /// Ends a target; [`Engine::part`] tells the store.
     fn end(&self, state: &mut State, place: Place, why: Ending) {
         let Some(entry) = state.table.remove(place) else { return };
         tracing::info!(target = entry.id.0, callback = &*entry.address, ?why, "a subscription ended");
         self.counters.ended.fetch_add(1, Relaxed);
-        let id = entry.id;
-        self.store.end_target_then(
-            id,
-            why,
-            Box::new(move |result| {
+        state.ending.push(Parting { id: entry.id, topic: entry.topic, address: entry.address, why });
+    }
+
+    /// Tells the store who ended. Not under the state's lock: the store may have us wait.
+    fn part(&self) {
+        let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
+        let ending = {
+            let mut state = self.lock();
+            let (wait, go): (Vec<_>, Vec<_>) = std::mem::take(&mut state.ending)
+                .into_iter()
+                .partition(|parting| state.is_settling(parting.topic, &parting.address));
+            state.ending = wait;
+            go
+        };
+        for Parting { id, why, .. } in ending {
+            let done = move |result: Result<bool, LogError>| {
                 if let Err(error) = result {
                     // It is read again at the next start, and ends again.
                     tracing::warn!(target = id.0, %error, "a subscription's end was not recorded");
                 }
-            }),
-        );
+            };
+            self.store.end_target_then(id, why, Box::new(done));
+        }
     }
 
     /// Moves targets of topics with something new to the lanes.
@@ -400,6 +451,7 @@ impl Engine {
                 state.lanes.tick(now);
             }
             self.save(now);
+            self.part();
             if self.stopping.load(Relaxed) {
                 return self.farewell().await;
             }
@@ -444,6 +496,7 @@ impl Engine {
         while self.lock().lanes.load().flying > 0 && Instant::now() < end {
             let _ = tokio::time::timeout(Duration::from_millis(20), self.wake.notified()).await;
         }
+        self.part();
         let progress = self.lock().table.take_progress();
         let store = Arc::clone(&self.store);
         let saved = tokio::task::spawn_blocking(move || store.save_progress(progress)).await;
@@ -454,6 +507,10 @@ impl Engine {
 }
 
 impl State {
+    fn is_settling(&self, topic: TopicId, address: &str) -> bool {
+        self.settling.iter().any(|(one, callback)| *one == topic && callback == address)
+    }
+
     fn add_topic(&mut self, id: TopicId, url: &str, head: Offset) {
         if let Some(entry) = self.table.topics.get_mut(&id) {
             entry.head = entry.head.max(head);

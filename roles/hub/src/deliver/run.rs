@@ -94,9 +94,11 @@ impl Engine {
             };
             if entry.lease_until.is_some_and(|until| until <= time) {
                 entry.doing = Doing::Idle;
+                let (topic, address) = (entry.topic, entry.address.clone());
                 lanes.finish(&flight, Contact::Silent, begun);
-                if state.settling == 0 {
+                if !state.is_settling(topic, &address) {
                     self.end(state, place, Ending::LeaseOver);
+                    self.wake.notify_one();
                 }
                 continue;
             }
@@ -213,8 +215,9 @@ impl Engine {
         if sooner {
             state.armed = due;
         }
+        let ends = !state.ending.is_empty();
         drop(state);
-        if sooner || self.is_stopping() {
+        if sooner || ends || self.is_stopping() {
             self.wake.notify_one();
         }
         next
