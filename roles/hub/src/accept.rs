@@ -8,6 +8,7 @@ use abreast_websub::{FormError, PublishedLinks, Request, is_form};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 use tokio::sync::oneshot;
 
 impl Inner {
@@ -33,7 +34,7 @@ impl Inner {
         match Request::parse(&request.body) {
             Ok(Request::Subscribe(wish)) => self.subscribe(wish, request.client).await,
             Ok(Request::Unsubscribe(wish)) => self.unsubscribe(wish, request.client).await,
-            Ok(Request::Publish(said)) => self.said_to_have_changed(said.topics, request.publisher).await,
+            Ok(Request::Publish(said)) => self.said_to_have_changed(said.topics, &request).await,
             Err(error) => {
                 let status = if matches!(error, FormError::TooLong) { 413 } else { 400 };
                 HubAnswer::new(status, format!("{error} ({})\n", error.code()))
@@ -100,6 +101,9 @@ impl Inner {
             let text = format!("the notification names another hub; this one is {}\n", self.options.url);
             return Err(HubAnswer::new(400, text));
         }
+        if !self.fetcher.knows(url, request.client) {
+            self.may_make_us_ask(request)?;
+        }
         let (fetcher, topic) = (Arc::clone(&self.fetcher), url.clone());
         let (client, body) = (request.client, request.body.clone());
         let checked = self.runtime.spawn(async move { fetcher.speaks_for(&topic, client, &body).await });
@@ -110,9 +114,21 @@ impl Inner {
         }
     }
 
+    /// Strangers make us ask others, so they may do that so often.
+    fn may_make_us_ask(&self, request: &HubRequest) -> Result<(), HubAnswer> {
+        let allowed = self.lock_rates().clients.take(request.client, Instant::now());
+        allowed.map_err(|wait| HubAnswer::later(429, wait.as_secs() + 1, "too many requests; try again later\n"))
+    }
+
     /// Topics that have changed, says whoever publishes them: they are fetched from where they are, so nobody can
     /// forge them.
-    async fn said_to_have_changed(self: &Arc<Self>, topics: Vec<String>, publisher: Publisher) -> HubAnswer {
+    async fn said_to_have_changed(self: &Arc<Self>, topics: Vec<String>, request: &HubRequest) -> HubAnswer {
+        let publisher = request.publisher;
+        if publisher == Publisher::Anonymous
+            && let Err(answer) = self.may_make_us_ask(request)
+        {
+            return answer;
+        }
         for topic in &topics {
             let known = self.engine.topic(topic);
             if publisher == Publisher::Anonymous && known.is_none() && !self.options.open && !self.options.allows(topic)

@@ -60,6 +60,13 @@ struct Checked {
     found: Arc<OnceCell<Result<Vec<IpAddr>, String>>>,
 }
 
+impl Checked {
+    fn is_fresh(&self) -> bool {
+        let age = if matches!(self.found.get(), Some(Err(_))) { REFUSED_FOR } else { CHECKED_FOR };
+        self.at.elapsed() < age
+    }
+}
+
 impl Fetcher {
     pub(crate) fn new(engine: Arc<Engine>, sender: Sender) -> Result<Arc<Self>, LogError> {
         let topic = engine.open_topic(LOG, true)?;
@@ -246,6 +253,17 @@ impl Fetcher {
         }
     }
 
+    /// Whether it is known that somebody at that address may speak for the topic, so that nothing has to be fetched.
+    pub(crate) fn knows(&self, url: &str, client: IpAddr) -> bool {
+        let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.get(url).is_some_and(|one| {
+            let names = |found: &Result<Vec<IpAddr>, String>| {
+                found.as_ref().is_ok_and(|addresses| addresses.contains(&client.to_canonical()))
+            };
+            one.is_fresh() && one.found.get().is_some_and(names)
+        })
+    }
+
     /// May somebody at that address say that in the topic's name? The topic must name this hub. Then either the address
     /// is one of its host's, or the topic itself says the same.
     pub(crate) async fn speaks_for(&self, url: &str, client: IpAddr, body: &Bytes) -> Result<(), String> {
@@ -266,19 +284,15 @@ impl Fetcher {
     async fn check(&self, url: &str) -> Result<Vec<IpAddr>, String> {
         let cell = {
             let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-            let fresh = |one: &Checked| {
-                let age = if matches!(one.found.get(), Some(Err(_))) { REFUSED_FOR } else { CHECKED_FOR };
-                one.at.elapsed() < age
-            };
             if checked.len() >= MAX_CHECKED {
-                checked.retain(|_, one| fresh(one));
+                checked.retain(|_, one| one.is_fresh());
                 if checked.len() >= MAX_CHECKED {
                     checked.clear();
                 }
             }
             let new = || Checked { at: Instant::now(), found: Arc::default() };
             let one = checked.entry(url.to_owned()).or_insert_with(new);
-            if !fresh(one) {
+            if !one.is_fresh() {
                 *one = new();
             }
             Arc::clone(&one.found)

@@ -5,6 +5,7 @@ use abreast_net::{HeaderMap, HeaderName, HeaderValue};
 use abreast_store::hub::HubStore;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
@@ -51,8 +52,8 @@ pub(crate) struct Ready {
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
     Ready(Arc<Ready>),
-    /// It is gone; the next one that is kept, if there is one.
-    Trimmed(Option<Offset>),
+    /// It is gone; the next one that is kept.
+    Trimmed(Offset),
 }
 
 /// Notifications that are being sent, or were a moment ago.
@@ -93,12 +94,14 @@ impl PayloadCache {
                 let (this, url) = (Arc::clone(self), Arc::clone(topic_url));
                 let read = tokio::task::spawn_blocking(move || this.read(topic, &url, offset)).await;
                 let stopped = || LogError::new(abreast_core::ErrorKind::Io, "the hub stops");
-                let Some((notification, body)) = read.map_err(|_| stopped())?? else {
-                    let rest = self.store.read(topic, offset, 1)?;
-                    return Ok(Found::Trimmed(rest.first().map(|next| next.offset)));
+                // The last one is always kept: where nothing is, something is wrong.
+                let nothing = || {
+                    let message = format!("nothing is in the log at {} or later", offset.0);
+                    LogError::new(abreast_core::ErrorKind::Corrupt, message)
                 };
+                let (notification, body) = read.map_err(|_| stopped())??.ok_or_else(nothing)?;
                 if notification.offset != offset {
-                    return Ok(Found::Trimmed(Some(notification.offset)));
+                    return Ok(Found::Trimmed(notification.offset));
                 }
                 made = Some(body.len());
                 let room = self.room(body.len()).await;
@@ -129,10 +132,12 @@ impl PayloadCache {
         let size = body.len();
         let ready = self.ready(topic_url, notification, body, Some(room));
         let cell = OnceCell::new_with(Some(Found::Ready(Arc::new(ready))));
-        let new = self.lock().cells.insert(key, Arc::new(cell)).is_none();
-        if new {
-            self.keep(key, size);
+        if let Entry::Vacant(place) = self.lock().cells.entry(key) {
+            place.insert(Arc::new(cell));
+        } else {
+            return;
         }
+        self.keep(key, size);
     }
 
     /// The bytes of a notification, and what is known of it.

@@ -48,7 +48,7 @@ enum Ended {
         give_up: Option<Offset>,
     },
     /// The notification is gone; the next that is kept.
-    Trimmed(Option<Offset>),
+    Trimmed(Offset),
     /// The store, or whoever makes the bytes, failed.
     Ours(LogError),
 }
@@ -197,8 +197,7 @@ impl Engine {
                 }
                 Ended::Tried { outcome, give_up } => self.failed(&mut state, place, job, outcome, give_up, now),
                 Ended::Trimmed(next) => {
-                    let last = next.map_or(job.head, |next| Offset(next.0 - 1));
-                    let letter = DeadLetter::range(job.offset, last, "no longer kept", self.now());
+                    let letter = DeadLetter::range(job.offset, Offset(next.0 - 1), "no longer kept", self.now());
                     self.counters.given_up.fetch_add(letter.letters, Relaxed);
                     skip(&mut state, place, letter);
                     self.begin(&mut state, place);
