@@ -43,6 +43,11 @@ impl Readers {
         }
     }
 
+    /// Closes those that nobody uses: the writer, if it is the last to close the database, puts everything into one file.
+    pub(crate) fn close_idle(&self) {
+        self.lock().idle.clear();
+    }
+
     fn lend(&self) -> Result<Lent<'_>, LogError> {
         let (mut pool, timeout) = self
             .returned

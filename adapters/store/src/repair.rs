@@ -102,14 +102,14 @@ pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
 }
 
 /// What is done with a database made of what was readable.
-type Finish<'a> = &'a mut dyn FnMut(&mut Connection, &mut Repaired) -> rusqlite::Result<()>;
+pub(crate) type Finish<'a> = &'a mut dyn FnMut(&mut Connection, &mut Repaired) -> rusqlite::Result<()>;
 
 const LOG_TABLES: [&str; 8] =
     ["sets", "resources", "changes", "pages", "shards", "idempotency", "versions", "contents"];
 const MIRROR_TABLES: [&str; 6] = ["meta", "resource", "pending", "excluded", "segment", "packed"];
 
 /// Reads what can be read of a damaged database into a new one, which takes its place. Says whether it was damaged.
-fn salvage(
+pub(crate) fn salvage(
     path: &Path,
     steps: &[&str],
     tables: &[&str],

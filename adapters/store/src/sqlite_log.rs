@@ -132,6 +132,7 @@ impl SqliteLog {
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
     pub fn close(&self) {
         self.queue.close();
+        self.readers.close_idle();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { thread, _lock }) = running
             && thread.join().is_err()

@@ -1,7 +1,7 @@
 //! Is a hub's store sound? Looks only; each thing is held against what says it a second time.
 
 use super::store::MIGRATIONS;
-use super::topics::{body_bytes, read_notification};
+use super::topics::{self, body_bytes, read_notification};
 use super::{targets, verifications};
 use crate::check::{Findings, integrity, open_to_look, schema};
 use abreast_core::{LogError, Offset, TopicId};
@@ -39,14 +39,16 @@ pub(crate) fn check_rows(connection: &Connection, place: &str, findings: &mut Fi
     let mut facts = HubFacts::default();
     let mut look = || -> rusqlite::Result<()> {
         let transaction = connection.unchecked_transaction()?;
-        let mut statement = transaction.prepare("SELECT id, url, head, trimmed, bytes, created FROM topics")?;
+        let mut statement = transaction.prepare("SELECT id, url, head, trimmed, bytes FROM topics ORDER BY id")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let url: String = row.get(1)?;
-            let place = format!("{place}: topic {url}");
+            let id = TopicId(row.get(0)?);
+            let place = format!("{place}: topic {}", String::from_utf8_lossy(row.get_ref(1)?.as_bytes()?));
             facts.topics += 1;
-            facts.notifications +=
-                topic(&transaction, TopicId(row.get(0)?), (row.get(2)?, row.get(3)?, row.get(4)?), &place, findings)?;
+            if topics::one(&transaction, id).is_err() {
+                findings.add("hub.topic-url", place.clone(), "its URL is not as it was written");
+            }
+            facts.notifications += topic(&transaction, id, (row.get(2)?, row.get(3)?, row.get(4)?), &place, findings)?;
         }
         strangers(&transaction, place, findings)?;
         facts.targets = targets(&transaction, place, findings)?;

@@ -7,6 +7,7 @@
 
 mod check;
 pub(crate) mod limits;
+mod mend;
 mod recorder;
 mod store;
 mod target;
@@ -19,6 +20,7 @@ pub use check::{HubFacts, check_hub};
 pub use limits::{
     BODY_BYTES_MAX, LINK_BYTES_MAX, NAME_BYTES_MAX, SECRET_BYTES_MAX, TOPICS_MAX, URL_BYTES_MAX, VERIFICATIONS_MAX,
 };
+pub use mend::{OFFSETS_APART, begin_hub_anew, check_hub_copy, copy_hub, repair_hub};
 pub use store::{Done, HubStore, Sizes};
 pub use target::{Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId, TargetKind};
 pub use targets::{ALL_DEAD_LETTERS_MAX, ATTEMPTS_MAX, DEAD_LETTERS_MAX, ENDED_MAX, ERROR_BYTES_MAX};

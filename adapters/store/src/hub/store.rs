@@ -109,6 +109,7 @@ impl HubStore {
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
     pub fn close(&self) {
         self.queue.close();
+        self.readers.close_idle();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { thread, _lock }) = running
             && thread.thread().id() != std::thread::current().id() // dropped by what it told
@@ -419,7 +420,7 @@ impl Drop for HubStore {
 }
 
 /// Makes the file if it is not there, for its owner only: there are secrets in it.
-fn create_private(path: &Path) -> Result<(), LogError> {
+pub(crate) fn create_private(path: &Path) -> Result<(), LogError> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]

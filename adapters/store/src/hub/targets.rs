@@ -135,7 +135,7 @@ fn target_sum(target: &Target) -> i64 {
 
 /// The columns of `progress` that its checksum covers.
 #[derive(Clone, Copy)]
-struct Standing {
+pub(crate) struct Standing {
     generation: u64,
     cursor: Offset,
     attempts: u32,
@@ -144,7 +144,12 @@ struct Standing {
 }
 
 impl Standing {
-    const fn of(target: &Target) -> Self {
+    /// Having taken everything up to there.
+    pub(crate) const fn at(cursor: Offset) -> Self {
+        Self { generation: 1, cursor, attempts: 0, first_failed: None, next_at: None }
+    }
+
+    pub(crate) const fn of(target: &Target) -> Self {
         Self {
             generation: target.generation,
             cursor: target.cursor,
@@ -152,6 +157,25 @@ impl Standing {
             first_failed: target.first_failed,
             next_at: target.next_at,
         }
+    }
+
+    pub(crate) fn put(self, connection: &Connection, id: TargetId) -> rusqlite::Result<()> {
+        connection
+            .prepare_cached(
+                "INSERT INTO progress (target_id, generation, cursor, attempts, first_failed, next_at, sum) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (target_id) DO UPDATE SET generation = ?2, \
+                 cursor = ?3, attempts = ?4, first_failed = ?5, next_at = ?6, sum = ?7",
+            )?
+            .execute(params![
+                id.0,
+                self.generation as i64,
+                self.cursor.0 as i64,
+                self.attempts,
+                micros(self.first_failed),
+                micros(self.next_at),
+                self.sum(id)
+            ])?;
+        Ok(())
     }
 
     fn sum(self, id: TargetId) -> i64 {
@@ -211,22 +235,7 @@ pub(crate) fn put(run: &mut Run<'_>, new: &NewTarget) -> Answer<Target> {
             target_sum(&target)
         ],
     )?;
-    let standing = Standing::of(&target);
-    connection
-        .prepare_cached(
-            "INSERT INTO progress (target_id, generation, cursor, attempts, first_failed, next_at, sum) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (target_id) DO UPDATE SET generation = ?2, cursor = ?3, \
-             attempts = ?4, first_failed = ?5, next_at = ?6, sum = ?7",
-        )?
-        .execute(params![
-            target.id.0,
-            standing.generation as i64,
-            standing.cursor.0 as i64,
-            standing.attempts,
-            micros(standing.first_failed),
-            micros(standing.next_at),
-            standing.sum(target.id)
-        ])?;
+    Standing::of(&target).put(connection, target.id)?;
     Ok(Ok(target))
 }
 
@@ -402,13 +411,7 @@ pub(crate) fn replay(run: &mut Run<'_>, id: TargetId, to: Offset) -> rusqlite::R
         next_at: None,
         ..known
     };
-    let standing = Standing::of(&target);
-    connection
-        .prepare_cached(
-            "UPDATE progress SET generation = ?2, cursor = ?3, attempts = 0, first_failed = NULL, next_at = NULL, \
-             sum = ?4 WHERE target_id = ?1",
-        )?
-        .execute(params![id.0, standing.generation as i64, standing.cursor.0 as i64, standing.sum(id)])?;
+    Standing::of(&target).put(connection, id)?;
     Ok(Some(target))
 }
 
@@ -481,6 +484,11 @@ pub(crate) fn ended(connection: &Connection, before: i64, limit: usize) -> rusql
         })
     })?;
     ended.collect()
+}
+
+pub(crate) fn ids_of(connection: &Connection, topic: TopicId) -> rusqlite::Result<Vec<TargetId>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM targets WHERE topic_id = ?1 ORDER BY id")?;
+    statement.query_map([topic.0], |row| row.get(0).map(TargetId))?.collect()
 }
 
 pub(crate) fn leases_over(connection: &Connection, now: Timestamp, limit: usize) -> rusqlite::Result<Vec<TargetId>> {

@@ -47,9 +47,10 @@ pub struct Topic {
 pub(crate) fn load(connection: &Connection) -> rusqlite::Result<TopicStates> {
     let mut statement = connection.prepare(
         "SELECT id, head, trimmed, bytes, ifnull((SELECT time FROM notifications \
-         WHERE topic_id = topics.id AND offset = topics.head), created) FROM topics",
+         WHERE topic_id = topics.id AND offset = topics.head), created), url, sum FROM topics",
     )?;
     let rows = statement.query_map([], |row| {
+        check_url(TopicId(row.get(0)?), row.get_ref(5)?.as_str()?, row.get(6)?)?;
         let state = TopicState {
             head: row.get::<_, i64>(1)? as u64,
             trimmed: row.get::<_, i64>(2)? as u64,
@@ -61,6 +62,18 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<TopicStates> {
     rows.collect()
 }
 
+/// Is a topic's URL as it was written?
+fn check_url(id: TopicId, url: &str, sum: i64) -> rusqlite::Result<()> {
+    if url_sum(id, url) == sum { Ok(()) } else { Err(crate::sum::damaged(1)) }
+}
+
+fn url_sum(id: TopicId, url: &str) -> i64 {
+    let mut sum = Sum::default();
+    sum.number(Some(id.0));
+    sum.bytes(Some(url.as_bytes()));
+    sum.finish()
+}
+
 pub(crate) fn open(run: &mut Run<'_>, url: &str) -> Answer<TopicId> {
     if let Some(id) = find(run.connection, url)? {
         return Ok(Ok(id));
@@ -69,9 +82,10 @@ pub(crate) fn open(run: &mut Run<'_>, url: &str) -> Answer<TopicId> {
         return Ok(Err(refused));
     }
     run.connection
-        .prepare_cached("INSERT INTO topics (url, created, head, trimmed, bytes) VALUES (?1, ?2, 0, 0, 0)")?
+        .prepare_cached("INSERT INTO topics (url, created, head, trimmed, bytes, sum) VALUES (?1, ?2, 0, 0, 0, 0)")?
         .execute(params![url, run.now.as_micros()])?;
     let id = TopicId(run.connection.last_insert_rowid());
+    run.connection.prepare_cached("UPDATE topics SET sum = ?2 WHERE id = ?1")?.execute([id.0, url_sum(id, url)])?;
     run.known.topics.insert(id, TopicState { head: 0, trimmed: 0, bytes: 0, time: run.now });
     run.known.touched.insert(id);
     Ok(Ok(id))
@@ -82,12 +96,14 @@ pub(crate) fn find(connection: &Connection, url: &str) -> rusqlite::Result<Optio
     statement.query_row([url], |row| row.get(0).map(TopicId)).optional()
 }
 
-const TOPIC: &str = "SELECT id, url, created, head, trimmed, bytes FROM topics";
+const TOPIC: &str = "SELECT id, url, created, head, trimmed, bytes, sum FROM topics";
 
 fn read_topic(row: &Row<'_>) -> rusqlite::Result<Topic> {
+    let (id, url) = (TopicId(row.get(0)?), row.get::<_, String>(1)?);
+    check_url(id, &url, row.get(6)?)?;
     Ok(Topic {
-        id: TopicId(row.get(0)?),
-        url: row.get(1)?,
+        id,
+        url,
         created: Timestamp::from_micros(row.get(2)?),
         head: Offset(row.get::<_, i64>(3)? as u64),
         trimmed: Offset(row.get::<_, i64>(4)? as u64),

@@ -6,6 +6,7 @@ use super::{
     Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId, VerificationMode,
     targets, topics,
 };
+use crate::sum::Sum;
 use abreast_core::{ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -35,7 +36,7 @@ pub(crate) fn put(run: &mut Run<'_>, new: &NewVerification) -> Answer<Verificati
     run.connection
         .prepare_cached(
             "INSERT INTO verifications (topic_url, callback, mode, secret, lease_seconds, challenge, reason, attempts, \
-             next_at, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9)",
+             next_at, created, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)",
         )?
         .execute(params![
             new.topic_url,
@@ -46,13 +47,27 @@ pub(crate) fn put(run: &mut Run<'_>, new: &NewVerification) -> Answer<Verificati
             new.challenge,
             new.reason,
             new.next_at.as_micros(),
-            run.now.as_micros()
+            run.now.as_micros(),
+            sum(new)
         ])?;
     Ok(Ok(VerificationId(run.connection.last_insert_rowid())))
 }
 
+/// The checksum of what was asked for.
+fn sum(asked: &NewVerification) -> i64 {
+    let mut sum = Sum::default();
+    sum.bytes(Some(asked.topic_url.as_bytes()));
+    sum.bytes(Some(asked.callback.as_bytes()));
+    sum.number(Some(number(asked.mode)));
+    sum.bytes(asked.secret.as_ref().map(|secret| &*secret.0));
+    sum.number(asked.lease_seconds.map(|seconds| seconds as i64));
+    sum.bytes(Some(asked.challenge.as_bytes()));
+    sum.bytes(asked.reason.as_deref().map(str::as_bytes));
+    sum.finish()
+}
+
 const VERIFICATION: &str = "SELECT id, topic_url, callback, mode, secret, lease_seconds, challenge, reason, attempts, \
-                            next_at, created FROM verifications";
+                            next_at, created, sum FROM verifications";
 
 fn read_verification(row: &Row<'_>) -> rusqlite::Result<Verification> {
     let secret: Option<Vec<u8>> = row.get(4)?;
@@ -67,6 +82,9 @@ fn read_verification(row: &Row<'_>) -> rusqlite::Result<Verification> {
         reason: row.get(7)?,
         next_at: Timestamp::from_micros(row.get(9)?),
     };
+    if sum(&request) != row.get::<_, i64>(11)? {
+        return Err(crate::sum::damaged(11));
+    }
     Ok(Verification {
         id: VerificationId(row.get(0)?),
         request,

@@ -1,14 +1,15 @@
 -- Topics, what was said in them, and who is to be told.
 -- Instants are microseconds since 1970, UTC. Offsets of a topic are 1, 2, 3 … without gaps.
 
--- Notifications up to `trimmed` are gone; `bytes` counts those of the bodies that are kept.
+-- Notifications up to `trimmed` are gone; `bytes` counts those of the bodies that are kept. `sum` covers number and URL.
 CREATE TABLE topics (
   id      INTEGER PRIMARY KEY AUTOINCREMENT,
   url     TEXT    NOT NULL UNIQUE,
   created INTEGER NOT NULL,
   head    INTEGER NOT NULL,
   trimmed INTEGER NOT NULL,
-  bytes   INTEGER NOT NULL
+  bytes   INTEGER NOT NULL,
+  sum     INTEGER NOT NULL
 ) STRICT;
 
 -- Either a range of a set's changes, after < position <= last, or a body. `sum` covers the body too.
@@ -86,7 +87,7 @@ CREATE TABLE dead (
 ) STRICT;
 CREATE INDEX dead_by_target ON dead (target_id, first);
 
--- Questions to be put to subscribers. mode: 1 subscribe, 2 unsubscribe, 3 denied.
+-- Questions to be put to subscribers. mode: 1 subscribe, 2 unsubscribe, 3 denied. `sum` covers what was asked for.
 CREATE TABLE verifications (
   id            INTEGER PRIMARY KEY AUTOINCREMENT,
   topic_url     TEXT    NOT NULL,
@@ -98,7 +99,8 @@ CREATE TABLE verifications (
   reason        TEXT,
   attempts      INTEGER NOT NULL,
   next_at       INTEGER NOT NULL,
-  created       INTEGER NOT NULL
+  created       INTEGER NOT NULL,
+  sum           INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX verifications_by_time ON verifications (next_at, id);
 

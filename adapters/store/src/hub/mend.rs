@@ -1,0 +1,276 @@
+//! What of a hub's store can be mended without guessing, and how does one that went back begin anew?
+//!
+//! Subscribers may drop what has a number they know. So a store that went back with a backup, or that lost notifications,
+//! numbers what it still has beyond all that it may have given out; cursors go along, and nothing that is kept is lost.
+
+use super::check::{HubFacts, STRANGERS, check_hub, check_rows};
+use super::store::{MIGRATIONS, create_private};
+use super::targets::{self, Standing};
+use super::topics::{self, TopicState, body_bytes, load, read_notification, store, sum};
+use super::{TargetId, VerificationId, verifications};
+use crate::backup::copy;
+use crate::check::{Findings, open_to_look};
+use crate::connection::{Durability, lock, open_connection, sqlite_error};
+use crate::migration::migrate;
+use crate::repair::{Repaired, salvage};
+use abreast_core::{ErrorKind, LogError, Offset, TopicId};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+use std::collections::HashMap;
+use std::path::Path;
+
+const TABLES: [&str; 9] =
+    ["topics", "notifications", "bodies", "targets", "progress", "attempts", "dead", "verifications", "ended"];
+
+/// Mends a hub's store. With `dry_run` nothing is changed, and the steps are those that would be taken.
+///
+/// # Errors
+/// Another process has it open, or nothing of it can be read.
+pub fn repair_hub(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
+    let _lock = if dry_run { None } else { Some(lock(path)?) };
+    let mut repaired = Repaired::default();
+    let mut finish = |to: &mut Connection, repaired: &mut Repaired| mend_rows(to, false, repaired);
+    if salvage(path, MIGRATIONS, &TABLES, dry_run, &mut repaired, &mut finish)? {
+        return Ok(repaired);
+    }
+    let mut connection = if dry_run {
+        open_to_look(path)?
+    } else {
+        let mut connection = open_connection(path, Durability::PowerLoss)?;
+        migrate(&mut connection, path, MIGRATIONS)?;
+        connection
+    };
+    mend_rows(&mut connection, dry_run, &mut repaired)
+        .map_err(|cause| sqlite_error(&format!("cannot mend the store {}", path.display()), cause))?;
+    Ok(repaired)
+}
+
+/// Numbers the notifications of every topic anew: nobody else may have the store open.
+///
+/// # Errors
+/// It cannot be written.
+pub fn begin_hub_anew(path: &Path) -> Result<(), LogError> {
+    let mut connection = open_connection(path, Durability::PowerLoss)?;
+    migrate(&mut connection, path, MIGRATIONS)?;
+    let mut begin = || -> rusqlite::Result<()> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        begin_anew(&transaction, &HashMap::new())?;
+        transaction.commit()
+    };
+    begin().map_err(|cause| sqlite_error(&format!("cannot let the topics in {} begin anew", path.display()), cause))?;
+    // One file again, as it was before.
+    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    Ok(())
+}
+
+/// Copies a store that a hub may be writing, as it is at one instant, for the copy's owner only; then looks at the copy.
+///
+/// # Errors
+/// The store cannot be read or is not sound, or the copy cannot be written; `to` must not be there.
+pub fn copy_hub(from: &Path, to: &Path) -> Result<HubFacts, LogError> {
+    create_private(to)?;
+    copy(from, to)?;
+    check_hub_copy(to)
+}
+
+/// Looks at a copy.
+///
+/// # Errors
+/// It is not sound, or cannot be read.
+pub fn check_hub_copy(path: &Path) -> Result<HubFacts, LogError> {
+    let mut findings = Findings::default();
+    let facts = check_hub(path, &mut findings)?;
+    match findings.list().first() {
+        Some(first) if !findings.is_sound() => {
+            let message = format!(
+                "the store {} is not sound: {first}\n  help: `abreast repair` its original first",
+                path.display()
+            );
+            Err(LogError::new(ErrorKind::Corrupt, message))
+        }
+        _ => Ok(facts),
+    }
+}
+
+/// Mends a database that SQLite can read.
+fn mend_rows(connection: &mut Connection, dry_run: bool, repaired: &mut Repaired) -> rusqlite::Result<()> {
+    let mut findings = Findings::default();
+    check_rows(connection, "hub", &mut findings);
+    if findings.is_sound() && !repaired.lost {
+        return Ok(());
+    }
+    let lost = repaired.lost || findings.has(&["hub.damaged", "hub.notification", "hub.topic"]);
+    if lost {
+        repaired.lost = true;
+        let step =
+            "keep of each topic what follows the last notification that is damaged or missing, under new numbers";
+        repaired.steps.push(step.to_owned());
+    }
+    for (codes, step) in [
+        (&["hub.topic-url"], "drop topics whose URL is damaged, with all that belongs to them"),
+        (&["hub.row"], "drop rows that belong to nothing; targets that stand nowhere begin with what is kept"),
+        (
+            &["hub.target"],
+            "targets whose place is damaged begin with what is kept; drop those that are damaged themselves",
+        ),
+        (&["hub.verification"], "drop damaged verifications: the subscribers ask again"),
+    ] {
+        if findings.has(codes) {
+            repaired.steps.push(step.to_owned());
+        }
+    }
+    if dry_run {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for id in ids(&transaction, "topics")? {
+        if topics::one(&transaction, TopicId(id)).is_err() {
+            transaction.execute("DELETE FROM topics WHERE id = ?1", [id])?;
+        }
+    }
+    let mut given = HashMap::new();
+    if lost {
+        for (topic, state) in load(&transaction)? {
+            given.insert(topic, keep_sound_end(&transaction, topic, state)?);
+        }
+    }
+    mend_targets(&transaction)?;
+    for id in ids(&transaction, "verifications")? {
+        if verifications::one(&transaction, VerificationId(id)).is_err() {
+            transaction.execute("DELETE FROM verifications WHERE id = ?1", [id])?;
+        }
+    }
+    for (_, rows) in STRANGERS {
+        transaction.execute(&format!("DELETE FROM {rows}"), [])?;
+    }
+    if lost {
+        begin_anew(&transaction, &given)?;
+    }
+    transaction.commit()
+}
+
+fn ids(connection: &Connection, table: &str) -> rusqlite::Result<Vec<i64>> {
+    connection.prepare(&format!("SELECT id FROM {table} ORDER BY id"))?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Keeps the notifications that follow each other up to the last, all of them sound. Gives back the highest number that
+/// was given out.
+fn keep_sound_end(connection: &Connection, topic: TopicId, mut state: TopicState) -> rusqlite::Result<u64> {
+    let (mut trimmed, mut last, mut bytes) = (0, 0, 0);
+    {
+        let mut statement = connection.prepare_cached(
+            "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
+             LEFT JOIN bodies ON bodies.id = body_id WHERE topic_id = ?1 AND offset > 0 AND offset < ?2 ORDER BY offset",
+        )?;
+        let mut rows = statement.query(params![topic.0, OFFSETS_MAX])?;
+        while let Some(row) = rows.next()? {
+            let offset = row.get::<_, i64>(0)? as u64;
+            if offset != last + 1 {
+                (trimmed, bytes) = (offset - 1, 0);
+            }
+            last = offset;
+            bytes += body_bytes(row)?;
+            if read_notification(topic, row).is_err() {
+                (trimmed, bytes) = (offset, 0);
+            }
+        }
+    }
+    // What a flipped bit made huge is not followed.
+    let head = if state.head < OFFSETS_MAX as u64 { state.head.max(last) } else { last };
+    connection.execute(
+        "DELETE FROM notifications WHERE topic_id = ?1 AND (offset <= ?2 OR offset >= ?3)",
+        params![topic.0, trimmed as i64, OFFSETS_MAX],
+    )?;
+    // Some may be missing at the end: cursors beyond the last that is kept stand at it.
+    if trimmed == last {
+        (trimmed, last) = (head, head);
+    }
+    state.trimmed = trimmed;
+    state.head = last;
+    state.bytes = bytes;
+    store(connection, topic, &state)?;
+    Ok(head)
+}
+
+/// Offsets of a topic that began anew follow a multiple of this.
+pub const OFFSETS_APART: u64 = 1_000_000_000;
+/// No offset is as large.
+const OFFSETS_MAX: i64 = 1 << 53;
+
+/// A target whose place is damaged gets all that is kept; one that is damaged itself goes.
+fn mend_targets(connection: &Connection) -> rusqlite::Result<()> {
+    for id in ids(connection, "targets")? {
+        let ends: Option<(i64, i64)> = connection
+            .query_row(
+                "SELECT trimmed, head FROM targets JOIN topics ON topics.id = topic_id WHERE targets.id = ?1",
+                [id],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()?;
+        let (trimmed, head) = ends.unwrap_or_default();
+        if targets::one(connection, TargetId(id))
+            .is_ok_and(|found| found.is_some_and(|found| found.cursor <= Offset(head as u64)))
+        {
+            continue;
+        }
+        Standing::at(Offset(trimmed as u64)).put(connection, TargetId(id))?;
+        if targets::one(connection, TargetId(id)).is_err() {
+            connection.execute("DELETE FROM targets WHERE id = ?1", [id])?;
+        }
+    }
+    Ok(())
+}
+
+/// Numbers what every topic keeps anew, beyond its last and beyond what was given out, within a transaction.
+fn begin_anew(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqlite::Result<()> {
+    for (topic, mut state) in load(connection)? {
+        let given = given.get(&topic).map_or(state.head, |given| state.head.max(*given));
+        let base = (given / OFFSETS_APART + 1) * OFFSETS_APART;
+        let (head, trimmed) = (state.head, state.trimmed);
+        let by = base - trimmed;
+        renumber(connection, topic, by)?;
+        for target in targets::ids_of(connection, topic)? {
+            let Ok(Some(mut known)) = targets::one(connection, target) else { continue };
+            known.cursor = Offset(known.cursor.0.min(head) + by);
+            known.generation += 1;
+            Standing::of(&known).put(connection, target)?;
+            connection
+                .prepare_cached("UPDATE progress SET sent_offset = sent_offset + ?2 WHERE target_id = ?1")?
+                .execute(params![target.0, by as i64])?;
+            connection
+                .prepare_cached("UPDATE attempts SET offset = offset + ?2 WHERE target_id = ?1")?
+                .execute(params![target.0, by as i64])?;
+            connection
+                .prepare_cached("UPDATE dead SET first = first + ?2, last = last + ?2 WHERE target_id = ?1")?
+                .execute(params![target.0, by as i64])?;
+        }
+        state.head = head + by;
+        state.trimmed = base;
+        store(connection, topic, &state)?;
+    }
+    Ok(())
+}
+
+/// Adds to the number of each notification; what is not sound stays so.
+fn renumber(connection: &Connection, topic: TopicId, by: u64) -> rusqlite::Result<()> {
+    let mut numbers: Vec<(i64, Option<i64>)> = Vec::new();
+    {
+        let mut statement = connection.prepare_cached(
+            "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
+             LEFT JOIN bodies ON bodies.id = body_id WHERE topic_id = ?1 ORDER BY offset",
+        )?;
+        let mut rows = statement.query([topic.0])?;
+        while let Some(row) = rows.next()? {
+            let new = read_notification(topic, row)
+                .ok()
+                .map(|found| sum(topic, found.offset.0 + by, found.time, &found.content));
+            numbers.push((row.get(0)?, new));
+        }
+    }
+    let mut update = connection.prepare_cached(
+        "UPDATE notifications SET offset = ?3, sum = ifnull(?4, sum) WHERE topic_id = ?1 AND offset = ?2",
+    )?;
+    for (offset, new) in numbers {
+        update.execute(params![topic.0, offset, offset.saturating_add(by as i64), new])?;
+    }
+    Ok(())
+}
