@@ -189,7 +189,7 @@ async fn sender_cost() {
     let (common, body) = (std::sync::Arc::new(common), bytes::Bytes::from(vec![b'x'; 10_240]));
     let cpu = || {
         let usage = std::fs::read_to_string("/proc/self/stat").unwrap();
-        let fields: Vec<u64> = usage.rsplit(')').next().unwrap().split(' ').filter_map(|f| f.parse().ok()).collect();
+        let fields: Vec<i64> = usage.rsplit(')').next().unwrap().split(' ').filter_map(|f| f.parse().ok()).collect();
         (fields[10], fields[11])
     };
     let (before, begin, each) = (cpu(), Instant::now(), 5_000);
