@@ -29,19 +29,19 @@ pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request
     let set = set_of(call);
     let headers = request.headers();
     let Some(secret) = secret(headers)? else {
-        return anonymous(context, scope, headers);
+        return anonymous(context, scope, tells_addresses(call), headers);
     };
     let Some(token) = context.api.tokens.find(secret) else {
         return Err(Problem::new(ProblemKind::TokenRefused, "there is no such token")
             .help("`abreast token list` shows which there are; `abreast token create` makes a new one"));
     };
     // The list of sets is for whoever may read any of them.
-    let lists = scope == Scope::Read && set.is_none();
+    let lists = scope == Scope::Read && set.is_none() && !tells_addresses(call);
     if !(lists || token.allows(scope, set)) {
         let wanted = match (scope, set) {
             (Scope::Admin, _) => "`admin` for all sets".to_owned(),
             (scope, Some(set)) => format!("`{}` for set `{}`", word(scope), set.escape_debug()),
-            (scope, None) => format!("`{}`", word(scope)),
+            (scope, None) => format!("`{}` for all sets", word(scope)),
         };
         return Err(Problem::new(
             ProblemKind::Scope,
@@ -72,7 +72,15 @@ const fn word(scope: Scope) -> &'static str {
 
 fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
     match *call {
-        Call::OpenApi | Call::Tokens | Call::Sets => None,
+        Call::OpenApi
+        | Call::Tokens
+        | Call::Hub
+        | Call::HubTopics
+        | Call::HubTargets(_)
+        | Call::HubTarget(_)
+        | Call::HubReplay(_)
+        | Call::HubEnd(_)
+        | Call::Sets => None,
         Call::Set(set)
         | Call::ReadChanges(set)
         | Call::RecordChanges(set)
@@ -83,6 +91,11 @@ fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
         | Call::PutContent(set, _)
         | Call::DeleteContent(set, _) => Some(set),
     }
+}
+
+/// Callbacks are known to nobody but their subscribers: who knows one could deliver something else to it.
+const fn tells_addresses(call: &Call<'_>) -> bool {
+    matches!(call, Call::HubTargets(_) | Call::HubTarget(_))
 }
 
 /// The token of the Authorization header.
@@ -104,13 +117,13 @@ fn secret(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 }
 
 /// Without a token: reading, where all may read; writing for programs on this machine, until the first token is made.
-fn anonymous(context: &Context<'_>, scope: Scope, headers: &HeaderMap) -> Result<(), Problem> {
+fn anonymous(context: &Context<'_>, scope: Scope, private: bool, headers: &HeaderMap) -> Result<(), Problem> {
     let options = &context.api.options;
     let missing = || {
         Problem::new(ProblemKind::TokenMissing, "this needs a token in the header `Authorization: Bearer TOKEN`")
             .help("`abreast token create` makes one")
     };
-    if scope == Scope::Read && options.readers == Readers::Anyone {
+    if scope == Scope::Read && options.readers == Readers::Anyone && !private {
         return Ok(());
     }
     if scope == Scope::Admin || !options.local || context.api.tokens.ever() {

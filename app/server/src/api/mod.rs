@@ -5,6 +5,8 @@
 mod access;
 mod changes;
 mod content;
+mod hub;
+pub mod hub_model;
 mod import;
 mod intake;
 pub mod model;
@@ -18,6 +20,7 @@ pub use access::is_local_host;
 pub(crate) use access::may_publish;
 pub(crate) use changes::records_of;
 pub use changes::{change_of, position_at};
+pub(crate) use hub::{TopicUrls, details};
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use tokens::{PREFIX, Scope, Token, new_token, read_tokens, write_tokens};
 
@@ -200,6 +203,12 @@ async fn run(context: &Context<'_>, call: Call<'_>, request: Request<Incoming>) 
     match call {
         Call::OpenApi => Ok(json_text(OPENAPI)),
         Call::Tokens => Ok(sets::tokens(context)),
+        Call::Hub => hub::overview(context).await,
+        Call::HubTopics => hub::topics(context, request.uri().query()).await,
+        Call::HubTargets(topic) => hub::targets(context, topic, request.uri().query()).await,
+        Call::HubTarget(id) => hub::target(context, id, request.uri().query()).await,
+        Call::HubReplay(id) => hub::replay(context, id, request.uri().query()).await,
+        Call::HubEnd(id) => hub::end(context, id, request.uri().query()).await,
         Call::Sets => sets::all(context),
         Call::Set(slug) => sets::one(context, slug),
         Call::ReadChanges(slug) => changes::read(context, slug, &request).await,

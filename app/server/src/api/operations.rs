@@ -20,6 +20,14 @@ pub(crate) struct Operation {
 pub(crate) enum Call<'p> {
     OpenApi,
     Tokens,
+    Hub,
+    HubTopics,
+    /// By the number of its topic.
+    HubTargets(i64),
+    /// By its number, as the others.
+    HubTarget(i64),
+    HubReplay(i64),
+    HubEnd(i64),
     Sets,
     Set(&'p str),
     ReadChanges(&'p str),
@@ -34,6 +42,7 @@ pub(crate) enum Call<'p> {
 
 const READ: Option<Scope> = Some(Scope::Read);
 const WRITE: Option<Scope> = Some(Scope::Write);
+const ADMIN: Option<Scope> = Some(Scope::Admin);
 
 const fn operation(
     method: &'static str,
@@ -45,9 +54,15 @@ const fn operation(
 }
 
 /// All of them.
-pub(crate) static OPERATIONS: [Operation; 12] = [
+pub(crate) static OPERATIONS: [Operation; 18] = [
     operation("GET", "/api/v1/openapi.json", None, &[200, 400]),
     operation("GET", "/api/v1/tokens", Some(Scope::Admin), &[200, 400, 401, 403]),
+    operation("GET", "/api/v1/hub", READ, &[200, 400, 401, 403, 404, 500]),
+    operation("GET", "/api/v1/hub/topics", READ, &[200, 400, 401, 403, 404, 500]),
+    operation("GET", "/api/v1/hub/topics/{topic}/targets", READ, &[200, 400, 401, 403, 404, 500]),
+    operation("GET", "/api/v1/hub/targets/{target}", READ, &[200, 400, 401, 403, 404, 500]),
+    operation("DELETE", "/api/v1/hub/targets/{target}", ADMIN, &[200, 400, 401, 403, 404, 500, 503]),
+    operation("POST", "/api/v1/hub/targets/{target}/replay", ADMIN, &[200, 400, 401, 403, 404, 500, 503]),
     operation("GET", "/api/v1/sets", READ, &[200, 400, 401, 403, 500]),
     operation("GET", "/api/v1/sets/{set}", READ, &[200, 400, 401, 403, 404, 500]),
     operation("GET", "/api/v1/sets/{set}/changes", READ, &[200, 400, 401, 403, 404, 409, 500]),
@@ -93,6 +108,8 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Opera
         let allow = match calls {
             [("GET", _)] => "GET, HEAD",
             [("GET", _), ("POST", _)] => "GET, HEAD, POST",
+            [("GET", _), ("DELETE", _)] => "GET, HEAD, DELETE",
+            [("POST", _)] => "POST",
             _ => "GET, HEAD, PUT, DELETE",
         };
         let (name, call) = call.ok_or_else(|| {
@@ -106,6 +123,7 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Opera
     match (head, slug, tail) {
         ("openapi.json", None, None) => choose("/api/v1/openapi.json", &[("GET", Call::OpenApi)]),
         ("tokens", None, None) => choose("/api/v1/tokens", &[("GET", Call::Tokens)]),
+        ("hub", what, of) => hub_call(what, of, &choose).unwrap_or_else(|| Err(nothing())),
         ("sets", None, None) => choose("/api/v1/sets", &[("GET", Call::Sets)]),
         ("sets", Some(set), None) => choose("/api/v1/sets/{set}", &[("GET", Call::Set(set))]),
         ("sets", Some(set), Some("changes")) => {
@@ -128,6 +146,34 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Opera
         }
         _ => Err(nothing()),
     }
+}
+
+type Choice<'p> = Result<(&'static Operation, Call<'p>), Problem>;
+/// Of what may be done at an address, what the method means.
+type Choose<'c, 'p> = dyn Fn(&'static str, &[(&str, Call<'p>)]) -> Choice<'p> + 'c;
+
+/// What is behind `/api/v1/hub`.
+fn hub_call<'p>(what: Option<&str>, of: Option<&str>, choose: &Choose<'_, 'p>) -> Option<Choice<'p>> {
+    // Numbers are given by the store: from 1, without a sign.
+    let number = |text: &str| text.parse().ok().filter(|number| *number > 0 && !text.starts_with('+'));
+    Some(match (what, of) {
+        (None, None) => choose("/api/v1/hub", &[("GET", Call::Hub)]),
+        (Some("topics"), None) => choose("/api/v1/hub/topics", &[("GET", Call::HubTopics)]),
+        (Some("topics"), Some(of)) => {
+            let topic = number(of.strip_suffix("/targets")?)?;
+            choose("/api/v1/hub/topics/{topic}/targets", &[("GET", Call::HubTargets(topic))])
+        }
+        (Some("targets"), Some(of)) => {
+            if let Some(of) = of.strip_suffix("/replay") {
+                let calls = [("POST", Call::HubReplay(number(of)?))];
+                return Some(choose("/api/v1/hub/targets/{target}/replay", &calls));
+            }
+            let id = number(of)?;
+            let calls = [("GET", Call::HubTarget(id)), ("DELETE", Call::HubEnd(id))];
+            choose("/api/v1/hub/targets/{target}", &calls)
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -183,11 +229,14 @@ mod tests {
     fn every_operation_is_reached_by_its_path() {
         for operation in &OPERATIONS {
             let path = operation.path.replace("{set}", "s").replace("{path}", "a/b");
+            let path = path.replace("{topic}", "3").replace("{target}", "7");
             let found = find(&operation.method.parse().unwrap(), &path).unwrap().0;
             assert_eq!(found, operation);
         }
-        for path in ["/api", "/api/v1", "/api/v1/", "/api/v2/sets", "/api/v1/sets/s/", "/api/v1/sets/s/x", "/api/v1/x"]
-        {
+        let others = ["", "topics/1", "topics/x/targets", "targets", "targets/0", "targets/+1", "targets/1/x"];
+        let others = others.map(|path| format!("/api/v1/hub/{path}"));
+        let known = ["/api", "/api/v1", "/api/v1/", "/api/v2/sets", "/api/v1/sets/s/", "/api/v1/sets/s/x", "/api/v1/x"];
+        for path in known.into_iter().chain(others.iter().map(String::as_str)) {
             assert!(find(&Method::GET, path).is_err(), "{path}");
         }
         assert!(find(&Method::PATCH, "/api/v1/sets").is_err());

@@ -1,9 +1,10 @@
 //! `/livez`, `/readyz`, `/metrics`: is it alive, can it serve, how is it doing?
 
+use super::topic;
 use crate::respond::{Answer, text, try_later};
-use crate::site::Site;
+use crate::site::{Site, SiteHub};
 use abreast_source::WatchState;
-use metrics::gauge;
+use metrics::{counter, gauge};
 
 pub(crate) fn live() -> Answer {
     text("text/plain; charset=utf-8", "alive\n")
@@ -44,5 +45,43 @@ pub(crate) fn metrics(site: &Site) -> Answer {
             gauge!("abreast_source_last_scan_time_seconds", "set" => set.slug.clone()).set(at.as_micros() as f64 / 1e6);
         }
     }
+    if let Some(hub) = &site.hub {
+        measure(hub);
+    }
     text("text/plain; version=0.0.4; charset=utf-8", (site.metrics)())
+}
+
+/// The hub counts by itself: its totals are handed on.
+fn measure(hub: &SiteHub) {
+    let metrics = hub.hub.metrics();
+    for (name, total) in [
+        ("abreast_hub_accepted_total", metrics.accepted),
+        ("abreast_hub_refused_total", metrics.refused),
+        ("abreast_hub_fetched_total", metrics.fetched),
+        ("abreast_hub_delivered_total", metrics.delivered),
+        ("abreast_hub_failed_total", metrics.failed),
+        ("abreast_hub_given_up_total", metrics.given_up),
+        ("abreast_hub_requested_total", metrics.requested),
+        ("abreast_hub_confirmed_total", metrics.confirmed),
+        ("abreast_hub_unconfirmed_total", metrics.unconfirmed),
+        ("abreast_hub_ended_total", metrics.ended),
+    ] {
+        counter!(name).absolute(total);
+    }
+    for (name, now) in [
+        ("abreast_hub_topics", metrics.topics),
+        ("abreast_hub_targets", metrics.targets),
+        ("abreast_hub_in_flight", metrics.in_flight),
+        ("abreast_hub_slow", metrics.slow),
+        ("abreast_hub_ready", metrics.ready),
+        ("abreast_hub_waiting", metrics.waiting),
+        ("abreast_hub_broken_origins", metrics.broken_origins),
+        ("abreast_hub_unverified", metrics.unverified),
+        ("abreast_hub_event_streams", topic::streams() as u64),
+    ] {
+        gauge!(name).set(now as f64);
+    }
+    if let Ok(sizes) = hub.hub.sizes() {
+        gauge!("abreast_hub_stored_bytes").set(sizes.body_bytes as f64);
+    }
 }

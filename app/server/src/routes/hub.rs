@@ -1,5 +1,6 @@
 //! `/hub`: subscriptions and notifications come in; `/hub/events` tells a topic to those who have no callback.
 
+use super::diagnosis;
 use super::topic::events_of;
 use crate::api;
 use crate::respond::{Answer, problem, text};
@@ -30,7 +31,10 @@ pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>, client:
     };
     match *request.method() {
         Method::POST => post(site, hub, request, client).await,
-        Method::GET | Method::HEAD => text("text/plain; charset=utf-8", page(hub)),
+        Method::GET | Method::HEAD => match diagnosis::asked(request.uri().query()) {
+            Some(asked) => diagnosis::answer(hub, asked, request.headers()).await,
+            None => text("text/plain; charset=utf-8", page(hub)),
+        },
         _ => {
             let mut answer = problem(StatusCode::METHOD_NOT_ALLOWED, "a hub answers GET, HEAD and POST");
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
@@ -88,11 +92,12 @@ fn page(hub: &SiteHub) -> String {
     let metrics = hub.hub.metrics();
     format!(
         "This is a WebSub hub.\n\
-         Subscribe by POST with hub.mode, hub.topic and hub.callback; follow a topic without a callback at {}/events?topic=URL.\n\
+         Subscribe by POST with hub.mode, hub.topic and hub.callback; follow a topic without a callback at {url}/events?topic=URL.\n\
+         What became of a subscription: {url}?callback=URL, the callback's URL percent-encoded.\n\
          It has {} topics and {} targets.\n",
-        hub.hub.options().url,
         metrics.topics,
-        metrics.targets
+        metrics.targets,
+        url = hub.hub.options().url,
     )
 }
 

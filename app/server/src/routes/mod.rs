@@ -1,5 +1,6 @@
 //! One route a file, named as the URL reads.
 
+pub(crate) mod diagnosis;
 pub(crate) mod document;
 pub(crate) mod dump;
 pub(crate) mod health;

@@ -17,10 +17,13 @@ use hyper::body::Frame;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 /// A stream in which nothing happens says so this often, so that neither side takes the other for dead.
 const ALIVE: Duration = Duration::from_secs(15);
+/// Streams at a time: they must not take all connections.
+const MAX_STREAMS: usize = 1_024;
+static STREAMS: Semaphore = Semaphore::const_new(MAX_STREAMS);
 /// When a reader should come back after a stream ended.
 const RETRY: Duration = Duration::from_secs(2);
 /// Where a reader wants to go on [whatwg-html §9.2].
@@ -96,7 +99,14 @@ pub(crate) async fn events_of(
         Ok(Err(error)) => return try_later(&format!("the topic cannot be read: {error}"), 10),
         Err(error) => return try_later(&format!("the topic cannot be read: {error}"), 10),
     };
-    let body = if method == Method::HEAD { ResponseBody::empty() } else { told(events, stop) };
+    let body = if method == Method::HEAD {
+        ResponseBody::empty()
+    } else {
+        let Ok(place) = STREAMS.try_acquire() else {
+            return try_later("too many readers follow topics here; a callback at the hub takes no place", 60);
+        };
+        told(events, stop, place)
+    };
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -108,18 +118,23 @@ pub(crate) async fn events_of(
     answer
 }
 
+/// How many streams there are.
+pub(crate) fn streams() -> usize {
+    MAX_STREAMS - STREAMS.available_permits()
+}
+
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// The stream's bytes. It says first where it stands, so that a reader who is cut off before the first notification
 /// still knows where to go on.
-fn told(events: Events, stop: watch::Receiver<bool>) -> ResponseBody {
+fn told(events: Events, stop: watch::Receiver<bool>, place: SemaphorePermit<'static>) -> ResponseBody {
     let mut first = Vec::new();
     write_retry(&mut first, RETRY);
     first.extend_from_slice(format!("id: {}\n\n", events.after().0).as_bytes());
     let begun = stream::once(async move { Ok(Frame::data(Bytes::from(first))) });
-    let going = stream::unfold((events, stop), |(mut events, mut stop)| async move {
+    let going = stream::unfold((events, stop, place), |(mut events, mut stop, place)| async move {
         let mut out = Vec::new();
         tokio::select! {
             biased;
@@ -127,14 +142,14 @@ fn told(events: Events, stop: watch::Receiver<bool>) -> ResponseBody {
             next = events.next() => match next {
                 Ok(Some(event)) => write_event(&mut out, &event.offset.0.to_string(), &event.media_type, &event.body),
                 Ok(None) => return None,
-                Err(error) => return Some((Err(io::Error::other(error)), (events, stop))),
+                Err(error) => return Some((Err(io::Error::other(error)), (events, stop, place))),
             },
             () = tokio::time::sleep(ALIVE) => {
                 write_comment(&mut out, "still here");
                 out.push(b'\n');
             }
         }
-        Some((Ok(Frame::data(Bytes::from(out))), (events, stop)))
+        Some((Ok(Frame::data(Bytes::from(out))), (events, stop, place)))
     });
     ResponseBody::Parts(StreamBody::new(stream::StreamExt::chain(begun, going)).boxed_unsync())
 }

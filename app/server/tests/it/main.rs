@@ -8,6 +8,8 @@ mod dumps;
 mod files;
 mod health;
 mod limits;
+mod push;
+mod push_admin;
 mod ranges;
 mod requests;
 mod stop;

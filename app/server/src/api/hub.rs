@@ -1,0 +1,191 @@
+//! What does the hub have, who is told, and what is done about it by hand?
+
+use super::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
+use super::intake::parameter;
+use super::problem::{Problem, ProblemKind};
+use super::{Context, blocking, json};
+use crate::respond::Answer;
+use abreast_core::{LogError, Offset, TopicId};
+use abreast_hub::Hub;
+use abreast_store::hub::{Target, TargetId};
+use http::StatusCode;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Entries of one page, unless another number is asked for.
+const PAGE: u64 = 100;
+/// The most.
+const MAX_PAGE: u64 = 1_000;
+
+fn hub(context: &Context<'_>) -> Result<Hub, Problem> {
+    let hub = context.site.hub.as_ref().ok_or_else(|| Problem::new(ProblemKind::NotFound, "this server has no hub"))?;
+    Ok(hub.hub.clone())
+}
+
+fn number(query: Option<&str>, known: &[&str], name: &str) -> Result<Option<u64>, Problem> {
+    let wrong = || Problem::new(ProblemKind::Query, format!("`{name}` is no whole number"));
+    let text = parameter(query, known, name)?;
+    text.map(|text| text.parse().ok().filter(|number| i64::try_from(*number).is_ok()).ok_or_else(wrong)).transpose()
+}
+
+/// `after` and `limit` of a page.
+fn page(query: Option<&str>) -> Result<(i64, usize), Problem> {
+    const KNOWN: &[&str] = &["after", "limit"];
+    let after = number(query, KNOWN, "after")?.unwrap_or_default();
+    let limit = number(query, KNOWN, "limit")?.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Problem::new(ProblemKind::Query, format!("`limit` is not between 1 and {MAX_PAGE}")));
+    }
+    Ok((after.cast_signed(), limit as usize))
+}
+
+fn no_target() -> Problem {
+    Problem::new(ProblemKind::NotFound, "there is no such target").help("it may have ended, or never been")
+}
+
+pub(super) async fn overview(context: &Context<'_>) -> Result<Answer, Problem> {
+    #[derive(Serialize)]
+    struct Overview {
+        url: String,
+        /// May strangers subscribe?
+        serves: bool,
+        topics: u64,
+        targets: u64,
+        unverified: u64,
+        in_flight: u64,
+        /// Deliveries that wait for their next attempt.
+        waiting: u64,
+        delivered: u64,
+        failed: u64,
+        given_up: u64,
+        stored_bytes: u64,
+    }
+    let hub = hub(context)?;
+    let serves = context.site.hub.as_ref().is_some_and(|hub| hub.serves);
+    let overview = blocking(move || {
+        let (metrics, sizes) = (hub.metrics(), hub.sizes()?);
+        Ok(Overview {
+            url: hub.options().url.clone(),
+            serves,
+            topics: metrics.topics,
+            targets: metrics.targets,
+            unverified: metrics.unverified,
+            in_flight: metrics.in_flight,
+            waiting: metrics.waiting,
+            delivered: metrics.delivered,
+            failed: metrics.failed,
+            given_up: metrics.given_up,
+            stored_bytes: sizes.body_bytes,
+        })
+    });
+    Ok(json(StatusCode::OK, &overview.await?))
+}
+
+pub(super) async fn topics(context: &Context<'_>, query: Option<&str>) -> Result<Answer, Problem> {
+    #[derive(Serialize)]
+    struct Topics {
+        topics: Vec<TopicAnswer>,
+        /// Where the next page begins; absent after the last.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<i64>,
+    }
+    let (hub, (after, limit)) = (hub(context)?, page(query)?);
+    // One more: the hub leaves out its own.
+    let mut found = blocking(move || Ok(hub.topics(TopicId(after), limit + 1)?)).await?;
+    found.truncate(limit);
+    let next = found.last().map(|topic| topic.id.0).filter(|_| found.len() == limit);
+    Ok(json(StatusCode::OK, &Topics { topics: found.into_iter().map(TopicAnswer::from).collect(), next }))
+}
+
+pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&str>) -> Result<Answer, Problem> {
+    #[derive(Serialize)]
+    struct Targets {
+        targets: Vec<TargetAnswer>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<i64>,
+    }
+    let (hub, (after, limit)) = (hub(context)?, page(query)?);
+    let answer = blocking(move || {
+        let topic = hub.store().topic(TopicId(topic))?;
+        let topic = topic.ok_or_else(|| {
+            Problem::new(ProblemKind::NotFound, "there is no such topic").help("GET /api/v1/hub/topics tells them")
+        })?;
+        let found = hub.targets(Some(topic.id), TargetId(after), limit)?;
+        let next = (found.len() == limit).then(|| found.last().map(|target| target.id.0)).flatten();
+        let targets = found.into_iter().map(|target| TargetAnswer::new(target, &topic.url, topic.head)).collect();
+        Ok(Targets { targets, next })
+    });
+    Ok(json(StatusCode::OK, &answer.await?))
+}
+
+/// Where a target stands, in its topic.
+pub(crate) fn standing(hub: &Hub, target: Target) -> Result<TargetAnswer, LogError> {
+    let topic = hub.store().topic(target.topic)?;
+    let (url, head) = topic.map_or_else(|| (String::new(), target.cursor), |topic| (topic.url, topic.head));
+    Ok(TargetAnswer::new(target, &url, head))
+}
+
+/// The same with what happened to it; the first hundred of what was given up after an offset.
+pub(crate) fn details(hub: &Hub, target: Target, dead_after: Offset) -> Result<TargetDetails, LogError> {
+    let id = target.id;
+    Ok(TargetDetails {
+        target: standing(hub, target)?,
+        last_attempts: hub.attempts(id)?.into_iter().map(Into::into).collect(),
+        dead_letters: hub.dead_letters(id, dead_after, PAGE as usize)?.into_iter().map(Into::into).collect(),
+    })
+}
+
+pub(super) async fn target(context: &Context<'_>, id: i64, query: Option<&str>) -> Result<Answer, Problem> {
+    let hub = hub(context)?;
+    let dead_after = Offset(number(query, &["dead_after"], "dead_after")?.unwrap_or_default());
+    let found = blocking(move || {
+        let target = hub.target(TargetId(id))?.ok_or_else(no_target)?;
+        Ok(details(&hub, target, dead_after)?)
+    });
+    Ok(json(StatusCode::OK, &found.await?))
+}
+
+pub(super) async fn replay(context: &Context<'_>, id: i64, query: Option<&str>) -> Result<Answer, Problem> {
+    let hub = hub(context)?;
+    let after = number(query, &["after"], "after")?.ok_or_else(|| {
+        Problem::new(ProblemKind::Query, "`after` says which notification was the last that is not delivered again")
+            .help("?after=0 is everything that is kept")
+    })?;
+    let replayed = blocking(move || {
+        let target = hub.replay(TargetId(id), Offset(after))?.ok_or_else(no_target)?;
+        Ok(standing(&hub, target)?)
+    });
+    Ok(json(StatusCode::OK, &replayed.await?))
+}
+
+pub(super) async fn end(context: &Context<'_>, id: i64, query: Option<&str>) -> Result<Answer, Problem> {
+    let hub = hub(context)?;
+    let reason = parameter(query, &["reason"], "reason")?;
+    let ended = blocking(move || {
+        let target = hub.target(TargetId(id))?.ok_or_else(no_target)?;
+        let told = standing(&hub, target)?;
+        if hub.end(TargetId(id), reason.as_deref())? { Ok(told) } else { Err(no_target()) }
+    });
+    Ok(json(StatusCode::OK, &ended.await?))
+}
+
+/// URLs of topics, asked for once each.
+pub(crate) struct TopicUrls<'h> {
+    hub: &'h Hub,
+    known: HashMap<TopicId, String>,
+}
+
+impl<'h> TopicUrls<'h> {
+    pub(crate) fn new(hub: &'h Hub) -> Self {
+        Self { hub, known: HashMap::new() }
+    }
+
+    pub(crate) fn of(&mut self, id: TopicId) -> Result<String, LogError> {
+        if let Some(url) = self.known.get(&id) {
+            return Ok(url.clone());
+        }
+        let url = self.hub.store().topic(id)?.map(|topic| topic.url).unwrap_or_default();
+        self.known.insert(id, url.clone());
+        Ok(url)
+    }
+}

@@ -1,0 +1,219 @@
+//! How is a hub's knowledge told in JSON? Without secrets: of those it is only said that there is one.
+
+use abreast_core::Offset;
+use abreast_store::hub::{Attempt, DeadLetter, EndedTarget, Ending, Target, TargetKind, Topic};
+use serde::Serialize;
+
+/// A topic.
+#[derive(Clone, Debug, Serialize)]
+pub struct TopicAnswer {
+    /// Its number.
+    pub id: i64,
+    /// Its URL.
+    pub url: String,
+    /// When it was made.
+    pub created: String,
+    /// Offset of its last notification; 0 for none.
+    pub head: u64,
+    /// Notifications up to this offset are no longer kept.
+    pub trimmed: u64,
+    /// Bytes in the bodies that are kept.
+    pub bytes: u64,
+}
+
+impl From<Topic> for TopicAnswer {
+    fn from(topic: Topic) -> Self {
+        Self {
+            id: topic.id.0,
+            url: topic.url,
+            created: topic.created.to_string(),
+            head: topic.head.0,
+            trimmed: topic.trimmed.0,
+            bytes: topic.bytes,
+        }
+    }
+}
+
+/// Who is told, and how far that is.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetAnswer {
+    /// Its number.
+    pub id: i64,
+    /// The topic's URL.
+    pub topic: String,
+    /// `subscription`, or how another hub is told: `content` or `form`.
+    pub kind: &'static str,
+    /// The callback's or the hub's URL.
+    pub address: String,
+    /// Are deliveries signed with a secret?
+    pub signed: bool,
+    /// `current`, `behind` or `failing`.
+    pub state: &'static str,
+    /// When its lease ends; absent for never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_until: Option<String>,
+    /// The last notification it took, or that was given up.
+    pub cursor: u64,
+    /// The topic's last notification.
+    pub head: u64,
+    /// Attempts in a row that failed for the next one.
+    pub attempts: u32,
+    /// When the first of them was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_failed: Option<String>,
+    /// When the next attempt may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_at: Option<String>,
+    /// When it was made.
+    pub created: String,
+}
+
+impl TargetAnswer {
+    /// A target of a topic that stands at `head`.
+    pub fn new(target: Target, topic: &str, head: Offset) -> Self {
+        Self {
+            id: target.id.0,
+            topic: topic.to_owned(),
+            kind: kind_of(target.kind),
+            address: target.address,
+            signed: target.secret.is_some(),
+            state: if target.attempts > 0 {
+                "failing"
+            } else if target.cursor < head {
+                "behind"
+            } else {
+                "current"
+            },
+            lease_until: target.lease_until.map(|time| time.to_string()),
+            cursor: target.cursor.0,
+            head: head.0,
+            attempts: target.attempts,
+            first_failed: target.first_failed.map(|time| time.to_string()),
+            next_at: target.next_at.map(|time| time.to_string()),
+            created: target.created.to_string(),
+        }
+    }
+}
+
+/// One target with what happened to it.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetDetails {
+    /// Where it stands.
+    #[serde(flatten)]
+    pub target: TargetAnswer,
+    /// The last success and the last failures, the newest first.
+    pub last_attempts: Vec<AttemptAnswer>,
+    /// What was given up, by offset.
+    pub dead_letters: Vec<DeadAnswer>,
+}
+
+/// One attempt to deliver.
+#[derive(Clone, Debug, Serialize)]
+pub struct AttemptAnswer {
+    /// Which notification.
+    pub offset: u64,
+    /// 1 for the first attempt at it.
+    pub number: u32,
+    /// When it began.
+    pub time: String,
+    /// The status that came back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Why it failed; absent for a success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+}
+
+impl From<Attempt> for AttemptAnswer {
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            offset: attempt.offset.0,
+            number: attempt.number,
+            time: attempt.time.to_string(),
+            status: attempt.status,
+            error: attempt.error,
+            took_ms: u64::try_from(attempt.took.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Notifications that were given up.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeadAnswer {
+    /// The first of them.
+    pub first: u64,
+    /// The last of them.
+    pub last: u64,
+    /// How many.
+    pub letters: u64,
+    /// Why.
+    pub error: String,
+    /// When.
+    pub time: String,
+}
+
+impl From<DeadLetter> for DeadAnswer {
+    fn from(dead: DeadLetter) -> Self {
+        Self {
+            first: dead.first.0,
+            last: dead.last.0,
+            letters: dead.letters,
+            error: dead.error,
+            time: dead.time.to_string(),
+        }
+    }
+}
+
+/// A target that is no more.
+#[derive(Clone, Debug, Serialize)]
+pub struct EndedAnswer {
+    /// Its number.
+    pub id: i64,
+    /// The topic's URL; empty when that is no more, too.
+    pub topic: String,
+    /// As [`TargetAnswer::kind`].
+    pub kind: &'static str,
+    /// The callback's or the hub's URL.
+    pub address: String,
+    /// `unsubscribed`, `lease over`, `gone`, `denied` or `by hand`.
+    pub why: &'static str,
+    /// The last notification it took.
+    pub cursor: u64,
+    /// When it ended.
+    pub time: String,
+}
+
+impl EndedAnswer {
+    /// An end, in the topic of that URL.
+    pub fn new(ended: EndedTarget, topic: String) -> Self {
+        Self {
+            id: ended.id.0,
+            topic,
+            kind: kind_of(ended.kind),
+            address: ended.address,
+            why: why(ended.why),
+            cursor: ended.cursor.0,
+            time: ended.time.to_string(),
+        }
+    }
+}
+
+const fn kind_of(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Subscription => "subscription",
+        TargetKind::FatSubmission => "content",
+        TargetKind::FormSubmission => "form",
+    }
+}
+
+const fn why(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Unsubscribed => "unsubscribed",
+        Ending::LeaseOver => "lease over",
+        Ending::Gone => "gone",
+        Ending::Denied => "denied",
+        Ending::ByHand => "by hand",
+    }
+}

@@ -1,0 +1,142 @@
+//! `/hub?callback=URL`: what became of a subscription, for whoever knows its callback. Nobody else does.
+
+use crate::api::hub_model::{EndedAnswer, TargetDetails};
+use crate::api::{TopicUrls, details};
+use crate::respond::{Answer, problem, text, try_later};
+use crate::site::SiteHub;
+use abreast_core::{LogError, Offset, TopicId};
+use abreast_hub::Hub;
+use abreast_store::hub::TargetKind;
+use http::header::ACCEPT;
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use std::fmt::Write as _;
+use tokio::sync::Semaphore;
+
+/// Looks at a time: each reads the store.
+static LOOKS: Semaphore = Semaphore::const_new(2);
+/// Topics that are looked through when none is named.
+const MOST_TOPICS: usize = 1_000;
+/// Subscriptions told of.
+const MOST_TOLD: usize = 100;
+/// Ends that are looked through, the newest.
+const MOST_ENDED: usize = 1_000;
+
+/// Which subscriptions.
+pub(crate) struct Asked {
+    callback: String,
+    topic: Option<String>,
+}
+
+/// Does a query ask for a subscription?
+pub(crate) fn asked(query: Option<&str>) -> Option<Asked> {
+    let (mut callback, mut topic) = (None, None);
+    for (name, value) in url::form_urlencoded::parse(query?.as_bytes()) {
+        match &*name {
+            "callback" => callback = Some(value.into_owned()),
+            "topic" => topic = Some(value.into_owned()),
+            _ => {}
+        }
+    }
+    Some(Asked { callback: callback?, topic })
+}
+
+#[derive(Serialize)]
+struct Found {
+    subscriptions: Vec<TargetDetails>,
+    ended: Vec<EndedAnswer>,
+    /// The hub has more topics than are looked through.
+    #[serde(skip)]
+    more: bool,
+}
+
+/// Text, or JSON for those who ask for it.
+pub(crate) async fn answer(hub: &SiteHub, asked: Asked, headers: &HeaderMap) -> Answer {
+    let Ok(_place) = LOOKS.try_acquire() else {
+        return try_later("others ask for their subscriptions at this moment", 1);
+    };
+    let hub = hub.hub.clone();
+    let found = match tokio::task::spawn_blocking(move || look(&hub, &asked)).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => return try_later(&format!("the subscriptions cannot be read: {error}"), 10),
+        Err(error) => return try_later(&format!("the subscriptions cannot be read: {error}"), 10),
+    };
+    if found.subscriptions.is_empty() && found.ended.is_empty() {
+        let detail = if found.more {
+            "this hub has many topics: say which one, &topic=URL"
+        } else {
+            "there is no subscription with this callback: it was not confirmed yet, or not asked for"
+        };
+        return problem(StatusCode::NOT_FOUND, detail);
+    }
+    let json = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.to_ascii_lowercase().contains("application/json"));
+    if json {
+        return text("application/json", serde_json::to_vec(&found).unwrap_or_default());
+    }
+    text("text/plain; charset=utf-8", told(&found))
+}
+
+fn look(hub: &Hub, asked: &Asked) -> Result<Found, LogError> {
+    let (mut topics, mut more) = (Vec::new(), false);
+    if let Some(url) = &asked.topic {
+        topics.extend(hub.topic(url));
+    } else {
+        topics.extend(hub.topics(TopicId(0), MOST_TOPICS)?.into_iter().map(|topic| topic.id));
+        more = hub.metrics().topics > topics.len() as u64;
+    }
+    let mut subscriptions = Vec::new();
+    for topic in &topics {
+        let target = hub.store().find_target(*topic, &asked.callback, TargetKind::Subscription)?;
+        // Where it stands at this moment.
+        let Some(target) = target.map(|target| hub.target(target.id)).transpose()?.flatten() else { continue };
+        subscriptions.push(details(hub, target, Offset(0))?);
+        if subscriptions.len() == MOST_TOLD {
+            break;
+        }
+    }
+    let (mut ended, mut urls) = (Vec::new(), TopicUrls::new(hub));
+    for end in hub.ended(i64::MAX, MOST_ENDED)? {
+        let meant = end.address == asked.callback
+            && end.kind == TargetKind::Subscription
+            && (asked.topic.is_none() || topics.contains(&end.topic));
+        if meant && ended.len() < MOST_TOLD {
+            let topic = urls.of(end.topic)?;
+            ended.push(EndedAnswer::new(end, topic));
+        }
+    }
+    Ok(Found { subscriptions, ended, more })
+}
+
+fn told(found: &Found) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    for TargetDetails { target, last_attempts, dead_letters } in &found.subscriptions {
+        let _ = writeln!(text, "topic {}", target.topic);
+        let _ = writeln!(text, "  {}: {} of {} notifications taken", target.state, target.cursor, target.head);
+        if let Some(until) = &target.lease_until {
+            let _ = writeln!(text, "  lease until {until}");
+        }
+        let _ = writeln!(text, "  {}", if target.signed { "signed" } else { "not signed" });
+        if let Some(next) = &target.next_at {
+            let _ = writeln!(text, "  {} failed attempts, the next not before {next}", target.attempts);
+        }
+        for attempt in last_attempts {
+            let status = attempt.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+            let error = attempt.error.as_deref().unwrap_or("taken");
+            let (time, offset, took) = (&attempt.time, attempt.offset, attempt.took_ms);
+            let _ = writeln!(text, "  {time}  notification {offset}: {status}, {error} ({took} ms)");
+        }
+        for dead in dead_letters {
+            let _ = writeln!(text, "  {}  {} to {} given up: {}", dead.time, dead.first, dead.last, dead.error);
+        }
+        text.push('\n');
+    }
+    for ended in &found.ended {
+        let _ = writeln!(text, "topic {}\n  ended {}: {}\n", ended.topic, ended.time, ended.why);
+    }
+    text
+}
