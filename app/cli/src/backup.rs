@@ -2,19 +2,20 @@
 //!
 //! ```text
 //! BACKUPS/contents/ab/cdef…          kept contents, once for all backups
-//! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, and what else is not derived
+//! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, hub.db, and what else is not derived
 //! ```
 //!
 //! Contents are copied before the database is, and what it names besides afterwards: no row is without its content. A
 //! backup gets its name when all of it is durable.
 
-use crate::check::Place;
+use crate::check::{HUB_DATABASE, Place};
 use crate::repair::code_of;
 use crate::terminal::line;
 use crate::{check, logging};
 use abreast_contents::{digest, path_of, visit_all};
 use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_store::backup::{check_copy, copy, needed_contents};
+use abreast_store::hub::copy_hub;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,10 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     let name = created.to_string().replace(['-', ':'], "");
     let (making, done) = (backups.join(format!("{MAKING}{name}")), backups.join(&name));
     fs::create_dir(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
+    // Before the log: what it says of the log's positions is in the log's copy then.
+    if store.join(HUB_DATABASE).is_file() {
+        copy_hub(&store.join(HUB_DATABASE), &making.join(HUB_DATABASE))?;
+    }
     let mut copied = 0;
     visit_all(&store.join("contents"), &mut |id, length| {
         copied += u64::from(keep_content(store, backups, &id, length)?.unwrap_or(false));
@@ -223,9 +228,8 @@ fn copy_rest(store: &Path, below: &Path, to: &Path) -> io::Result<()> {
         let name = entry.file_name();
         let text = name.to_string_lossy();
         let top = below.as_os_str().is_empty();
-        if top && (LEFT_OUT.contains(&&*text) || text.starts_with(DATABASE) || text.starts_with("mirror.db"))
-            || text.ends_with("lock")
-        {
+        let database = [DATABASE, HUB_DATABASE, "mirror.db"].iter().any(|name| text.starts_with(name));
+        if top && (LEFT_OUT.contains(&&*text) || database) || text.ends_with("lock") {
             continue;
         }
         let path = below.join(&name);

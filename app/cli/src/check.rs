@@ -6,6 +6,7 @@ use abreast_contents::{digest, path_of, visit_all};
 use abreast_core::{ContentId, Finding, Severity};
 use abreast_destination::check as copy;
 use abreast_store::check::{Findings, check_log};
+use abreast_store::hub::check_hub;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::json;
@@ -64,10 +65,15 @@ impl DataArgs {
     }
 }
 
+/// Topics, subscriptions and what is on its way to them, beside the Source's store.
+pub(crate) const HUB_DATABASE: &str = "hub.db";
+
 /// What is in a folder?
 pub(crate) struct Place {
     /// The folder of a Source's store.
     pub(crate) store: Option<PathBuf>,
+    /// The database of a hub; usually in the same folder.
+    pub(crate) hub: Option<PathBuf>,
     /// The folder of a copy.
     pub(crate) copy: Option<PathBuf>,
 }
@@ -76,15 +82,16 @@ impl Place {
     pub(crate) fn find(dir: &str) -> Self {
         let dir = PathBuf::from(dir.strip_prefix("warc:").unwrap_or(dir));
         let own = dir.join(".abreast");
-        let store = [dir.clone(), own].into_iter().find(|folder| {
-            let names = ["source.db", "source.db.salvaged"];
-            names.iter().any(|name| folder.join(name).is_file())
-        });
-        Self { store, copy: copy::state_of(&dir).map(|_| dir) }
+        let folder_of = |database: &str| {
+            let names = [database.to_owned(), format!("{database}.salvaged")];
+            [&dir, &own].into_iter().find(|folder| names.iter().any(|name| folder.join(name).is_file())).cloned()
+        };
+        let (store, hub) = (folder_of("source.db"), folder_of(HUB_DATABASE).map(|folder| folder.join(HUB_DATABASE)));
+        Self { store, hub, copy: copy::state_of(&dir).map(|_| dir) }
     }
 
     pub(crate) fn is_none(&self) -> bool {
-        self.store.is_none() && self.copy.is_none()
+        self.store.is_none() && self.hub.is_none() && self.copy.is_none()
     }
 }
 
@@ -123,6 +130,12 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"copy.elsewhere" => "run `abreast audit`",
         b"copy.path" => "run `abreast sync --baseline`",
         b"state.damaged" => "run `abreast repair`, then `abreast sync`",
+        b"hub.notification" | b"hub.topic" | b"hub.damaged" => {
+            "stop the server and run `abreast repair`: what follows the damage is kept, Destinations fetch the rest"
+        }
+        b"hub.topic-url" | b"hub.target" | b"hub.verification" => {
+            "stop the server and run `abreast repair`: what cannot be known is dropped, subscribers renew it"
+        }
         b"store.schema-old" => "start the program of this version once",
         _ => "stop the server and run `abreast repair`",
     }
@@ -134,8 +147,8 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let place = Place::find(&args.dir);
     if place.is_none() {
         let error = anyhow::anyhow!(
-            "there is neither a store nor a copy in `{}`\n  help: name the folder of a store (it has a file source.db) or of \
-             a copy",
+            "there is neither a store nor a copy in `{}`\n  help: name the folder of a store (it has a file source.db or hub.db) \
+             or of a copy",
             args.dir
         );
         logging::failure(&error);
@@ -166,6 +179,13 @@ fn look(
             told.push(format!("process {pid} is using the store meanwhile"));
         }
         check_store(store, &wants, findings, told, cancel)?;
+    }
+    if let Some(hub) = &place.hub {
+        let facts = check_hub(hub, findings)?;
+        told.push(format!(
+            "hub: {} topics, {} notifications, {} subscriptions and hubs to tell",
+            facts.topics, facts.notifications, facts.targets
+        ));
     }
     if let Some(folder) = &place.copy {
         if let Some(pid) = holder_of(&copy::lock_of(folder)) {

@@ -9,6 +9,7 @@ use abreast_destination::check as copy;
 use abreast_folder::Folder;
 use abreast_source::dump::remove_unsound_dumps;
 use abreast_store::check::Findings;
+use abreast_store::hub::repair_hub;
 use abreast_store::repair::{drop_contents, repair_log};
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -113,9 +114,14 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
 
 fn mend(args: &RepairArgs, place: &Place, steps: &mut Vec<String>, cancel: &AtomicBool) -> Result<()> {
     let wants = args.data.wants();
+    // The server's own lock first: it is told with the server's number.
+    let _lock = place.store.as_ref().map(|store| hold(store, args.dry_run)).transpose()?;
     if let Some(store) = &place.store {
-        let _lock = hold(store, args.dry_run)?;
         mend_store(args, store, steps, &wants, cancel)?;
+    }
+    if let Some(hub) = &place.hub {
+        let repaired = repair_hub(hub, args.dry_run)?;
+        steps.extend(repaired.steps.into_iter().map(|step| format!("hub: {step}")));
     }
     if let Some(folder) = &place.copy {
         let lock = if folder.join(".abreast").is_dir() { copy::take_copy(folder)? } else { None };

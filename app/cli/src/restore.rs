@@ -1,12 +1,14 @@
 //! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
 
 use crate::backup::{MANIFEST, Manifest};
+use crate::check::HUB_DATABASE;
 use crate::logging;
 use crate::repair::code_of;
 use crate::terminal::line;
 use abreast_contents::{digest, path_of};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_store::backup::{begin_anew, check_copy, needed_contents};
+use abreast_store::hub::{begin_hub_anew, check_hub_copy};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::json;
@@ -124,6 +126,9 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     }
     if !args.same_log {
         begin_anew(&database, SystemClock.now())?;
+        if making.join(HUB_DATABASE).is_file() {
+            begin_hub_anew(&making.join(HUB_DATABASE))?;
+        }
     }
     abreast_folder::Folder::open(&making)?.root().sync_filesystem().context("cannot make the store durable")?;
     fs::rename(&making, &dir).with_context(|| format!("cannot put the store into `{}`", dir.display()))?;
@@ -171,6 +176,9 @@ fn verify(backup: &Path, contents: &Path, manifest: &Manifest) -> Result<()> {
         }
     };
     check_copy(&backup.join("source.db"), &mut check)?;
+    if backup.join(HUB_DATABASE).is_file() {
+        check_hub_copy(&backup.join(HUB_DATABASE))?;
+    }
     if let Some(path) = damaged {
         bail!(
             "the kept content `{}` is missing or damaged in the backup\n  help: use an earlier backup",

@@ -2,6 +2,8 @@
 
 use crate::crash::{spawn, write_version, writer};
 use crate::world::{Random, Source, abreast, assert_equal, catch_up, eventually, kills, run, seed, sync};
+use abreast_core::{NewNotification, Offset, Payload, SystemClock, TopicLog as _, publish};
+use abreast_store::hub::{HubStore, OFFSETS_APART};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -205,6 +207,55 @@ fn what_is_damaged_in_a_store_is_found_and_mended() {
     put(&world.original, "f002.txt", "after the repair");
     catch_up(&url, &world.original, &world.copy, &[]);
     drop(source);
+}
+
+#[test]
+fn a_hub_is_looked_at_backed_up_mended_and_begins_anew_with_its_source() {
+    let world = world(3);
+    let source = world.serve(0);
+    put(&world.original, "a.txt", "published");
+    eventually("the change is published", || lists(&source, "a.txt"));
+    source.stop();
+    let database = world.data.join("hub.db");
+    let topic_url = "http://example.org/told";
+    let open = |data: &Path| {
+        let store = HubStore::open(&data.join("hub.db"), Arc::new(SystemClock)).unwrap();
+        let topic = store.open_topic(topic_url).unwrap();
+        (store, topic)
+    };
+    let (store, topic) = open(&world.data);
+    for body in ["first notification", "second notification", "third notification"] {
+        let payload = Payload::Bytes(Arc::from(body.as_bytes()));
+        publish(&store, topic, NewNotification { media_type: "text/plain".into(), links: String::new(), payload })
+            .unwrap();
+    }
+    drop(store);
+    let sound = tool(&["check"], &[&world.data], 0);
+    assert!(sound.contains("hub: ") && sound.ends_with("sound\n"), "{sound}");
+    tool(&["backup"], &[&world.data, &world.backups], 0);
+
+    let mut bytes = fs::read(&database).unwrap();
+    let place = bytes.windows(18).position(|window| window == b"first notification").unwrap();
+    bytes[place] ^= 1;
+    fs::write(&database, bytes).unwrap();
+    assert_eq!(codes(&tool(&["check", "--json"], &[&world.data], 1)), ["hub.notification"]);
+    assert!(tool(&["backup"], &[&world.data, &world.backups], 1).contains("is not sound"));
+    assert!(tool(&["repair", "--dry-run"], &[&world.data], 0).contains("hub: keep of each topic"));
+    assert_eq!(codes(&tool(&["check", "--json"], &[&world.data], 1)), ["hub.notification"], "a dry run does nothing");
+    tool(&["repair"], &[&world.data], 0);
+    tool(&["check"], &[&world.data], 0);
+    let (store, topic) = open(&world.data);
+    let kept = store.read(topic, Offset(0), 10).unwrap();
+    assert_eq!(kept.len(), 2, "what follows the damage");
+    assert!(kept[0].offset.0 > OFFSETS_APART, "under numbers that nobody has seen");
+    drop(store);
+
+    fs::rename(&world.data, world.data.with_extension("old")).unwrap();
+    tool(&["restore"], &[&world.backups, &world.data], 0);
+    tool(&["check"], &[&world.data], 0);
+    let (store, topic) = open(&world.data);
+    let offsets: Vec<u64> = store.read(topic, Offset(0), 10).unwrap().iter().map(|one| one.offset.0).collect();
+    assert_eq!(offsets, [1, 2, 3].map(|number| OFFSETS_APART + number));
 }
 
 #[test]
