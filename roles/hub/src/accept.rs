@@ -198,9 +198,11 @@ impl Inner {
         if self.full.load(Relaxed) {
             return Err(HubAnswer::later(503, 600, "the hub's store is full\n"));
         }
-        let Ok(_place) = self.accepting.try_acquire() else {
-            return Err(HubAnswer::later(503, 1, "too many notifications wait to be recorded\n"));
+        let bytes = match &notification.payload {
+            Payload::Bytes(bytes) => bytes.len(),
+            Payload::Changes { .. } => 0,
         };
+        let _room = self.room(bytes)?;
         let (sender, receiver) = oneshot::channel();
         self.engine.store.publish_then(
             topic,

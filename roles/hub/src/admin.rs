@@ -21,7 +21,7 @@ impl Hub {
 
     /// The topic of that URL, if it is known. From memory.
     pub fn topic(&self, url: &str) -> Option<TopicId> {
-        self.inner().engine.topic(url)
+        self.inner().known(url)
     }
 
     /// Targets by number, those after one, of one topic or of all; begin with 0. Their cursors are of this instant, all

@@ -23,10 +23,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Threads for name servers and the store.
 const BLOCKING_THREADS: usize = 16;
+/// What each request that is not durable yet takes at least, in bytes.
+const ROOM_UNIT: usize = 4 << 10;
 /// How long what is under way on those threads is waited for when the hub stops.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How often unused connections are looked at.
@@ -58,7 +60,7 @@ pub(crate) struct Inner {
     pub(crate) counters: Arc<Counters>,
     pub(crate) sender: Sender,
     pub(crate) runtime: Handle,
-    /// Places for notifications that are not durable yet.
+    /// Room for what is not durable yet, in [`ROOM_UNIT`].
     pub(crate) accepting: Semaphore,
     /// The store takes no more.
     pub(crate) full: Arc<AtomicBool>,
@@ -163,7 +165,7 @@ impl Hub {
     /// # Errors
     /// When the store fails, or whoever makes the bytes.
     pub fn latest(&self, topic_url: &str) -> Result<Option<(Notification, Bytes)>, LogError> {
-        let Some(topic) = self.0.inner.engine.topic(topic_url) else { return Ok(None) };
+        let Some(topic) = self.0.inner.known(topic_url) else { return Ok(None) };
         let Some(last) = self.store().last(topic)? else { return Ok(None) };
         let body = self.0.inner.engine.cache.body(topic_url, &last)?;
         Ok(Some((last, body)))
@@ -175,7 +177,7 @@ impl Hub {
     /// When the store fails.
     pub fn events(&self, topic_url: &str, after: Option<Offset>) -> Result<Option<Events>, LogError> {
         let engine = &self.0.inner.engine;
-        let Some(topic) = engine.topic(topic_url) else { return Ok(None) };
+        let Some(topic) = self.0.inner.known(topic_url) else { return Ok(None) };
         let heard = engine.listen(topic);
         let head = self.store().head(topic)?;
         Ok(Some(Events {
@@ -267,7 +269,7 @@ impl Inner {
         Ok(Self {
             verifier: Verifier::new(Arc::clone(&engine), sender.clone())?,
             fetcher: Fetcher::new(Arc::clone(&engine), Sender::new(of_topics)?)?,
-            accepting: Semaphore::new(options.accepting),
+            accepting: Semaphore::new((options.accepting_bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)),
             full: Arc::default(),
             rates: Mutex::new(rates),
             options,
@@ -278,10 +280,22 @@ impl Inner {
         })
     }
 
+    /// The topic of that URL, if it is known; not the hub's own log.
+    pub(crate) fn known(&self, url: &str) -> Option<TopicId> {
+        self.engine.topic(url).filter(|topic| *topic != self.fetcher.topic)
+    }
+
     /// Whether a topic can be subscribed to here.
     pub(crate) fn serves(&self, topic: &str) -> bool {
-        let fetched = self.engine.topic(topic).is_some_and(|topic| topic == self.fetcher.topic);
-        !fetched && (self.options.open || self.options.allows(topic) || self.engine.topic(topic).is_some())
+        self.options.open || self.options.allows(topic) || self.known(topic).is_some()
+    }
+
+    /// Room for a request that will be recorded, or the answer that there is none: nobody waits here.
+    pub(crate) fn room(&self, bytes: usize) -> Result<SemaphorePermit<'_>, HubAnswer> {
+        let all = (self.options.accepting_bytes / ROOM_UNIT).max(1);
+        let units = bytes.div_ceil(ROOM_UNIT).clamp(1, all);
+        let room = self.accepting.try_acquire_many(u32::try_from(units).unwrap_or(u32::MAX));
+        room.map_err(|_| HubAnswer::later(503, 1, "too much waits to be recorded\n"))
     }
 
     pub(crate) fn lock_rates(&self) -> MutexGuard<'_, AllRates> {

@@ -36,12 +36,14 @@ pub struct HubOptions {
     pub retries: Retries,
     /// How subscribers are asked.
     pub verification: VerificationOptions,
+    /// Most subscriptions. Default 1,000,000; each takes about 300 bytes of memory.
+    pub subscriptions: usize,
     /// Most subscriptions with callbacks on one host. Default 10,000.
     pub subscriptions_per_host: u32,
     /// Most bytes of notifications in memory. Default 64 MiB.
     pub memory_bytes: usize,
-    /// Most notifications handed over that are not durable yet; then 503. Default 4,096.
-    pub accepting: usize,
+    /// Most bytes handed over that are not durable yet, each request counted as 4 KiB at least; then 503. Default 16 MiB.
+    pub accepting_bytes: usize,
     /// Most bytes of bodies in the store; then 503. Default 16 GiB.
     pub store_bytes: u64,
     /// How long notifications are kept. Those that somebody still waits for are kept twice as long. Default 7 days.
@@ -165,9 +167,10 @@ impl HubOptions {
                 client_rate: 100.0,
                 refused_burst: 5,
             },
+            subscriptions: 1_000_000,
             subscriptions_per_host: 10_000,
             memory_bytes: 64 << 20,
-            accepting: 4_096,
+            accepting_bytes: 16 << 20,
             store_bytes: 16 << 30,
             keep: Duration::from_secs(7 * 24 * 3_600),
             lease_sweep: Duration::from_secs(60),

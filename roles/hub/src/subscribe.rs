@@ -23,6 +23,9 @@ impl Inner {
                         the hub that it names\n";
             return HubAnswer::new(404, text);
         }
+        if self.engine.len() >= self.options.subscriptions {
+            return HubAnswer::later(503, 3_600, "this hub takes no more subscriptions\n");
+        }
         if self.engine.subscriptions_on_host_of(&wish.callback) >= self.options.subscriptions_per_host {
             let most = self.options.subscriptions_per_host;
             return HubAnswer::later(
@@ -63,6 +66,10 @@ impl Inner {
         if let Err(wait) = allowed {
             return HubAnswer::later(429, seconds(wait), "too many requests; try again later\n");
         }
+        let _room = match self.room(0) {
+            Ok(room) => room,
+            Err(answer) => return answer,
+        };
         verification.challenge = match random_text() {
             Ok(challenge) => challenge,
             Err(error) => return text::not_stored(&error),

@@ -72,6 +72,8 @@ pub(crate) struct Lanes<T> {
     checks: BinaryHeap<Reverse<(Instant, usize)>>,
     /// All places are taken and somebody waits: when to look who is slow.
     crowded: Option<Instant>,
+    /// With so many origins, those with nothing to do are forgotten.
+    forget_at: usize,
 }
 
 /// What goes on.
@@ -103,6 +105,7 @@ impl<T: Copy> Lanes<T> {
             next_number: 0,
             checks: BinaryHeap::new(),
             crowded: None,
+            forget_at: MAX_IDLE_ORIGINS,
         }
     }
 
@@ -294,8 +297,9 @@ impl<T: Copy> Lanes<T> {
     }
 
     fn add_origin(&mut self, key: &str, now: Instant) -> usize {
-        if self.by_key.len() >= MAX_IDLE_ORIGINS && self.by_key.len() >= self.ready + self.load_flying() {
+        if self.by_key.len() >= self.forget_at {
             self.forget_idle(now);
+            self.forget_at = (self.by_key.len() * 2).max(MAX_IDLE_ORIGINS);
         }
         let entry = Origin {
             fresh: VecDeque::new(),
@@ -319,10 +323,6 @@ impl<T: Copy> Lanes<T> {
         };
         self.by_key.insert(key.into(), at);
         at
-    }
-
-    fn load_flying(&self) -> usize {
-        self.running + self.late_running + self.slow
     }
 
     fn forget_idle(&mut self, now: Instant) {

@@ -286,6 +286,11 @@ impl Engine {
         members.iter().filter_map(|place| state.table.get(*place)).map(|entry| entry.cursor).min()
     }
 
+    /// How many targets there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().table.len()
+    }
+
     pub(crate) fn subscriptions_on_host_of(&self, callback: &str) -> u32 {
         self.lock().table.subscriptions_on_host_of(callback)
     }

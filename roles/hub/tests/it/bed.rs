@@ -60,6 +60,14 @@ impl Bed {
         Self { hub: start(&folder, &options, Arc::new(NoPayloads)), options, folder }
     }
 
+    /// As after a crash: what is not recorded yet is lost.
+    pub(crate) fn crash(self) -> Self {
+        let Self { hub, options, folder } = self;
+        hub.store().close();
+        drop(hub);
+        Self { hub: start(&folder, &options, Arc::new(NoPayloads)), options, folder }
+    }
+
     pub(crate) fn post(&self, request: HubRequest) -> HubAnswer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(self.hub.handle(request))

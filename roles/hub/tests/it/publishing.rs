@@ -148,6 +148,50 @@ fn private_topics_are_not_fetched_unless_allowed() {
 }
 
 #[test]
+fn what_the_hub_keeps_for_itself_is_nobodys_topic() {
+    let bed = open();
+    let own = "abreast:to-be-fetched";
+    assert!(bed.hub.topic(own).is_none());
+    assert!(bed.hub.latest(own).unwrap().is_none() && bed.hub.events(own, None).unwrap().is_none());
+    assert_eq!(bed.publish(own, "text/plain", b"http://127.0.0.1/").status, 400);
+    assert_eq!(bed.ask("subscribe", own, "http://127.0.0.1:9/", "").status, 400);
+}
+
+#[test]
+fn too_much_at_once_is_told_to_come_again() {
+    let mut small = options();
+    small.accepting_bytes = 1;
+    let bed = Bed::new(small);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
+    let statuses = runtime.block_on(async {
+        let tasks: Vec<_> = (0..200)
+            .map(|_| {
+                let hub = bed.hub.clone();
+                tokio::spawn(async move {
+                    hub.handle(HubRequest {
+                        content_type: "text/plain".to_owned(),
+                        links: vec![format!("<{TOPIC}>; rel=\"self\"")],
+                        body: "x".into(),
+                        publisher: Publisher::Local,
+                        client: "127.0.0.1".parse().unwrap(),
+                    })
+                    .await
+                    .status
+                })
+            })
+            .collect();
+        let mut statuses = Vec::new();
+        for task in tasks {
+            statuses.push(task.await.unwrap());
+        }
+        statuses
+    });
+    let taken = statuses.iter().filter(|status| **status == 200).count();
+    assert!(taken > 0 && statuses.iter().all(|status| matches!(status, 200 | 503)), "{statuses:?}");
+    assert_eq!(bed.hub.latest(TOPIC).unwrap().unwrap().0.offset.0, taken as u64);
+}
+
+#[test]
 fn a_full_store_says_so() {
     let mut small = options();
     small.store_bytes = 1_000;

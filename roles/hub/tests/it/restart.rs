@@ -37,6 +37,46 @@ fn nothing_is_lost_and_the_order_is_kept_over_restarts() {
 }
 
 #[test]
+fn crashes_repeat_a_little_and_lose_nothing() {
+    let count = AtomicUsize::new(0);
+    let server = Server::confirming(move |_| match count.fetch_add(1, SeqCst) % 7 {
+        1 => Reply::Status(500),
+        4 => Reply::Raw(Vec::new()),
+        _ => Reply::Status(204),
+    });
+    let mut lazy = options();
+    lazy.save_every = std::time::Duration::from_millis(100);
+    let (mut bed, _) = subscribed(lazy, &server, "");
+    let topics: Vec<_> = (0..3).map(|number| format!("http://example.org/{number}")).collect();
+    for (number, topic) in topics.iter().enumerate() {
+        bed.subscribe(topic, &server.url(&format!("/{number}")), "");
+    }
+    for round in 0..6 {
+        for number in 0..10 {
+            for topic in &topics {
+                let body = (round * 10 + number + 1).to_string();
+                assert_eq!(bed.publish(topic, "text/plain", body.as_bytes()).status, 200);
+            }
+        }
+        bed = bed.crash();
+    }
+    for number in 0..3 {
+        let path = format!("/{number}");
+        let of = |seen: &[Got]| -> Vec<(u64, String)> {
+            let mine = seen.iter().filter(|got| got.is_delivery() && got.path() == path);
+            mine.map(|got| (got.offset(), got.text())).collect()
+        };
+        let got = of(&server.wait("all", |seen| of(seen).iter().any(|(offset, _)| *offset == 60)));
+        let mut furthest = 0;
+        for (offset, text) in got {
+            assert_eq!(text, offset.to_string());
+            assert!(offset <= furthest + 1, "{offset} came after {furthest}");
+            furthest = furthest.max(offset);
+        }
+    }
+}
+
+#[test]
 fn a_request_that_was_accepted_is_asked_after_a_restart() {
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();

@@ -101,6 +101,23 @@ fn wait(lanes: &mut Lanes<u32>) -> (Instant, Vec<Flight<u32>>) {
 }
 
 #[test]
+fn origins_with_nothing_to_do_are_forgotten() {
+    let (mut lanes, now) = (lanes(100, 2), Instant::now());
+    for round in 0..5 {
+        for item in 0..20_000 {
+            lanes.push(&format!("{round} {item}"), item, false, now);
+        }
+        let mut seen = 0;
+        while let Some(flight) = lanes.next(now) {
+            lanes.finish(&flight, Contact::Answered, now);
+            seen += 1;
+        }
+        assert_eq!(seen, 20_000);
+    }
+    assert!(lanes.by_key.len() <= 60_000 && lanes.origins.len() <= 60_000, "{}", lanes.origins.len());
+}
+
+#[test]
 fn whatever_happens_everything_gets_its_turn_once() {
     let mut lanes = lanes(5, 2);
     let (mut now, mut state, mut seen, mut flying) = (Instant::now(), 1_u64, Vec::new(), Vec::new());
