@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
@@ -53,6 +54,9 @@ pub struct SenderOptions {
     pub kept_per_origin: usize,
     /// Most origins remembered. Those in use are never forgotten. Default 4,096.
     pub max_origins: usize,
+    /// Most host names resolved at the same time. A name server that does not answer keeps a thread for as long as the
+    /// system waits for it, so there should be more of the runtime's blocking threads than this. Default 32.
+    pub lookups: usize,
     /// Most bytes of an answer's head. Default 16 KiB.
     pub max_head_bytes: usize,
     /// Only addresses that everybody reaches alike are connected to. Default true.
@@ -72,6 +76,7 @@ impl Default for SenderOptions {
             keep_alive: Duration::from_secs(30),
             kept_per_origin: 8,
             max_origins: 4_096,
+            lookups: 32,
             max_head_bytes: 16 << 10,
             public_only: true,
             user_agent: concat!("abreast/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -88,6 +93,7 @@ struct Inner {
     options: SenderOptions,
     user_agent: HeaderValue,
     tls: Arc<ClientConfig>,
+    lookups: Arc<Semaphore>,
     /// By scheme and authority as written.
     origins: Mutex<HashMap<Box<str>, Arc<Pool>>>,
 }
@@ -147,7 +153,8 @@ impl Sender {
         let user_agent = HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
         let of_tls = Options { extra_roots: options.extra_roots.clone(), ..Options::default() };
         let tls = tls::client_config(&of_tls, None).map_err(|message| Error::new(ErrorKind::Tls, "", message))?;
-        Ok(Self(Arc::new(Inner { options, user_agent, tls, origins: Mutex::default() })))
+        let lookups = Arc::new(Semaphore::new(options.lookups.max(1)));
+        Ok(Self(Arc::new(Inner { options, user_agent, tls, lookups, origins: Mutex::default() })))
     }
 
     /// The options it was made with.
@@ -285,6 +292,33 @@ impl Sender {
         Ok(answer)
     }
 
+    /// The addresses of a recipient's host, at most 8.
+    ///
+    /// # Errors
+    /// `net.dns`, `net.timeout`.
+    pub async fn addresses(&self, of: &Recipient) -> Result<Vec<IpAddr>, Error> {
+        let resolved = tokio::time::timeout(self.0.options.connect_timeout, self.resolve(&of.pool.origin)).await;
+        let late = |_| Error::new(ErrorKind::Timeout, "", "resolving the host name took too long");
+        Ok(resolved.map_err(late)??.into_iter().map(|address| address.ip()).collect())
+    }
+
+    async fn resolve(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
+        if let Ok(address) = origin.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, origin.port)]);
+        }
+        let failed = || Error::new(ErrorKind::Dns, "", format!("cannot resolve the host name `{}`", origin.host));
+        let place = Arc::clone(&self.0.lookups).acquire_owned().await.map_err(|_| failed())?;
+        let name = (origin.host.clone(), origin.port);
+        // The place is given back when the system is done with it, not when nobody waits any more.
+        let asked = tokio::task::spawn_blocking(move || {
+            let found = name.to_socket_addrs().map(|found| found.take(MAX_ADDRESSES).collect::<Vec<_>>());
+            drop(place);
+            found
+        });
+        let addresses = asked.await.map_err(|_| failed())?.map_err(|e| failed().with_cause(e))?;
+        if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
+    }
+
     /// Resolves, connects to each address in turn and does the TLS handshake. The address connected to is what is
     /// judged, whatever its name resolved to before.
     async fn connect(&self, origin: &Origin, deadline: Instant) -> Result<Line, Error> {
@@ -294,7 +328,7 @@ impl Sender {
             Error::new(ErrorKind::Timeout, "", format!("{what} took longer than {:?}", options.connect_timeout))
         };
         let mut addresses =
-            timeout_at(deadline, resolve(origin)).await.map_err(|_| late("resolving the host name"))??;
+            timeout_at(deadline, self.resolve(origin)).await.map_err(|_| late("resolving the host name"))??;
         if options.public_only {
             addresses.retain(|address| is_global(address.ip()));
             if addresses.is_empty() {
@@ -424,16 +458,6 @@ async fn skip(line: &mut Line, body: &mut Incoming, deadline: Instant, most: usi
             Ok(Some(_)) | Err(_) => return false,
         }
     }
-}
-
-async fn resolve(origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
-    if let Ok(address) = origin.host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, origin.port)]);
-    }
-    let failed = || Error::new(ErrorKind::Dns, "", format!("cannot resolve the host name `{}`", origin.host));
-    let found = tokio::net::lookup_host((origin.host.as_str(), origin.port)).await;
-    let addresses: Vec<_> = found.map_err(|e| failed().with_cause(e))?.take(MAX_ADDRESSES).collect();
-    if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

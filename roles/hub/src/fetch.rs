@@ -303,11 +303,8 @@ impl Fetcher {
                 return Err(format!("the topic does not name this hub, which is {}", self.engine.options.url));
             }
             let to = self.sender.recipient(url).map_err(|error| text::failure(&error))?;
-            if let Ok(address) = to.host().parse::<IpAddr>() {
-                return Ok(vec![address.to_canonical()]);
-            }
-            let found = tokio::net::lookup_host((to.host(), 0)).await.map_err(|error| error.to_string())?;
-            Ok(found.take(16).map(|address| address.ip().to_canonical()).collect())
+            let found = self.sender.addresses(&to).await.map_err(|error| text::failure(&error))?;
+            Ok(found.into_iter().map(|address| address.to_canonical()).collect())
         })
         .await
         .clone()

@@ -25,8 +25,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Threads for name servers and the store.
-const BLOCKING_THREADS: usize = 16;
+/// Threads for name servers and for the store, at most; half of them for name servers, which may not answer.
+const BLOCKING_THREADS: usize = 64;
 /// What each request that is not durable yet takes at least, in bytes.
 const ROOM_UNIT: usize = 4 << 10;
 /// How long what is under way on those threads is waited for when the hub stops.
@@ -251,6 +251,8 @@ impl Inner {
             connect_timeout: options.sending.connect,
             timeout: options.sending.total,
             kept_per_origin: options.lanes.per_origin,
+            // There are two senders.
+            lookups: BLOCKING_THREADS / 4,
             public_only: !options.private_callbacks,
             extra_roots: options.extra_roots.clone(),
             ..SenderOptions::default()

@@ -164,6 +164,17 @@ async fn private_addresses_are_connected_to_only_when_allowed() {
 }
 
 #[tokio::test]
+async fn names_are_resolved() {
+    let sender = sender(SenderOptions { lookups: 1, ..SenderOptions::default() });
+    for _ in 0..3 {
+        let to = sender.recipient("http://localhost:1/").unwrap();
+        assert!(sender.addresses(&to).await.unwrap().iter().all(std::net::IpAddr::is_loopback));
+    }
+    let to = sender.recipient("http://nowhere.invalid/").unwrap();
+    assert!(matches!(sender.addresses(&to).await.unwrap_err().code(), "net.dns" | "net.timeout"));
+}
+
+#[tokio::test]
 async fn urls_that_cannot_be_sent_to_are_refused() {
     let sender = sender(SenderOptions::default());
     for (url, code) in [
