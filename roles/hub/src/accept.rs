@@ -97,7 +97,7 @@ impl Inner {
             let text = "publishing needs a token\n  help: send `Authorization: Bearer` with one, or let the hub take the topic\n";
             return Err(HubAnswer::new(401, text).with("WWW-Authenticate", "Bearer"));
         }
-        if !links.hubs.is_empty() && !links.hubs.contains(&self.options.url) {
+        if !links.hubs.is_empty() && !links.hubs.iter().any(|hub| self.options.is_own(hub)) {
             let text = format!("the notification names another hub; this one is {}\n", self.options.url);
             return Err(HubAnswer::new(400, text));
         }

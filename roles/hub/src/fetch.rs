@@ -233,7 +233,7 @@ impl Fetcher {
     fn named(&self, url: &str, answer: &Answer) -> Result<Option<String>, String> {
         let options = &self.engine.options;
         match discover(url, links(answer), media_type(answer), &answer.body) {
-            Ok(found) if found.hubs.contains(&options.url) => {
+            Ok(found) if found.hubs.iter().any(|hub| options.is_own(hub)) => {
                 let same = crate::deliver::table::origin_of(&found.topic) == crate::deliver::table::origin_of(url);
                 if same {
                     Ok(Some(found.topic))

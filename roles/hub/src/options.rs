@@ -1,5 +1,6 @@
 //! Which limits and manners does a hub have?
 
+use crate::deliver::table::origin_of;
 use abreast_websub::{LeaseLimits, Method};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -180,10 +181,26 @@ impl HubOptions {
         }
     }
 
-    /// Whether the topic is one of `allow_topics`.
+    /// Whether the topic is one of `allow_topics`. Its host must be the very one: `http://example.org` does not stand for
+    /// `http://example.org.elsewhere.example`.
     pub(crate) fn allows(&self, topic: &str) -> bool {
-        self.allow_topics.iter().any(|prefix| topic.starts_with(prefix.as_str()))
+        let is_allowed = |prefix: &String| topic.starts_with(prefix.as_str()) && origin_of(topic) == origin_of(prefix);
+        self.allow_topics.iter().any(is_allowed)
     }
+
+    /// Whether a URL is this hub's, however scheme, host and port are written.
+    pub(crate) fn is_own(&self, url: &str) -> bool {
+        url == self.url || parts(url) == parts(&self.url)
+    }
+}
+
+/// Origin without a default port, and what comes behind it.
+fn parts(url: &str) -> (String, &str) {
+    let origin = origin_of(url);
+    let rest = &url[origin.len()..];
+    let port = if origin.starts_with("https:") { ":443" } else { ":80" };
+    let origin = origin.strip_suffix(port).unwrap_or(&origin).to_owned();
+    (origin, if rest.is_empty() { "/" } else { rest })
 }
 
 impl Default for LaneOptions {
@@ -198,5 +215,42 @@ impl Default for LaneOptions {
             breaker_failures: 10,
             breaker_pause: Duration::from_secs(30),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_does_not_stand_for_other_hosts() {
+        let mut options = HubOptions::new("http://h/");
+        options.allow_topics = vec!["http://example.org".to_owned(), "https://e.org/a/".to_owned()];
+        for (topic, allowed) in [
+            ("http://example.org/t", true),
+            ("http://example.org", true),
+            ("http://example.org.evil.example/t", false),
+            ("http://example.org:8080/t", false),
+            ("http://example.org@evil.example/t", false),
+            ("https://e.org/a/b", true),
+            ("https://e.org/b", false),
+        ] {
+            assert_eq!(options.allows(topic), allowed, "{topic}");
+        }
+    }
+
+    #[test]
+    fn the_hub_knows_itself_however_it_is_written() {
+        let options = HubOptions::new("https://Example.org/hub?a");
+        for (url, own) in [
+            ("https://example.org:443/hub?a", true),
+            ("HTTPS://EXAMPLE.ORG/hub?a", true),
+            ("https://example.org/hub", false),
+            ("http://example.org/hub?a", false),
+            ("https://example.org:444/hub?a", false),
+        ] {
+            assert_eq!(options.is_own(url), own, "{url}");
+        }
+        assert!(HubOptions::new("http://h").is_own("http://h:80/"));
     }
 }
