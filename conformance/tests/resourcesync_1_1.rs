@@ -144,3 +144,12 @@ fn every_example_in_xml_has_its_case() {
         assert!(manifest.case.iter().any(|case| case.id == id), "{id}");
     }
 }
+
+#[test]
+fn every_example_of_a_notification_is_one() {
+    for case in manifest().case.iter().filter(|case| case.id.contains("-notification/")) {
+        let read = Document::from_slice(&std::fs::read(folder().join(&case.input)).unwrap()).unwrap();
+        let is_list = read.head.capability == Some(abreast_resourcesync::v1_1::Capability::CapabilityList);
+        assert!(is_list || read.notification_faults().is_empty(), "{}", case.id);
+    }
+}

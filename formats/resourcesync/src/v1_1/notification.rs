@@ -1,0 +1,171 @@
+//! Notifications: what changed, as it is sent to those who subscribed [rs-change-notification §3]
+//! [rs-framework-notification §3].
+//!
+//! A notification is a [`Document`] like a Change List, with a capability of its own. It is read as every document is;
+//! this tells whether it is one, and where it keeps to its specification in letter only.
+
+use super::{Capability, Change, Document, Entry, Root};
+use std::fmt;
+
+/// What is wrong with a document that should be a notification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotificationFault {
+    /// An index: notifications are never one.
+    Index,
+    /// Another capability, or none.
+    Capability(Option<Capability>),
+    /// An entry, by its line, says no `change`.
+    NoChange(u64),
+    /// An entry of a Framework Notification, by its line, does not say which document it is about.
+    NoCapability(u64),
+    /// An entry, by its line, is older than one before it.
+    Order(u64),
+    /// An entry, by its line, tells of a change that this kind of document has not [rs-framework-notification §2.1].
+    NoSuchChange(u64, Capability, Change),
+}
+
+impl fmt::Display for NotificationFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index => f.write_str("a notification is a `urlset`, never a `sitemapindex`"),
+            Self::Capability(found) => {
+                let found = found.map_or("none", Capability::token);
+                write!(f, "the capability is {found}; expected change-notification or framework-notification")
+            }
+            Self::NoChange(line) => write!(f, "line {line}: an entry without `change`"),
+            Self::NoCapability(line) => write!(f, "line {line}: an entry without `capability`: which document is it?"),
+            Self::Order(line) => write!(f, "line {line}: an entry older than one before it"),
+            Self::NoSuchChange(line, capability, change) => {
+                write!(f, "line {line}: a {} is never told to be {}", capability.token(), change.token())
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotificationFault {}
+
+impl Document {
+    /// Which kind of notification it is: [`Capability::ChangeNotification`] or [`Capability::FrameworkNotification`].
+    ///
+    /// # Errors
+    /// [`NotificationFault::Index`] or [`NotificationFault::Capability`] when it is none.
+    pub fn notification_kind(&self) -> Result<Capability, NotificationFault> {
+        match (self.head.root, self.head.capability) {
+            (Root::SitemapIndex, _) => Err(NotificationFault::Index),
+            (_, Some(kind @ (Capability::ChangeNotification | Capability::FrameworkNotification))) => Ok(kind),
+            (_, other) => Err(NotificationFault::Capability(other)),
+        }
+    }
+
+    /// Everything that is wrong with it as a notification; the entries of one that has faults can be used all the same.
+    pub fn notification_faults(&self) -> Vec<NotificationFault> {
+        let kind = match self.notification_kind() {
+            Ok(kind) => kind,
+            Err(fault) => return vec![fault],
+        };
+        let mut faults = Vec::new();
+        let mut newest = None;
+        for entry in &self.entries {
+            if entry.change.is_none() {
+                faults.push(NotificationFault::NoChange(entry.line));
+            }
+            if kind == Capability::FrameworkNotification {
+                faults.extend(framework_fault(entry));
+            } else if let Some(time) = entry.datetime.map(|datetime| datetime.instant) {
+                if newest.is_some_and(|newest| newest > time) {
+                    faults.push(NotificationFault::Order(entry.line));
+                }
+                newest = newest.max(Some(time));
+            }
+        }
+        faults
+    }
+}
+
+/// Lists are never told to be gone, and a Resource Dump is made anew each time.
+fn framework_fault(entry: &Entry) -> Option<NotificationFault> {
+    let Some(capability) = entry.capability else { return Some(NotificationFault::NoCapability(entry.line)) };
+    let change = entry.change?;
+    let told = match capability {
+        Capability::ResourceList | Capability::ChangeList | Capability::ChangeDump => change != Change::Deleted,
+        Capability::ResourceDump => change == Change::Created,
+        Capability::ResourceDumpManifest
+        | Capability::ChangeDumpManifest
+        | Capability::ChangeNotification
+        | Capability::FrameworkNotification => false,
+        // Of archives the specification says no more than that they may be told.
+        _ => true,
+    };
+    (!told).then_some(NotificationFault::NoSuchChange(entry.line, capability, change))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(capability: &str, entries: &str) -> Document {
+        let text = format!(
+            "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:rs='http://www.openarchives.org/rs/terms/'>\n\
+             <rs:md capability='{capability}'/>\n{entries}</urlset>"
+        );
+        Document::from_slice(text.as_bytes()).unwrap()
+    }
+
+    fn entry(attributes: &str) -> String {
+        format!("<url><loc>http://example.org/a</loc><rs:md {attributes}/></url>\n")
+    }
+
+    #[test]
+    fn changes_are_told_oldest_first() {
+        let times = ["2026-01-01T00:00:02Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:01Z", "2026-01-01T00:00:01.5Z"];
+        let entries: String = times.map(|time| entry(&format!("change='updated' datetime='{time}'"))).concat();
+        let read = document("change-notification", &entries);
+        assert_eq!(read.notification_kind(), Ok(Capability::ChangeNotification));
+        assert_eq!(read.notification_faults(), [NotificationFault::Order(5), NotificationFault::Order(6)]);
+        let read = document("change-notification", &entry("length='1'"));
+        assert_eq!(read.notification_faults(), [NotificationFault::NoChange(3)]);
+    }
+
+    #[test]
+    fn each_kind_of_document_has_its_changes() {
+        let faults = |capability: &str, change: &str| {
+            let entry = entry(&format!("change='{change}' capability='{capability}'"));
+            document("framework-notification", &entry).notification_faults().len()
+        };
+        for (capability, faulty) in [
+            ("resourcelist", [0, 0, 1]),
+            ("resourcedump", [0, 1, 1]),
+            ("changelist", [0, 0, 1]),
+            ("changedump", [0, 0, 1]),
+            ("capabilitylist", [0, 0, 0]),
+            ("description", [0, 0, 0]),
+            ("changelist-archive", [0, 0, 0]),
+            ("resourcedump-manifest", [1, 1, 1]),
+            ("framework-notification", [1, 1, 1]),
+        ] {
+            assert_eq!(
+                ["created", "updated", "deleted"].map(|change| faults(capability, change)),
+                faulty,
+                "{capability}"
+            );
+        }
+        let read = document("framework-notification", &entry("change='created'"));
+        assert_eq!(read.notification_faults(), [NotificationFault::NoCapability(3)]);
+        assert_eq!(read.notification_kind(), Ok(Capability::FrameworkNotification));
+    }
+
+    #[test]
+    fn other_documents_are_no_notifications() {
+        let list = document("changelist", "");
+        assert_eq!(list.notification_kind(), Err(NotificationFault::Capability(Some(Capability::ChangeList))));
+        assert_eq!(
+            list.notification_faults()[0].to_string(),
+            "the capability is changelist; expected change-notification or framework-notification"
+        );
+        let index = "<sitemapindex xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' \
+            xmlns:rs='http://www.openarchives.org/rs/terms/'><rs:md capability='change-notification'/></sitemapindex>";
+        let index = Document::from_slice(index.as_bytes()).unwrap();
+        assert_eq!(index.notification_kind(), Err(NotificationFault::Index));
+    }
+}
