@@ -1,7 +1,7 @@
 //! Do the properties that fuzzing checks hold for its seeds, and for what is left when a byte of them is lost?
 #![allow(clippy::unwrap_used)]
 
-use abreast_conformance::properties;
+use abreast_conformance::{properties, websub};
 use std::path::Path;
 
 fn each_seed(folder: &str, property: fn(&[u8])) {
@@ -67,6 +67,14 @@ fn the_validator_says_the_same_however_a_document_is_cut() {
     each_seed("../fuzz/seeds/validator", abreast_validator::check_any_input);
     each_seed("../fuzz/seeds/validator_package", abreast_validator::check_any_package);
     each_seed("../fuzz/seeds/package", abreast_validator::check_any_package);
+}
+
+#[test]
+fn what_hubs_and_subscribers_read_can_be_written_and_is_believed_where_it_should_be() {
+    each_seed("../fuzz/seeds/websub_form", websub::form);
+    each_seed("../fuzz/seeds/websub_signature", websub::signature);
+    each_seed("../fuzz/seeds/websub_discovery", websub::discovery);
+    each_seed("../fuzz/seeds/event_stream", websub::events);
 }
 
 #[test]

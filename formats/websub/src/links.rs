@@ -81,7 +81,10 @@ impl PublishedLinks {
                 let is_other = |rel: &&str| !rel.eq_ignore_ascii_case("self") && !rel.eq_ignore_ascii_case("hub");
                 link.rel = link.rel.split_ascii_whitespace().filter(is_other).collect::<Vec<_>>().join(" ");
             }
-            if !link.rel.is_empty() {
+            // What a header cannot carry is left out when it is written: `hüb` would become another relation, and a link
+            // from elsewhere one of the topic's own.
+            let is_plain = link.rel.is_ascii() && link.anchor().is_none_or(str::is_ascii);
+            if is_plain && !link.rel.is_empty() {
                 if !others.is_empty() {
                     others.push_str(", ");
                 }
@@ -128,6 +131,15 @@ mod tests {
         assert!(PublishedLinks::read(["<http://e/a>; rel=self, <http://e/a>; rel=self"]).is_ok());
         let many = (0..=MAX_HUBS).map(|n| format!("<http://h/{n}>; rel=hub, ")).collect::<Vec<_>>().concat();
         assert_eq!(PublishedLinks::read([many.as_str()]), Err(LinksError::Hubs));
+    }
+
+    #[test]
+    fn no_link_becomes_another_when_it_is_passed_on() {
+        let read = PublishedLinks::read([
+            "<http://e/t>; rel=self, <http://x/>; rel=\"hu\u{e9}b\", <http://x/>; rel=self; anchor=\"\u{e9}\"",
+            "<http://x/>; rel=\"s\u{e9}elf up\", <http://y/\u{e9}>; rel=up",
+        ]);
+        assert_eq!(read.unwrap().others, "<http://y/%C3%A9>; rel=\"up\"");
     }
 
     proptest! {
