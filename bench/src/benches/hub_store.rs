@@ -42,7 +42,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         let bare = appended(&path, &vec![round as u8; BODY], seconds)?;
         let bytes = appended(&path, &vec![round as u8; 1 << 20], seconds)?;
         figures.bare.push(bare);
-        figures.bytes.push(bytes * (1 << 20) as f64 / 1e6);
+        figures.bytes.push(bytes * f64::from(1 << 20) / 1e6);
         report.raw(&json!({ "round": round, "bare_appends_per_s": bare, "bare_mb_per_s": bytes * 1.048_576 }));
         let store = HubStore::open(&folder.join("hub.db"), Arc::new(SystemClock))?;
         let topic = store.open_topic("http://127.0.0.1/topic")?;
@@ -68,7 +68,8 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     );
     let mut rows = vec![vec!["disk alone, 10 KiB at a time".to_owned(), figures.bare.text(), String::new()]];
     for (place, window) in WINDOWS.into_iter().enumerate() {
-        let name = format!("accepted, {window} publishers at a time");
+        let name = if window == 1 { "one publisher".to_owned() } else { format!("{window} publishers") };
+        let name = format!("accepted, {name} at a time");
         rows.push(vec![name, figures.accepted[place].text(), figures.cpu[place].text()]);
     }
     let bytes = figures.bytes.map(|megabytes| megabytes * 1e6 / BODY as f64);
