@@ -63,6 +63,15 @@ pub struct Options {
     pub gzip: bool,
 }
 
+impl Options {
+    /// The same for answers that have no end, such as event streams: no speed is asked for and no length is too much, but
+    /// a server that is silent for longer than `idle_timeout` is given up. What is read must be bounded by who reads it.
+    #[must_use]
+    pub fn for_streams(&self, idle_timeout: Duration) -> Self {
+        Self { idle_timeout, min_speed: 0, max_body_bytes: u64::MAX, gzip: false, ..self.clone() }
+    }
+}
+
 /// A certificate to show to one server that asks for one.
 #[derive(Debug, Clone)]
 pub struct ClientCertificate {

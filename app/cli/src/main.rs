@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod dumps;
 mod explore;
+mod follow_args;
 mod import;
 mod jobs;
 mod log;
@@ -26,6 +27,7 @@ mod settings;
 mod shell;
 mod signals;
 mod source_args;
+mod subscribe;
 mod sync;
 mod sync_args;
 mod target;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Explore(args) => Ok(explore::run(args)),
         Command::Import(args) => Ok(import::run(args)),
         Command::Log(args) => Ok(log::run(args)),
+        Command::Subscribe(args) => Ok(subscribe::run(args)),
         Command::Token(command) => token::run(command),
         Command::Check(args) => Ok(check::run(args)),
         Command::Repair(args) => Ok(repair::run(args)),

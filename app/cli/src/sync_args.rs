@@ -1,6 +1,7 @@
 //! The options of `sync` and `audit`; a job of a configuration file has the same ones.
 
 use crate::access::AccessArgs;
+use crate::follow_args::FollowArgs;
 use crate::source_args::{OfferArgs, ReadingArgs};
 use abreast_destination::{Filter, MaxDelete};
 use abreast_net::Bandwidth;
@@ -89,7 +90,8 @@ pub(crate) struct SyncArgs {
     /// Stay, and apply changes as they come
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) follow: bool,
-    /// Time between polls when following; longer when the Source says that its list is fresh for longer, up to 1h
+    /// Time between polls when following; longer when the Source says that its list is fresh for longer, up to 1h, and 10
+    /// times as long while changes are told
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     pub(crate) interval: Duration,
     /// Show what would be done, do nothing
@@ -127,6 +129,8 @@ pub(crate) struct SyncArgs {
     pub(crate) max_time: Option<Duration>,
     #[command(flatten)]
     pub(crate) offer: OfferArgs,
+    #[command(flatten)]
+    pub(crate) told: FollowArgs,
     /// Last, since its parts have headings of their own in the help.
     #[command(flatten)]
     pub(crate) mirror: MirrorArgs,

@@ -5,6 +5,7 @@ use crate::alternates::Changed;
 use crate::baseline::{change_into, compare, widen};
 use crate::document::{Answer, Documents, Go, Read};
 use crate::error::{Error, ExitCode};
+use crate::push::{LISTS_LATE, PUSHED};
 use crate::session::Session;
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Root};
@@ -26,6 +27,8 @@ pub(crate) enum Followed {
     Unchanged,
     /// What changed is in the plan.
     Planned,
+    /// The lists do not know yet what was told; what that would mean if they should.
+    Late(String),
     /// Changes since the cursor cannot all be known; why.
     Gap(String),
 }
@@ -127,6 +130,13 @@ pub(crate) struct Seen {
     pub(crate) left_out: bool,
 }
 
+impl Seen {
+    /// What is read from here on comes after what was read before, where times say nothing.
+    pub(crate) const fn next_list(&mut self) {
+        self.list += 1;
+    }
+}
+
 impl Session<'_> {
     /// Plans what changed since the cursor. With `conditional`, one request tells that nothing did.
     pub(crate) fn plan_changes(
@@ -221,9 +231,14 @@ impl Session<'_> {
         }
         let after_change = self.mirror.meta(key::CURSOR_IS_CHANGE)?.is_some();
         if after_change && !seen.reaches_cursor && (seen.stated || seen.entries == 0) {
-            return Ok(Followed::Gap(format!(
+            let why = format!(
                 "the change of {cursor}, which was applied, is in the Change Lists no longer: the Source went back"
-            )));
+            );
+            return Ok(if self.is_pushed(cursor)? { Followed::Late(why) } else { Followed::Gap(why) });
+        }
+        if self.mirror.meta(PUSHED)?.is_some() {
+            self.mirror.set_meta(PUSHED, None)?;
+            self.mirror.set_meta(LISTS_LATE, None)?;
         }
         self.plan_coming()?;
         if let Some(base) = seen.base.take()

@@ -15,6 +15,7 @@ mod error;
 mod events;
 mod fetch;
 mod filter;
+mod follow;
 mod freshness;
 mod history;
 mod limits;
@@ -28,6 +29,7 @@ mod patch;
 mod path_map;
 mod place;
 mod probe;
+mod push;
 mod recover;
 mod robots;
 mod run;
@@ -47,11 +49,12 @@ pub use events::{Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Sil
 pub use filter::Filter;
 #[doc(hidden)]
 pub use filter::check_any_input as check_filter;
+pub use follow::follow;
 #[doc(hidden)]
 pub use freshness::check_any_input as check_freshness;
 #[doc(hidden)]
 pub use links::check_any_input as check_discovery;
-pub use options::{AuditOptions, Dumps, MaxDelete, SyncOptions};
+pub use options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
 #[doc(hidden)]
 pub use package::check_any_input as check_package;
 #[doc(hidden)]
@@ -61,7 +64,7 @@ pub use path_map::check_any_input as check_path_map;
 pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory};
 #[doc(hidden)]
 pub use robots::check_any_input as check_robots;
-pub use run::{follow, sync, test_filter};
+pub use run::{sync, test_filter};
 pub use sink::lines::{LinesOptions, Output};
 #[cfg(feature = "s3")]
 pub use sink::objects::ObjectsOptions;

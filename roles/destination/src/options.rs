@@ -70,6 +70,43 @@ impl std::str::FromStr for Dumps {
     }
 }
 
+/// How changes are told to a copy that follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Push {
+    /// By a hub where there is a callback, else by an event stream where there is one, else not at all.
+    #[default]
+    Auto,
+    /// By a hub.
+    Callback,
+    /// By an event stream.
+    Events,
+    /// Not at all: the lists are asked.
+    Off,
+}
+
+impl std::str::FromStr for Push {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "callback" => Ok(Self::Callback),
+            "events" => Ok(Self::Events),
+            "off" => Ok(Self::Off),
+            _ => Err(format!("`{text}` is none of `auto`, `callback`, `events` and `off`")),
+        }
+    }
+}
+
+/// Where hubs deliver to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackOptions {
+    /// What callbacks begin with, as hubs reach it; each subscription adds a part that nobody guesses.
+    pub url: String,
+    /// `HOST:PORT` to listen on.
+    pub listen: String,
+}
+
 /// What to synchronise, and how.
 #[derive(Clone, Debug)]
 pub struct SyncOptions {
@@ -116,6 +153,10 @@ pub struct SyncOptions {
     /// Pause between polls when following; longer when the Source says that a list is fresh for longer, up to 1 h.
     /// Default 30 s.
     pub interval: Duration,
+    /// How changes are told when following. Default [`Push::Auto`]; while they are told, polls are 10 times rarer.
+    pub push: Push,
+    /// Where hubs deliver to. Default none: nobody is listened for.
+    pub callback: Option<CallbackOptions>,
     /// Write beside each file where it comes from originally, for a Source that publishes the folder. Default false.
     pub republish: bool,
     /// Where the resources go. Default: one file each, in the folder.
@@ -157,6 +198,8 @@ impl SyncOptions {
             immutable: false,
             backup_dir: None,
             interval: Duration::from_secs(30),
+            push: Push::Auto,
+            callback: None,
             republish: false,
             sink: SinkOptions::Folder,
             authorization: None,

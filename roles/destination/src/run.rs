@@ -12,25 +12,25 @@ use crate::partial::Partials;
 use crate::path_map::PathMap;
 use crate::place::{Backup, Ground, Made};
 use crate::probe::FileSystem;
+use crate::push::LISTS_LATE;
 use crate::robots::Robots;
 use crate::session::Session;
 use crate::state::{State, key};
 use abreast_folder::Folder;
 use abreast_net::Shared;
 use abreast_webtypes::Timestamp;
+use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often the Change Lists are read again because resources changed while they were fetched.
 const SECOND_LOOKS: usize = 3;
 /// After this long, files written by an earlier run are made durable by the next one.
 const SETTLE_AFTER: Duration = Duration::from_secs(60);
-/// Longest pause between polls after failures.
-const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
-/// How soon a stop is noticed between polls.
-const STOP_CHECK: Duration = Duration::from_millis(100);
+/// How long lists may not know yet what a notification told before.
+const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Makes a folder equal to a Source's set of resources, and keeps what is needed to do so faster the next time.
 ///
@@ -41,69 +41,35 @@ const STOP_CHECK: Duration = Duration::from_millis(100);
 /// part of the [`Summary`].
 pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
-    sync_with(options, observer, cancel, &shared, &Arc::default()).map(|(summary, _)| summary)
+    sync_with(options, observer, cancel, &shared, &Arc::default(), Vec::new()).map(|ran| ran.summary)
 }
 
-/// Synchronises, then polls until stopped. Failures that may pass are told and retried with growing pauses.
-///
-/// # Errors
-/// The first run's, and later ones that will not pass by themselves.
-pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
-    let shared = Shared::new(options.net_options());
-    let mut robots = Arc::<Robots>::default();
-    let (mut last, fresh) = sync_with(options, observer, cancel, &shared, &robots)?;
-    let mut pause = options.interval.max(fresh);
-    loop {
-        if wait(pause, cancel) {
-            return Ok(last);
-        }
-        if robots.is_stale() {
-            robots = Arc::default();
-        }
-        match sync_with(options, observer, cancel, &shared, &robots) {
-            Ok((summary, fresh)) => (last, pause) = (summary, options.interval.max(fresh)),
-            Err(error) if error.exit_code() == ExitCode::Cancelled => return Ok(last),
-            Err(error) if matches!(error.exit_code(), ExitCode::Retryable | ExitCode::SourceInvalid) => {
-                let message = error.to_string();
-                observer.event(&Event::Error(crate::events::Problem {
-                    code: error.code(),
-                    uri: &options.url,
-                    message: &message,
-                }));
-                pause = (pause * 2).min(FOLLOW_PAUSE_MAX.max(options.interval));
-            }
-            Err(error) => return Err(error),
-        }
-    }
+/// What one run of several came to.
+pub(crate) struct Ran {
+    pub(crate) summary: Summary,
+    /// For how long the list polled is fresh.
+    pub(crate) fresh: Duration,
+    pub(crate) capability_list: Option<String>,
+    /// Changes were told that the copy does not have.
+    pub(crate) is_behind: bool,
 }
 
-/// Waits, spread by a tenth so that many copies do not ask at once; `true` when stopped.
-fn wait(pause: Duration, cancel: &AtomicBool) -> bool {
-    use std::hash::BuildHasher as _;
-    let share = std::hash::RandomState::new().hash_one(0) % 1_000;
-    let until = Instant::now() + pause + pause / 10 * share as u32 / 1_000;
-    while Instant::now() < until {
-        if cancel.load(Ordering::Relaxed) {
-            return true;
-        }
-        std::thread::sleep(STOP_CHECK.min(until.saturating_duration_since(Instant::now())));
-    }
-    cancel.load(Ordering::Relaxed)
-}
-
-fn sync_with(
+/// `told` are notifications to apply instead of asking, as far as they go on from what is known.
+pub(crate) fn sync_with(
     options: &SyncOptions,
     observer: &dyn Observer,
     cancel: &AtomicBool,
     shared: &Arc<Shared>,
     robots: &Arc<Robots>,
-) -> Result<(Summary, Duration), Error> {
+    told: Vec<Bytes>,
+) -> Result<Ran, Error> {
     let began = Instant::now();
     let before = shared.counters();
     let state = State::open(options)?;
     let State { mirror, folder, path, lock } = state;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
     let mut session = Session::new(options, observer, cancel, mirror, Arc::clone(shared), epoch)?;
+    session.told.notifications = told;
     if let Some(asked) = Arc::get_mut(&mut session.rules).and_then(|rules| rules.robots.as_mut()) {
         asked.clone_from(robots);
     }
@@ -116,7 +82,10 @@ fn sync_with(
     // Whatever a transaction was left half-way does not count.
     session.mirror.rollback()?;
     result?;
+    let cursor = session.cursor()?;
+    let capability_list = session.mirror.meta(key::CAPABILITY_LIST)?;
     drop(lock);
+    let is_behind = session.told.wanted.is_some_and(|wanted| cursor.is_some_and(|cursor| cursor < wanted));
     let counters = shared.counters();
     let mut summary = session.summary;
     summary.requests = counters.requests - before.requests;
@@ -124,7 +93,7 @@ fn sync_with(
     summary.seconds = began.elapsed().as_secs_f64();
     summary.exit_code = summary.outcome().number();
     observer.event(&Event::Summary(&summary));
-    Ok((summary, session.documents.fresh.get()))
+    Ok(Ran { summary, fresh: session.documents.fresh.get(), capability_list, is_behind })
 }
 
 /// Tells of each resource in the Source's Resource List what the filters say about it, and does nothing.
@@ -229,6 +198,9 @@ impl Session<'_> {
             self.keep_filter()?;
         }
         if !is_compared && let (Some(changes), Some(cursor)) = (changes, self.cursor()?) {
+            if self.plan_told(changes, cursor)? {
+                return Ok(());
+            }
             let followed = self.plan_changes(changes, cursor, true)?;
             if self.is_followed(followed, changes, entrance)? {
                 return Ok(());
@@ -261,8 +233,12 @@ impl Session<'_> {
 
     /// Do the changes tell all there is to do? If not, and all can be compared, that is told.
     fn is_followed(&mut self, followed: Followed, changes: &str, entrance: &Entrance) -> Result<bool, Error> {
+        let followed = match followed {
+            Followed::Late(why) => self.wait_for_lists(why)?,
+            other => other,
+        };
         match followed {
-            Followed::Unchanged => Ok(true),
+            Followed::Unchanged | Followed::Late(_) => Ok(true),
             Followed::Planned => {
                 self.summary.mode = Mode::Incremental;
                 Ok(true)
@@ -276,6 +252,22 @@ impl Session<'_> {
                 Ok(false)
             }
         }
+    }
+
+    /// Lists may come later than notifications, through caches for example. When they take too long, the Source went back.
+    fn wait_for_lists(&mut self, why: String) -> Result<Followed, Error> {
+        let now = now_seconds();
+        let since =
+            self.mirror.meta(LISTS_LATE)?.and_then(|text| text.parse::<u64>().ok()).filter(|since| *since <= now);
+        let Some(since) = since else {
+            self.mirror.set_meta(LISTS_LATE, Some(&now.to_string()))?;
+            return Ok(Followed::Unchanged);
+        };
+        if now - since < LISTS_LATE_MAX.as_secs() {
+            return Ok(Followed::Unchanged);
+        }
+        self.mirror.set_meta(LISTS_LATE, None)?;
+        Ok(Followed::Gap(why))
     }
 
     /// Plans what changed since a snapshot, or while it was made.
@@ -398,7 +390,7 @@ impl Session<'_> {
             match self.plan_changes(changes, cursor, true) {
                 Ok(Followed::Planned) => {}
                 // Told by the next run, if it lasts.
-                Ok(Followed::Unchanged | Followed::Gap(_)) | Err(_) => break,
+                Ok(Followed::Unchanged | Followed::Late(_) | Followed::Gap(_)) | Err(_) => break,
             }
             self.withdraw(&mut reports)?;
             self.apply_fetches(&mut reports)?;

@@ -11,6 +11,7 @@ use crate::limits::Allowance;
 use crate::noticed::Care;
 use crate::options::SyncOptions;
 use crate::package::Packages;
+use crate::push::Told;
 use crate::select::Selection;
 use crate::sink::Sink;
 use abreast_net::{Client, Shared};
@@ -42,6 +43,8 @@ pub(crate) struct Session<'a> {
     pub(crate) history: History,
     /// Packages that resources may be taken out of.
     pub(crate) packages: Packages,
+    /// What was told before the run.
+    pub(crate) told: Told,
     /// What the user's filters mean for this run.
     pub(crate) selection: Selection,
     /// Failures that were not known from earlier runs: no deletion follows while there are any.
@@ -97,6 +100,7 @@ impl<'a> Session<'a> {
             changed: Changed::default(),
             history: History::default(),
             packages: Packages::default(),
+            told: Told::default(),
             selection: Selection::new(options.filter.clone()),
             summary: Summary { dry_run: options.dry_run, ..Summary::default() },
             new_failures: 0,

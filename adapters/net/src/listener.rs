@@ -1,0 +1,174 @@
+//! How are short messages received? By those who ask to be called back.
+//!
+//! A [`Listener`] takes HTTP/1.1 requests within limits and hands each to a [`Receiver`], which says from the head alone
+//! whether it wants the body, and how much of it.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderValue};
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Bytes of a request's line and headers together.
+const MAX_HEAD: usize = 32 << 10;
+
+/// Limits of a [`Listener`].
+#[derive(Debug, Clone, Copy)]
+pub struct ListenerOptions {
+    /// Connections at a time; more wait to be accepted. Default 64.
+    pub connections: usize,
+    /// Longest time for a request's head, and that an unused connection is kept. Default 15 s.
+    pub header_timeout: Duration,
+    /// Longest time for a request's body. Default 30 s.
+    pub body_timeout: Duration,
+}
+
+impl Default for ListenerOptions {
+    fn default() -> Self {
+        Self { connections: 64, header_timeout: Duration::from_secs(15), body_timeout: Duration::from_secs(30) }
+    }
+}
+
+/// What is answered: a status, and a short text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The body, as `text/plain`.
+    pub body: String,
+}
+
+impl Reply {
+    /// An answer.
+    pub fn new(status: StatusCode, body: impl Into<String>) -> Self {
+        Self { status, body: body.into() }
+    }
+}
+
+/// Who answers. Called on the listener's runtime: it should not take long.
+pub trait Receiver: Send + Sync + 'static {
+    /// Bytes that the body of this request may have.
+    ///
+    /// # Errors
+    /// The answer, when the body is not wanted.
+    fn body_limit(&self, head: &Parts) -> Result<usize, Reply>;
+
+    /// Answers a request that is here as a whole.
+    fn receive(&self, head: &Parts, body: Bytes) -> Reply;
+}
+
+/// Listens on one address. Dropping what [`Listener::run`] gives ends it.
+#[derive(Debug)]
+pub struct Listener {
+    listener: std::net::TcpListener,
+}
+
+impl Listener {
+    /// Listens on `HOST:PORT`; port 0 chooses one. Needs no runtime.
+    ///
+    /// # Errors
+    /// When the name has no address, or the address is taken or not allowed.
+    pub fn bind(address: &str) -> io::Result<Self> {
+        let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
+        let listener = std::net::TcpListener::bind(addresses.as_slice())?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until it is dropped; needs a runtime.
+    ///
+    /// # Errors
+    /// When the runtime cannot take the socket.
+    pub async fn run(self, receiver: Arc<dyn Receiver>, options: ListenerOptions) -> io::Result<Infallible> {
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let places = Arc::new(Semaphore::new(options.connections.max(1)));
+        let mut connections = JoinSet::new();
+        loop {
+            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            let accepted = listener.accept().await;
+            // Finished ones are forgotten as new ones come.
+            while connections.try_join_next().is_some() {}
+            match accepted {
+                Ok((stream, _)) => {
+                    let receiver = Arc::clone(&receiver);
+                    connections.spawn(async move {
+                        serve(stream, &receiver, options).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely.
+                    tracing::warn!("cannot accept a connection: {error}");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, receiver: &Arc<dyn Receiver>, options: ListenerOptions) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| async move { Ok::<_, Infallible>(answer(request, receiver, options).await) });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_timeout)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = connection.await {
+        tracing::debug!("a connection ended early: {error}");
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    receiver: &Arc<dyn Receiver>,
+    options: ListenerOptions,
+) -> Response<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    let too_large = || Reply::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+    let limit = match receiver.body_limit(&head) {
+        Ok(limit) if body.size_hint().lower() > limit as u64 => return written(too_large(), true),
+        Ok(limit) => limit,
+        // The rest of the body is not read: nothing else comes on this connection.
+        Err(reply) => return written(reply, !body.is_end_stream()),
+    };
+    let body = match tokio::time::timeout(options.body_timeout, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return written(too_large(), true),
+        Ok(Err(_)) => return written(Reply::new(StatusCode::BAD_REQUEST, "the request broke off"), true),
+        Err(_) => return written(Reply::new(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"), true),
+    };
+    written(receiver.receive(&head, body), false)
+}
+
+fn written(reply: Reply, last: bool) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::new(Bytes::from(reply.body)));
+    *answer.status_mut() = reply.status;
+    let headers = answer.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    if last {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}

@@ -1,0 +1,140 @@
+//! How does a copy stay equal? One run after the other: when something was told, and when it is time to ask.
+
+use crate::error::{Error, ExitCode};
+use crate::events::{Event, Observer, Problem, Summary};
+use crate::options::SyncOptions;
+use crate::push::{Inbox, Pushing, Woken, listen};
+use crate::robots::Robots;
+use crate::run::{Ran, sync_with};
+use abreast_net::Shared;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Longest pause between polls after failures.
+const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+/// While changes are told, the lists are asked this many times less often.
+const TOLD_FACTOR: u32 = 10;
+/// First pause before what was told and could not be done is tried again; it doubles up to the usual pause.
+const AGAIN_PAUSE: Duration = Duration::from_secs(1);
+
+/// Synchronises, then applies changes as they are told, and polls, until stopped. Failures that may pass are told and
+/// retried with growing pauses.
+///
+/// # Errors
+/// The first run's, and later ones that will not pass by themselves; a callback that cannot be.
+pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
+    let listener = listen(options)?;
+    let shared = Shared::new(options.net_options());
+    let mut robots = Arc::<Robots>::default();
+    let ran = sync_with(options, observer, cancel, &shared, &robots, Vec::new())?;
+    let inbox = Arc::<Inbox>::default();
+    let pushing = Pushing::start(options, ran.capability_list.clone(), &inbox, listener)?;
+    let mut pace = Pace::new(options, &ran);
+    let mut last = ran.summary;
+    loop {
+        let woken = inbox.wait(pace.earliest, pace.due(inbox.is_live()), cancel);
+        for note in inbox.take_notes() {
+            let problem = Problem { code: note.code, uri: &note.uri, message: &note.message };
+            observer.event(&Event::Notice(problem));
+        }
+        let told = match woken {
+            Woken::Stopped => break,
+            Woken::Changed => continue,
+            Woken::Told(told) => Some(told),
+            Woken::Due => None,
+        };
+        if robots.is_stale() {
+            robots = Arc::default();
+        }
+        let was_told = told.is_some();
+        let told: Vec<Bytes> = told.unwrap_or_default();
+        let begun = Instant::now();
+        match sync_with(options, observer, cancel, &shared, &robots, told) {
+            Ok(ran) => {
+                pace.ran(&ran, was_told, begun);
+                last = ran.summary;
+            }
+            Err(error) if error.exit_code() == ExitCode::Cancelled => break,
+            Err(error) if matches!(error.exit_code(), ExitCode::Retryable | ExitCode::SourceInvalid) => {
+                let message = error.to_string();
+                observer.event(&Event::Error(Problem { code: error.code(), uri: &options.url, message: &message }));
+                pace.failed(was_told, begun);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    drop(pushing);
+    Ok(last)
+}
+
+/// When is the next run?
+struct Pace {
+    interval: Duration,
+    /// When the last run ended.
+    ended: Instant,
+    /// What is told waits until then: no run begins sooner after one than that took.
+    earliest: Instant,
+    /// Between polls.
+    pause: Duration,
+    /// Sooner, since something is known to be missing.
+    again: Option<Duration>,
+    /// The last run left something undone.
+    is_behind: bool,
+    share: u32,
+}
+
+impl Pace {
+    fn new(options: &SyncOptions, ran: &Ran) -> Self {
+        let now = Instant::now();
+        let mut pace = Self {
+            interval: options.interval,
+            ended: now,
+            earliest: now,
+            pause: options.interval,
+            again: None,
+            is_behind: false,
+            share: 0,
+        };
+        pace.ran(ran, false, now);
+        pace
+    }
+
+    /// When the lists are asked though nothing was told; spread by a tenth so that many copies do not ask at once.
+    fn due(&self, is_live: bool) -> Instant {
+        let usual = if is_live && !self.is_behind { self.pause.saturating_mul(TOLD_FACTOR) } else { self.pause };
+        let pause = self.again.map_or(usual, |again| again.min(usual));
+        self.ended + pause + pause / 10_000 * self.share
+    }
+
+    fn ended(&mut self, begun: Instant) {
+        use std::hash::BuildHasher as _;
+        self.ended = Instant::now();
+        self.earliest = self.ended + (self.ended - begun);
+        self.share = (std::hash::RandomState::new().hash_one(0) % 1_000) as u32;
+    }
+
+    fn ran(&mut self, ran: &Ran, was_told: bool, begun: Instant) {
+        self.pause = self.interval.max(ran.fresh);
+        self.is_behind = ran.is_behind || ran.summary.failed + ran.summary.held > 0;
+        self.next_try(was_told && self.is_behind);
+        self.ended(begun);
+    }
+
+    fn failed(&mut self, was_told: bool, begun: Instant) {
+        self.pause = self.pause.saturating_mul(2).min(FOLLOW_PAUSE_MAX.max(self.interval));
+        self.is_behind = true;
+        self.next_try(was_told);
+        self.ended(begun);
+    }
+
+    /// `begins`: something told could not be done.
+    fn next_try(&mut self, begins: bool) {
+        self.again = match self.again {
+            _ if !self.is_behind => None,
+            Some(again) => Some(again.saturating_mul(2)).filter(|again| *again < self.pause),
+            None => begins.then_some(AGAIN_PAUSE),
+        };
+    }
+}

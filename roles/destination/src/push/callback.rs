@@ -1,0 +1,197 @@
+//! What do hubs get for an answer, and which deliveries are believed? [websub §5.3, §7]
+
+use super::events::NOTIFICATION_MAX;
+use super::inbox::Inbox;
+use abreast_net::{Method as HttpMethod, Parts, Receiver, Reply, StatusCode};
+use abreast_websub::{Intent, Method, Mode, SIGNATURE_HEADER, Secret, renew_after, verify};
+use bytes::Bytes;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Subscriptions remembered, those that have ended included; the oldest that have ended are forgotten.
+const SUBSCRIPTIONS_MAX: usize = 16;
+/// A lease that is shorter counts as this.
+const LEASE_MIN: Duration = Duration::from_secs(1);
+/// A lease that is longer counts as this.
+const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+/// What hubs call. Answers come from memory, so that a hub never waits for a run.
+#[derive(Debug)]
+pub(super) struct Callbacks {
+    subscriptions: Mutex<Vec<Subscription>>,
+    inbox: Arc<Inbox>,
+    /// Something happened to a subscription.
+    pub(super) changed: Notify,
+}
+
+#[derive(Debug)]
+struct Subscription {
+    token: String,
+    topic: String,
+    secret: Option<Secret>,
+    /// What was asked for: counts where the hub does not say what it grants.
+    lease: Duration,
+    standing: Standing,
+    /// The challenge that was answered: a hub that did not get the answer repeats it.
+    answered: Option<String>,
+    /// A delivery was not believed, which was told.
+    doubted: bool,
+}
+
+/// How far a subscription is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The hub was asked, and has not asked back.
+    Asked,
+    /// The hub delivers.
+    Active { renew: Instant, until: Instant },
+    /// The hub was asked to end it, and has not asked back.
+    Leaving,
+    /// It has ended as we asked.
+    Ended,
+    /// The hub refuses, for a reason if it gave one.
+    Denied(Option<String>),
+}
+
+impl Callbacks {
+    pub(super) fn new(inbox: Arc<Inbox>) -> Self {
+        Self { subscriptions: Mutex::default(), inbox, changed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Subscription>> {
+        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Before the hub is asked: it may ask back before it answers.
+    pub(super) fn expect(&self, token: &str, topic: &str, lease: Duration) {
+        let mut subscriptions = self.lock();
+        while subscriptions.len() >= SUBSCRIPTIONS_MAX {
+            let ended = |one: &Subscription| matches!(one.standing, Standing::Ended | Standing::Denied(_));
+            let oldest = subscriptions.iter().position(ended).unwrap_or(0);
+            subscriptions.remove(oldest);
+        }
+        subscriptions.push(Subscription {
+            token: token.to_owned(),
+            topic: topic.to_owned(),
+            secret: None,
+            lease,
+            standing: Standing::Asked,
+            answered: None,
+            doubted: false,
+        });
+    }
+
+    /// The secret that deliveries are to be signed with.
+    pub(super) fn set_secret(&self, token: &str, secret: Option<Secret>) {
+        if let Some(one) = self.lock().iter_mut().find(|one| one.token == token) {
+            one.secret = secret;
+        }
+    }
+
+    pub(super) fn standing(&self, token: &str) -> Standing {
+        let subscriptions = self.lock();
+        let one = subscriptions.iter().find(|one| one.token == token);
+        one.map_or(Standing::Ended, |one| one.standing.clone())
+    }
+
+    /// Before the hub is asked to end it.
+    pub(super) fn leave(&self, token: &str) {
+        if let Some(one) = self.lock().iter_mut().find(|one| one.token == token) {
+            (one.standing, one.answered) = (Standing::Leaving, None);
+        }
+    }
+
+    pub(super) fn forget(&self, token: &str) {
+        self.lock().retain(|one| one.token != token);
+    }
+
+    /// A hub asks whether something is wanted, or says that it is refused. All that nobody asked for is not found.
+    fn verify_intent(&self, token: &str, query: &str) -> Reply {
+        let not_wanted = || Reply::new(StatusCode::NOT_FOUND, "nobody asked for this");
+        let Ok(intent) = Intent::parse(query) else { return not_wanted() };
+        let mut subscriptions = self.lock();
+        let Some(one) = subscriptions.iter_mut().find(|one| one.token == token) else { return not_wanted() };
+        let reply = match intent {
+            Intent::Verify { mode, topic, challenge, lease_seconds } if topic == one.topic => {
+                let again = one.answered.as_ref() == Some(&challenge);
+                match (mode, &one.standing) {
+                    (Mode::Subscribe, Standing::Asked) => {
+                        let lease = lease_seconds.map_or(one.lease, Duration::from_secs).clamp(LEASE_MIN, LEASE_MAX);
+                        let now = Instant::now();
+                        one.standing = Standing::Active { renew: now + renew_after(lease), until: now + lease };
+                    }
+                    (Mode::Unsubscribe, Standing::Leaving) => one.standing = Standing::Ended,
+                    (Mode::Subscribe, Standing::Active { .. }) | (Mode::Unsubscribe, Standing::Ended) if again => {}
+                    _ => return not_wanted(),
+                }
+                one.answered = Some(challenge.clone());
+                Reply::new(StatusCode::OK, challenge)
+            }
+            Intent::Denied { topic, reason } if topic == one.topic && one.standing != Standing::Ended => {
+                one.standing = Standing::Denied(reason);
+                Reply::new(StatusCode::OK, "")
+            }
+            _ => return not_wanted(),
+        };
+        drop(subscriptions);
+        self.changed.notify_waiters();
+        reply
+    }
+
+    /// A delivery. What is not signed as agreed is ignored; what is not signed since nothing was agreed only says that
+    /// there is something.
+    fn deliver(&self, token: &str, head: &Parts, body: Bytes) -> Reply {
+        let received = || Reply::new(StatusCode::ACCEPTED, "");
+        let mut subscriptions = self.lock();
+        let Some(one) = subscriptions.iter_mut().find(|one| one.token == token) else { return gone() };
+        match &one.standing {
+            Standing::Active { .. } => {}
+            Standing::Leaving => return received(),
+            Standing::Asked | Standing::Ended | Standing::Denied(_) => return gone(),
+        }
+        let Some(secret) = &one.secret else {
+            self.inbox.pull();
+            return received();
+        };
+        let signatures = head.headers.get_all(SIGNATURE_HEADER).iter();
+        let signatures = signatures.map(|value| value.to_str().unwrap_or_default());
+        match verify(secret.as_bytes(), Method::Sha1, signatures, &body) {
+            Ok(_) => self.inbox.tell(body),
+            Err(error) if !std::mem::replace(&mut one.doubted, true) => {
+                let message = format!("a delivery is not believed, nor are others like it: {error}");
+                self.inbox.note("push.signature", &one.topic, &message);
+            }
+            Err(_) => {}
+        }
+        received()
+    }
+}
+
+/// Hubs that hear this end the subscription.
+fn gone() -> Reply {
+    Reply::new(StatusCode::GONE, "there is no such subscription")
+}
+
+/// Which subscription it is about: the last part of the path, whatever a proxy made of those before.
+fn token_of(head: &Parts) -> &str {
+    head.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
+impl Receiver for Callbacks {
+    fn body_limit(&self, head: &Parts) -> Result<usize, Reply> {
+        match head.method {
+            HttpMethod::GET | HttpMethod::HEAD => Ok(0),
+            HttpMethod::POST if self.lock().iter().any(|one| one.token == token_of(head)) => Ok(NOTIFICATION_MAX),
+            HttpMethod::POST => Err(gone()),
+            _ => Err(Reply::new(StatusCode::METHOD_NOT_ALLOWED, "a callback answers GET and POST")),
+        }
+    }
+
+    fn receive(&self, head: &Parts, body: Bytes) -> Reply {
+        if head.method == HttpMethod::POST {
+            return self.deliver(token_of(head), head, body);
+        }
+        self.verify_intent(token_of(head), head.uri.query().unwrap_or_default())
+    }
+}

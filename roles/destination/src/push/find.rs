@@ -1,0 +1,112 @@
+//! Which topic does the set have, and which hubs? What its Capability List names [rs-change-notification §4.1]; where
+//! that names no hub, what the topic itself says [websub §4].
+
+use super::{Teller, is_https};
+use crate::admit::Admission;
+use abreast_net::{Request, Response, UnaskedEncoding};
+use abreast_resourcesync::v1_1::{Capability, Document};
+use abreast_websub::{DiscoverError, MAX_BODY_LENGTH, MAX_HUBS, discover};
+use abreast_webtypes::resolve;
+
+/// Longest Capability List that is read for it.
+const LIST_BYTES_MAX: u64 = 8 << 20;
+
+/// A topic and where it can be subscribed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Topic {
+    pub(super) url: String,
+    /// Those reached by https first; none when it can only be read.
+    pub(super) hubs: Vec<String>,
+}
+
+impl Teller {
+    /// `None` when the set has no topic.
+    pub(super) async fn find(&self) -> Result<Option<Topic>, String> {
+        let url = &self.capability_list;
+        let request = Request {
+            authorization: self.authorization_for(url),
+            accept_gzip: true,
+            unasked_encoding: UnaskedEncoding::Decode,
+            ..Request::new(url)
+        };
+        let mut body = Vec::new();
+        let answer = self.client.fetch_to(&request, &mut body, LIST_BYTES_MAX).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let Some(mut topic) = topic_in(&body, answer.url()).map_err(|error| format!("cannot read {url}\n  {error}"))?
+        else {
+            return Ok(None);
+        };
+        let mut admission = Admission::new(url, &self.allow_hosts, self.allow_downgrade);
+        if let Err(refusal) = admission.check(&topic.url) {
+            return Err(format!("the topic {}: {}", topic.url, refusal.message()));
+        }
+        if topic.hubs.is_empty() {
+            topic = self.ask(topic).await?;
+        }
+        topic.hubs.sort_by_key(|hub| !is_https(hub));
+        Ok(Some(topic))
+    }
+
+    /// Asks the topic itself. It may have moved, and may be known by another URL than the one it answers at.
+    async fn ask(&self, topic: Topic) -> Result<Topic, String> {
+        let request = Request { authorization: self.authorization_for(&topic.url), ..Request::new(&topic.url) };
+        let answer = self.client.send(&request).await.and_then(Response::require_success);
+        let mut answer = answer.map_err(|error| error.to_string())?;
+        let mut body = Vec::new();
+        // What stands behind the limit is not looked at.
+        while body.len() < MAX_BODY_LENGTH
+            && let Ok(Some(piece)) = answer.chunk().await
+        {
+            body.extend_from_slice(&piece);
+        }
+        let links = answer.headers().get_all("link").iter().filter_map(|value| value.to_str().ok());
+        let kind = answer.header("content-type").unwrap_or_default();
+        match discover(answer.url(), links, kind, &body) {
+            Ok(found) => Ok(Topic { url: found.topic, hubs: found.hubs }),
+            Err(DiscoverError::NoHub) => Ok(topic),
+            Err(error) => Err(format!("the topic {} does not say how to subscribe: {error}", topic.url)),
+        }
+    }
+
+    /// Only public addresses of hosts that neither the Source is on nor the user named.
+    pub(super) fn must_be_public(&self, url: &str) -> bool {
+        let host = |url: &str| url::Url::parse(url).ok()?.host_str().map(str::to_ascii_lowercase);
+        let Some(named) = host(url) else { return true };
+        host(&self.capability_list).as_ref() != Some(&named)
+            && Admission::new(&self.capability_list, &self.allow_hosts, true).check(url).is_err()
+    }
+}
+
+/// The first entry of a Capability List for changes of resources.
+fn topic_in(list: &[u8], base: &str) -> Result<Option<Topic>, abreast_resourcesync::v1_1::Error> {
+    let document = Document::from_slice(list)?;
+    let entry = document.entries.into_iter().find(|entry| entry.capability == Some(Capability::ChangeNotification));
+    Ok(entry.and_then(|entry| {
+        let hubs = entry.links.iter().filter(|link| link.has_rel("hub"));
+        let hubs = hubs.filter_map(|link| resolve(base, &link.href).ok()).take(MAX_HUBS).collect();
+        Some(Topic { url: resolve(base, &entry.loc).ok()?, hubs })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_entry_names_topic_and_hubs() {
+        let list = |entry: &str| {
+            format!(
+                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+                 xmlns:rs=\"http://www.openarchives.org/rs/terms/\"><rs:md capability=\"capabilitylist\"/>\
+                 <url><loc>http://e/f</loc><rs:md capability=\"framework-notification\"/></url>{entry}</urlset>"
+            )
+        };
+        let with = "<url><loc>/t</loc><rs:ln rel=\"hub\" href=\"http://h/\"/><rs:ln rel=\"hub\" href=\"/hub\"/>\
+             <rs:md capability=\"change-notification\"/></url>";
+        let found = topic_in(list(with).as_bytes(), "http://e/caps.xml").unwrap();
+        let hubs = vec!["http://h/".to_owned(), "http://e/hub".to_owned()];
+        assert_eq!(found, Some(Topic { url: "http://e/t".to_owned(), hubs }));
+        assert_eq!(topic_in(list("").as_bytes(), "http://e/caps.xml").unwrap(), None);
+        assert!(topic_in(b"<html>", "http://e/").is_err());
+    }
+}

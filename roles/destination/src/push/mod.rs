@@ -1,0 +1,260 @@
+//! Push: being told of changes, instead of asking again and again [rs-change-notification §4] [websub §5, §7].
+//!
+//! | file | answers |
+//! |---|---|
+//! | `find.rs` | which topic does the set have, and which hubs? |
+//! | `subscribe.rs` | how is a subscription made, renewed and ended? |
+//! | `callback.rs` | what do hubs get for an answer, and which deliveries are believed? |
+//! | `events.rs` | how is an event stream followed by those who cannot be called? |
+//! | `inbox.rs` | how does what was told reach the runs? |
+//! | `plan.rs` | does a notification go on from where the copy stands, and what is to be done then? |
+//!
+//! A notification is never more than a hint that comes early: the Change Lists are the truth, and what does not fit is
+//! asked for there. So a delivery may be lost, repeated or late at no cost but time.
+
+mod callback;
+mod events;
+mod find;
+mod inbox;
+mod plan;
+mod subscribe;
+
+use crate::admit::same_origin;
+use crate::error::{Error, ExitCode};
+use crate::options::{Push, SyncOptions};
+use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Shared};
+use callback::Callbacks;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+pub(crate) use inbox::{Inbox, Woken};
+pub(crate) use plan::{LISTS_LATE, PUSHED, Told};
+
+/// First pause after a way to be told came to an end; it doubles.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Longest such pause.
+const PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
+/// A way that lasted so long worked: the pauses begin anew.
+const LASTED: Duration = Duration::from_secs(30);
+/// A silent event stream is given up after this; Sources that speak every 15 s are never so silent.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// Requests for short answers are given up after this silence.
+const ANSWER_TIME: Duration = Duration::from_secs(20);
+
+/// Being told, on a thread of its own. Dropping it unsubscribes.
+#[derive(Debug)]
+pub(crate) struct Pushing {
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread works with.
+struct Teller {
+    way: Push,
+    capability_list: String,
+    /// What the callbacks begin with, with a slash at the end.
+    callback_base: Option<String>,
+    callbacks: Arc<Callbacks>,
+    inbox: Arc<Inbox>,
+    /// For short answers.
+    client: Client,
+    /// For answers without an end.
+    streams: Client,
+    authorization: Option<Authorization>,
+    authorized_url: String,
+    allow_hosts: Vec<String>,
+    allow_downgrade: bool,
+    stop: watch::Receiver<bool>,
+}
+
+/// Why a way to be told came to an end.
+enum Ended {
+    /// Whoever runs this asked to stop.
+    Stopped,
+    /// It did not work, or works no longer.
+    Broken(String),
+    /// It is not offered.
+    NotOffered,
+}
+
+/// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is told at once.
+///
+/// # Errors
+/// `callback.listen` when the address cannot be had, `callback.url` when hubs could not use it.
+pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
+    let Some(callback) = options.callback.as_ref().filter(|_| matches!(options.push, Push::Auto | Push::Callback))
+    else {
+        if options.push == Push::Callback {
+            return Err(Error::new("callback.url", ExitCode::Usage, "there is no callback that a hub could deliver to")
+                .with_help("say where to listen and how hubs reach it: `--callback-listen 0.0.0.0:8080 --callback-url https://me.example/in/`"));
+        }
+        return Ok(None);
+    };
+    abreast_websub::check_callback(&callback.url).map_err(|cause| {
+        Error::new("callback.url", ExitCode::Usage, format!("`{}` cannot be a callback: {cause}", callback.url))
+    })?;
+    if callback.url.contains('?') {
+        return Err(Error::new("callback.url", ExitCode::Usage, format!("`{}` has a query", callback.url))
+            .with_help("give what callbacks begin with, such as https://me.example/in/"));
+    }
+    Listener::bind(&callback.listen).map(Some).map_err(|cause| {
+        Error::new("callback.listen", ExitCode::Usage, format!("cannot listen on {}: {cause}", callback.listen))
+            .with_help("choose a free port of this machine")
+            .with_cause(cause)
+    })
+}
+
+impl Pushing {
+    /// Begins to be told, if there is somebody to ask.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn start(
+        options: &SyncOptions,
+        capability_list: Option<String>,
+        inbox: &Arc<Inbox>,
+        listener: Option<Listener>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(capability_list) = capability_list.filter(|_| options.push != Push::Off) else { return Ok(None) };
+        let (stop, stopped) = watch::channel(false);
+        let net = options.net_options();
+        let short = Options { idle_timeout: ANSWER_TIME, connections_per_host: 4, retries: 0, ..net.clone() };
+        let base = options.callback.as_ref().filter(|_| listener.is_some()).map(|callback| callback.url.clone());
+        let teller = Teller {
+            way: options.push,
+            capability_list,
+            callback_base: base.map(|base| if base.ends_with('/') { base } else { base + "/" }),
+            callbacks: Arc::new(Callbacks::new(Arc::clone(inbox))),
+            inbox: Arc::clone(inbox),
+            client: Client::new(Shared::new(short)),
+            streams: Client::new(Shared::new(net.for_streams(SILENCE_MAX))),
+            authorization: options.authorization.clone(),
+            authorized_url: options.url.clone(),
+            allow_hosts: options.allow_hosts.clone(),
+            allow_downgrade: options.allow_downgrade,
+            stop: stopped,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
+        let thread = std::thread::Builder::new()
+            .name("push".into())
+            .spawn(move || runtime.block_on(teller.run(listener)))
+            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause))?;
+        Ok(Some(Self { stop, thread: Some(thread) }))
+    }
+}
+
+impl Drop for Pushing {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Teller {
+    async fn run(mut self, listener: Option<Listener>) {
+        if let Some(listener) = listener {
+            let receiver = Arc::clone(&self.callbacks) as _;
+            tokio::spawn(async move {
+                let Err(error) = listener.run(receiver, ListenerOptions::default()).await;
+                tracing::error!(%error, "cannot listen for hubs");
+            });
+        }
+        let (mut pause, mut turn, mut last_id) = (PAUSE_MIN, 0, String::new());
+        let mut told_nothing = false;
+        while !*self.stop.borrow() {
+            let begun = Instant::now();
+            let ended = self.once(turn, &mut last_id).await;
+            self.inbox.set_live(false);
+            match ended {
+                Ended::Stopped => return,
+                Ended::NotOffered => {
+                    if !std::mem::replace(&mut told_nothing, true) {
+                        self.inbox.note(
+                            "push.none",
+                            &self.capability_list,
+                            "nobody tells of changes; they are asked for",
+                        );
+                    }
+                    pause = PAUSE_MAX;
+                }
+                Ended::Broken(why) => {
+                    if begun.elapsed() >= LASTED {
+                        pause = PAUSE_MIN;
+                    }
+                    // The next hub, if there are several.
+                    turn += 1;
+                    self.inbox.note("push.broken", &self.capability_list, &why);
+                }
+            }
+            let wait = spread(pause);
+            pause = (pause * 2).min(PAUSE_MAX);
+            tokio::select! {
+                () = stopped(&mut self.stop) => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// One way to be told, until it ends.
+    async fn once(&mut self, turn: usize, last_id: &mut String) -> Ended {
+        let mut stop = self.stop.clone();
+        let found = tokio::select! {
+            found = self.find() => found,
+            () = stopped(&mut stop) => return Ended::Stopped,
+        };
+        let topic = match found {
+            Ok(Some(topic)) => topic,
+            Ok(None) => return Ended::NotOffered,
+            Err(why) => return Ended::Broken(why),
+        };
+        if let Some(base) = self.callback_base.clone() {
+            if let Some(hub) = topic.hubs.get(turn % topic.hubs.len().max(1)) {
+                return self.subscribed(&base, &topic.url, hub).await;
+            }
+            if self.way == Push::Callback {
+                return Ended::NotOffered;
+            }
+        }
+        tokio::select! {
+            ended = self.stream(&topic.url, last_id) => ended,
+            () = stopped(&mut stop) => Ended::Stopped,
+        }
+    }
+
+    fn authorization_for(&self, url: &str) -> Option<&Authorization> {
+        self.authorization.as_ref().filter(|_| same_origin(url, &self.authorized_url))
+    }
+}
+
+/// Ends when somebody asked to stop.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Half to the whole of a pause, at random: many who were cut off together do not come back together.
+fn spread(pause: Duration) -> Duration {
+    use std::hash::BuildHasher as _;
+    let share = std::hash::RandomState::new().hash_one(0) % 1_000;
+    pause / 2 + pause / 2_000 * share as u32
+}
+
+/// Is the host this machine?
+fn is_loopback(url: &str) -> bool {
+    url::Url::parse(url).is_ok_and(|url| match url.host() {
+        Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    })
+}
+
+fn is_https(url: &str) -> bool {
+    url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+}

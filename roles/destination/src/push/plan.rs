@@ -1,0 +1,206 @@
+//! Does a notification go on from where the copy stands? Then its entries are what is to be done, like those of a Change
+//! List, and nobody is asked for one [rs-change-notification §3].
+//!
+//! Each notification says since when it knows all changes. One that begins after what the copy knows was preceded by
+//! others that are missing: then, and whenever anything is odd, the lists are asked. What ends before is old, and
+//! changes nothing however often it comes.
+
+use crate::alternates::Changed;
+use crate::changes::Seen;
+use crate::error::Error;
+use crate::events::Mode;
+use crate::session::Session;
+use crate::state::key;
+use abreast_resourcesync::v1_1::{Capability, Entry, Limits, Parser, Root, Step, Tolerance};
+use abreast_webtypes::Timestamp;
+use bytes::Bytes;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The cursor, when a notification moved it and no list has confirmed it yet, microseconds.
+pub(crate) const PUSHED: &str = "pushed";
+/// Since when lists do not know what notifications told, seconds.
+pub(crate) const LISTS_LATE: &str = "lists-late";
+/// Up to when the last notification that was applied knew all changes, microseconds.
+const TOLD_UNTIL: &str = "told-until";
+/// A notification may speak of times that our own clock has not reached by this, microseconds.
+const CLOCK_MICROS: i64 = 60_000_000;
+
+/// What was told before a run.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Notifications, as they came.
+    pub(crate) notifications: Vec<Bytes>,
+    /// Up to when they say that there are changes.
+    pub(crate) wanted: Option<Timestamp>,
+}
+
+/// A notification that is as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Notification {
+    from: Timestamp,
+    until: Timestamp,
+    entries: Vec<Entry>,
+}
+
+/// Where a notification stands beside the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// All of it is known.
+    Old,
+    /// It goes on from what is known.
+    Next,
+    /// Others are missing before it, or that cannot be told.
+    Apart,
+}
+
+impl Session<'_> {
+    /// Plans what was told; `false` when the lists have to be asked.
+    pub(crate) fn plan_told(&mut self, change_list: &str, cursor: Timestamp) -> Result<bool, Error> {
+        if self.told.notifications.is_empty() {
+            return Ok(false);
+        }
+        let (mut read, mut whole) = (Vec::new(), true);
+        for bytes in std::mem::take(&mut self.told.notifications) {
+            match read_notification(&bytes) {
+                Ok(notification) => {
+                    // One that speaks of times to come is not waited for.
+                    if notification.until <= now() {
+                        self.told.wanted = self.told.wanted.max(Some(notification.until));
+                    } else {
+                        whole = false;
+                    }
+                    read.push(notification);
+                }
+                Err(why) => {
+                    whole = false;
+                    let message = format!("{why}; the Change List is asked");
+                    self.notice("notification.unusable", change_list, &message);
+                }
+            }
+        }
+        if !whole {
+            return Ok(false);
+        }
+        // Whatever order they came in.
+        read.sort_by_key(|notification| (notification.from, notification.until));
+        self.begin_phase("reading");
+        self.changed = Changed::default();
+        self.begin()?;
+        let planned = self.plan_notifications(change_list, cursor, &read);
+        match &planned {
+            Ok(true) => self.commit()?,
+            _ => self.abandon()?,
+        }
+        self.mirror.clear_scratch()?;
+        planned
+    }
+
+    fn plan_notifications(
+        &mut self,
+        change_list: &str,
+        known: Timestamp,
+        notifications: &[Notification],
+    ) -> Result<bool, Error> {
+        self.mirror.clear_scratch()?;
+        let time = |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros);
+        let mut told = time(self.mirror.meta(TOLD_UNTIL)?);
+        let told_before = told;
+        let mut cursor = known;
+        let mut seen = Seen::default();
+        for notification in notifications {
+            match notification.place(cursor, told) {
+                Place::Old => continue,
+                Place::Apart => return Ok(false),
+                Place::Next => {}
+            }
+            let mut reading = self.reading_changes(change_list);
+            seen.next_list();
+            for entry in &notification.entries {
+                self.note_change(entry, known, &mut seen, &mut reading)?;
+            }
+            cursor = cursor.max(reading.newest.unwrap_or(cursor));
+            told = Some(notification.until);
+        }
+        if told == told_before {
+            return Ok(true);
+        }
+        self.packages.since.get_or_insert(known);
+        self.plan_coming()?;
+        self.summary.mode = Mode::Incremental;
+        let text = |time: Timestamp| time.as_micros().to_string();
+        self.mirror.set_meta(TOLD_UNTIL, told.map(text).as_deref())?;
+        if cursor > known {
+            self.mirror.set_meta(key::CURSOR, Some(&text(cursor)))?;
+            self.mirror.set_meta(key::CURSOR_IS_CHANGE, Some("1"))?;
+            self.mirror.set_meta(PUSHED, Some(&text(cursor)))?;
+        }
+        Ok(true)
+    }
+
+    /// Did a notification move the cursor to where it is, and no list has confirmed it?
+    pub(crate) fn is_pushed(&self, cursor: Timestamp) -> Result<bool, Error> {
+        Ok(self.mirror.meta(PUSHED)?.is_some_and(|text| text == cursor.as_micros().to_string()))
+    }
+}
+
+impl Notification {
+    fn place(&self, cursor: Timestamp, told: Option<Timestamp>) -> Place {
+        // Of changes within one second of a coarse clock some may have come before others.
+        let is_fine = cursor.as_micros() % 1_000_000 != 0;
+        if self.until < cursor || self.until == cursor && is_fine {
+            return Place::Old;
+        }
+        // Whoever repeats the last one repeats what was done, unless another change followed within that second.
+        if self.until == cursor || told.is_some_and(|told| self.until <= told) {
+            return Place::Apart;
+        }
+        if self.from < cursor || Some(self.from) == told || self.from == cursor && is_fine {
+            Place::Next
+        } else {
+            Place::Apart
+        }
+    }
+}
+
+/// Reads one, strictly: what is odd is better asked for.
+fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
+    let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Usual);
+    parser.feed(bytes);
+    parser.finish();
+    let (mut entry, mut entries) = (Entry::default(), Vec::<Entry>::new());
+    loop {
+        match parser.next(&mut entry).map_err(|fault| format!("a notification cannot be read: {fault}"))? {
+            Step::NeedInput | Step::End => break,
+            Step::Head => {}
+            Step::Entry => entries.push(entry.clone()),
+        }
+    }
+    let odd = |what: &str| Err(format!("a notification is not as it should be: {what}"));
+    let Some(head) = parser.head() else { return odd("it is empty") };
+    if head.root != Root::UrlSet || head.capability != Some(Capability::ChangeNotification) {
+        return odd("it is no Change Notification");
+    }
+    if parser.skipped() > 0 || crate::document::is_zoneless(&parser) {
+        return odd("it has entries that cannot be understood, or times without a zone");
+    }
+    let Some(from) = head.from.map(|from| from.instant) else { return odd("it does not say since when it knows") };
+    let newest = entries.last().and_then(|entry| entry.datetime).map(|newest| newest.instant);
+    let Some(until) = head.until.map(|until| until.instant).or(newest) else { return odd("it tells nothing") };
+    let mut last = from;
+    for entry in &entries {
+        let time = entry.datetime.map(|datetime| datetime.instant);
+        match (time, entry.change) {
+            (Some(time), Some(_)) if entry.loc.starts_with("http") && (last..=until).contains(&time) => last = time,
+            _ => return odd(&format!("the entry in line {} is out of place", entry.line)),
+        }
+    }
+    if from > until {
+        return odd("it ends before it begins");
+    }
+    Ok(Notification { from, until, entries })
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
+}

@@ -1,0 +1,209 @@
+//! How is a subscription made, renewed and ended? [websub §5]
+
+use super::callback::Standing;
+use super::{Ended, Teller, is_https, is_loopback, spread, stopped};
+use abreast_net::{Post, Request, StatusCode};
+use abreast_websub::{Request as Form, Secret, Subscribe, Unsubscribe};
+use abreast_webtypes::resolve;
+use bytes::Bytes;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// The lease asked for. Short enough that a copy which never said goodbye is forgotten soon.
+const LEASE: Duration = Duration::from_secs(24 * 3_600);
+/// How long a hub may take to ask back.
+const VERIFY_TIME: Duration = Duration::from_secs(60);
+/// How long is waited, when stopping, until the hub asks back.
+const LEAVE_TIME: Duration = Duration::from_secs(3);
+/// First pause after a renewal that failed, at most an eighth of what is left; it doubles.
+const RENEW_PAUSE: Duration = Duration::from_secs(1);
+/// Redirects of a hub that are followed.
+const REDIRECTS_MAX: usize = 3;
+
+/// A subscription that a hub has confirmed.
+struct Active {
+    token: String,
+    /// The hub that took it, after redirects.
+    hub: String,
+    renew: Instant,
+    until: Instant,
+}
+
+impl Teller {
+    /// Is told by a hub until that ends.
+    pub(super) async fn subscribed(&self, base: &str, topic: &str, hub: &str) -> Ended {
+        let mut stop = self.stop.clone();
+        let mut active = tokio::select! {
+            made = self.subscribe(base, topic, hub) => match made {
+                Ok(active) => active,
+                Err(why) => return Ended::Broken(why),
+            },
+            () = stopped(&mut stop) => return Ended::Stopped,
+        };
+        self.inbox.set_live(true);
+        self.inbox.pull();
+        self.inbox.note("push.callback", topic, &format!("subscribed at {hub}"));
+        let mut pause = RENEW_PAUSE;
+        loop {
+            let changed = self.callbacks.changed.notified();
+            if let Standing::Denied(reason) = self.callbacks.standing(&active.token) {
+                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                return Ended::Broken(format!("the hub {hub} ended the subscription{reason}"));
+            }
+            let now = Instant::now();
+            if now >= active.until {
+                self.callbacks.forget(&active.token);
+                return Ended::Broken(format!("the subscription at {hub} has ended and could not be renewed"));
+            }
+            if now < active.renew {
+                tokio::select! {
+                    () = changed => {}
+                    () = tokio::time::sleep(active.renew - now) => {}
+                    () = stopped(&mut stop) => {
+                        self.unsubscribe(base, topic, &active, LEAVE_TIME).await;
+                        return Ended::Stopped;
+                    }
+                }
+                continue;
+            }
+            // A callback of its own for each: what was given to the old one ends with it.
+            let renewed = tokio::select! {
+                renewed = self.subscribe(base, topic, hub) => renewed,
+                () = tokio::time::sleep(active.until - now) => Err("the lease has ended".to_owned()),
+                () = stopped(&mut stop) => {
+                    self.unsubscribe(base, topic, &active, LEAVE_TIME).await;
+                    return Ended::Stopped;
+                }
+            };
+            match renewed {
+                Ok(new) => {
+                    let old = std::mem::replace(&mut active, new);
+                    self.unsubscribe(base, topic, &old, Duration::ZERO).await;
+                    pause = RENEW_PAUSE;
+                }
+                Err(why) => {
+                    tracing::debug!(hub, why, "a subscription could not be renewed yet");
+                    active.renew = now + spread(pause).min((active.until - now) / 8);
+                    pause = pause.saturating_mul(2);
+                }
+            }
+        }
+    }
+
+    /// One request, and the hub's question back.
+    async fn subscribe(&self, base: &str, topic: &str, hub: &str) -> Result<Active, String> {
+        let token = random_text()?;
+        let secret = Secret::new(random_text()?);
+        self.callbacks.expect(&token, topic, LEASE);
+        let mut form = |hub: &str| {
+            // A secret that others could read is none.
+            let secret = secret.clone().filter(|_| is_https(hub) || is_loopback(hub));
+            self.callbacks.set_secret(&token, secret.clone());
+            let (topic, callback) = (topic.to_owned(), format!("{base}{token}"));
+            Form::Subscribe(Subscribe { topic, callback, secret, lease_seconds: Some(LEASE.as_secs()) })
+        };
+        let hub = match self.ask_hub(hub, &mut form).await {
+            Ok(hub) => hub,
+            Err(why) => {
+                self.callbacks.forget(&token);
+                return Err(why);
+            }
+        };
+        let confirmed = async {
+            loop {
+                let changed = self.callbacks.changed.notified();
+                match self.callbacks.standing(&token) {
+                    Standing::Asked => changed.await,
+                    other => return other,
+                }
+            }
+        };
+        match tokio::time::timeout(VERIFY_TIME, confirmed).await {
+            Ok(Standing::Active { renew, until }) => Ok(Active { token, hub, renew, until }),
+            Ok(Standing::Denied(reason)) => {
+                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                Err(format!("the hub {hub} refuses the subscription{reason}"))
+            }
+            _ => {
+                self.callbacks.forget(&token);
+                Err(format!(
+                    "the hub {hub} did not ask back within {} s\n  help: can it reach {base}?",
+                    VERIFY_TIME.as_secs()
+                ))
+            }
+        }
+    }
+
+    /// Asks the hub to end a subscription, and waits that long for its question back.
+    async fn unsubscribe(&self, base: &str, topic: &str, active: &Active, wait: Duration) {
+        self.callbacks.leave(&active.token);
+        let mut form = |_: &str| {
+            let (topic, callback) = (topic.to_owned(), format!("{base}{}", active.token));
+            Form::Unsubscribe(Unsubscribe { topic, callback })
+        };
+        let ended = async {
+            // Its lease ends it anyway.
+            if let Err(why) = self.ask_hub(&active.hub, &mut form).await {
+                tracing::debug!(why, "cannot unsubscribe");
+                return;
+            }
+            if wait > Duration::ZERO {
+                loop {
+                    let changed = self.callbacks.changed.notified();
+                    if self.callbacks.standing(&active.token) != Standing::Leaving {
+                        return;
+                    }
+                    changed.await;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(wait.max(LEAVE_TIME), ended).await;
+    }
+
+    /// Sends a form to a hub, and wherever that says to send it [websub §5.1.2]; tells which hub took it.
+    async fn ask_hub(&self, hub: &str, form: &mut dyn FnMut(&str) -> Form) -> Result<String, String> {
+        let mut hub = hub.to_owned();
+        for _ in 0..=REDIRECTS_MAX {
+            let body = Bytes::from(form(&hub).to_form());
+            let post = Post { body: &body, content_type: "application/x-www-form-urlencoded", idempotency_key: None };
+            let request = Request {
+                post: Some(post),
+                public_only: self.must_be_public(&hub),
+                authorization: self.authorization_for(&hub),
+                ..Request::new(&hub)
+            };
+            let mut answer = match self.client.send(&request).await {
+                Ok(answer) => answer,
+                // Some say that they took it by saying nothing.
+                Err(error) if error.status() == Some(204) => return Ok(hub),
+                Err(error) => return Err(error.to_string()),
+            };
+            if answer.status().is_success() {
+                return Ok(hub);
+            }
+            if !matches!(answer.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+                let mut text = Vec::new();
+                let _ = answer.read_to(&mut text, 4_096).await;
+                let text = abreast_webtypes::excerpt(String::from_utf8_lossy(&text).trim());
+                return Err(format!("the hub {hub} answered {}: {text}", answer.status().as_u16()));
+            }
+            let next = answer.header("location").and_then(|to| resolve(answer.url(), to).ok());
+            let next = next.ok_or_else(|| format!("the hub {hub} redirects without saying where to"))?;
+            if is_https(&hub) && !is_https(&next) && !self.allow_downgrade {
+                return Err(format!("the hub {hub} redirects from https to {next}"));
+            }
+            hub = next;
+        }
+        Err(format!("more than {REDIRECTS_MAX} redirects of a hub, the last to {hub}"))
+    }
+}
+
+/// 256 random bits in hex: nobody guesses that [websub §8.2].
+fn random_text() -> Result<String, String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
