@@ -1,0 +1,199 @@
+//! `abreast subscribe`: what a topic says, one JSON object a line, as it comes.
+
+mod discover;
+mod lines;
+
+use crate::access::AccessArgs;
+use crate::config::Unusable;
+use crate::log_access;
+use abreast_net::{Client, Error, Options, Request, Response, Shared};
+use abreast_resourcesync::v1_1::Capability;
+use abreast_websub::{EventError, EventReader, MAX_EVENT_LENGTH};
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What is asked for: a stream, or else something that leads to one.
+const ACCEPT: &str = "text/event-stream, application/xml;q=0.9, */*;q=0.1";
+/// A stream in which nothing comes for so long, not even a sign of life, is dead.
+const SILENCE: Duration = Duration::from_secs(60);
+/// The wait before a stream is opened again, unless it names another; then twice as long each time, up to a minute.
+const RETRY: Duration = Duration::from_secs(2);
+const MAX_RETRY: Duration = Duration::from_secs(60);
+
+const HELP: &str = "\
+Examples:
+  abreast subscribe https://papers.example.org/
+  abreast subscribe https://papers.example.org/papers/notify/change --from 1200 >> notifications.jsonl
+  abreast subscribe https://papers.example.org/ --limit 1 --max-time 10m && make rebuild
+
+Each line is one notification: topic, offset, received, media_type, and then what it says: of ResourceSync from, until and
+changes, otherwise text, or base64. A stream that breaks off is opened again where it was; nothing is told twice. To go on
+where an earlier run ended, give the last `offset` as --from. It follows the topic's event stream (docs/push.md): nothing
+has to be reachable from outside.
+
+Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try again later, 8 the time is over,
+12 not authorised, 130 cancelled.";
+
+/// Options of `subscribe`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct SubscribeArgs {
+    /// A topic, or any document of a Source with one set
+    url: String,
+    /// Begin after this notification; 0 for all that are kept [default: from now on]
+    #[arg(long, value_name = "OFFSET")]
+    from: Option<u64>,
+    /// Of a Source, what its documents are about, and not its resources
+    #[arg(long)]
+    framework: bool,
+    /// End after so many notifications
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// End after this time, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    max_time: Option<Duration>,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// Tells a topic.
+pub(crate) fn run(args: &SubscribeArgs) -> ExitCode {
+    ExitCode::from(follow(args).unwrap_or_else(|error| {
+        crate::logging::failure(&error);
+        exit_code(&error)
+    }))
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<Error>().and_then(Error::status) {
+        Some(401 | 403) => 12,
+        _ => log_access::exit_code(error),
+    }
+}
+
+fn follow(args: &SubscribeArgs) -> Result<u8> {
+    if let Err(error) = abreast_websub::check_topic(&args.url) {
+        bail!(Unusable(format!("`{}` cannot be followed: {error}", args.url)));
+    }
+    // A stream has no pace and no end.
+    let mut options = Options { idle_timeout: SILENCE, min_speed: 0, max_body_bytes: u64::MAX, ..Options::default() };
+    let url = args.access.apply(&args.url, &mut options)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let time_is_over = async {
+            match args.max_time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        let client = Client::new(Shared::new(options));
+        let capability =
+            if args.framework { Capability::FrameworkNotification } else { Capability::ChangeNotification };
+        let mut reading = Reading {
+            left: args.limit.unwrap_or(u64::MAX),
+            last: args.from.map(|from| from.to_string()),
+            ..Reading::default()
+        };
+        tokio::select! {
+            ended = reading.all(&client, &url, capability) => ended,
+            () = time_is_over => Ok(8),
+            _ = terminate.recv() => Ok(130),
+            _ = interrupt.recv() => Ok(130),
+        }
+    })
+}
+
+/// A stream.
+struct Stream {
+    topic: String,
+    /// Where it is opened again.
+    url: String,
+    response: Response,
+}
+
+/// How far reading has come.
+#[derive(Default)]
+struct Reading {
+    /// Notifications still wanted.
+    left: u64,
+    /// Where to go on.
+    last: Option<String>,
+    /// As the stream wishes.
+    retry: Option<Duration>,
+    failures: u32,
+}
+
+/// Why a stream is not read on.
+enum Ended {
+    /// All was told, or nobody is left to tell.
+    Done,
+    /// It may be opened again.
+    Broken(String),
+}
+
+impl Reading {
+    async fn all(&mut self, client: &Client, url: &str, capability: Capability) -> Result<u8> {
+        let mut stream = discover::stream(client, url, capability, self.last.as_deref()).await?;
+        loop {
+            let why = match self.one(&mut stream).await? {
+                Ended::Done => return Ok(0),
+                Ended::Broken(why) => why,
+            };
+            tracing::info!("the stream ended: {why}");
+            stream.response = loop {
+                let wait = self.retry.unwrap_or(RETRY).clamp(Duration::from_millis(100), MAX_RETRY);
+                tokio::time::sleep(wait.saturating_mul(1 << self.failures.min(10)).min(MAX_RETRY)).await;
+                let request =
+                    Request { accept: Some(ACCEPT), last_event_id: self.last.as_deref(), ..Request::new(&stream.url) };
+                match client.send(&request).await.and_then(Response::require_success) {
+                    Ok(response) if discover::is_stream(&response) => break response,
+                    Ok(_) => bail!("{} is no event stream any more", stream.url),
+                    Err(error) if error.is_transient() => {
+                        if self.failures == 0 {
+                            tracing::warn!("the stream is lost, trying again: {error}");
+                        }
+                        self.failures += 1;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            };
+        }
+    }
+
+    /// Reads one stream to its end.
+    async fn one(&mut self, stream: &mut Stream) -> Result<Ended> {
+        let mut events = EventReader::with_limit(MAX_EVENT_LENGTH);
+        let mut out = std::io::stdout();
+        loop {
+            let piece = match stream.response.chunk().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => return Ok(Ended::Broken("the server closed it".to_owned())),
+                Err(error) => return Ok(Ended::Broken(error.to_string())),
+            };
+            self.failures = 0;
+            let fed: Result<(), EventError> = events.feed(&piece);
+            while let Some(event) = events.next_event() {
+                let line = lines::line(&stream.topic, &event);
+                // Whoever read this went away: nobody is left to tell.
+                if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
+                    return Ok(Ended::Done);
+                }
+                self.last = Some(event.id).filter(|id| !id.is_empty()).or_else(|| self.last.take());
+                self.left -= 1;
+                if self.left == 0 {
+                    return Ok(Ended::Done);
+                }
+            }
+            fed.context("the event stream cannot be read")?;
+            if !events.last_id().is_empty() {
+                self.last = Some(events.last_id().to_owned());
+            }
+            self.retry = events.retry();
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Where is the stream? At the topic, at its hub, or where documents of a Source lead to.
+
+use super::{ACCEPT, Stream};
+use crate::config::Unusable;
+use abreast_net::{Client, Request, Response, with_retries};
+use abreast_resourcesync::v1_1::{Capability, Document};
+use abreast_websub::in_headers;
+use anyhow::{Context as _, Result, bail};
+use http::header::{CONTENT_TYPE, LINK};
+use url::Url;
+
+/// Steps from the given address to the stream.
+const MAX_STEPS: usize = 8;
+/// Bytes of a document that leads on.
+const MAX_DOCUMENT: u64 = 4 << 20;
+
+pub(super) fn is_stream(response: &Response) -> bool {
+    let kind = response.header(CONTENT_TYPE.as_str()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
+}
+
+/// Opens the stream of a topic, or of the topic of that capability that a document leads to.
+pub(super) async fn stream(client: &Client, url: &str, wanted: Capability, last: Option<&str>) -> Result<Stream> {
+    let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let own = host(url);
+    let (mut next, mut topic) = (url.to_owned(), None);
+    let mut tried: Vec<String> = Vec::new();
+    for _ in 0..MAX_STEPS {
+        // Where a document leads to is a stranger's word, except on the host that was named.
+        let public_only = host(&next) != own;
+        let request = Request { accept: Some(ACCEPT), last_event_id: last, public_only, ..Request::new(&next) };
+        let answer = with_retries(client, &next, async |_| client.send(&request).await?.require_success()).await;
+        let mut response = answer.with_context(|| format!("cannot follow {next}"))?;
+        tried.push(std::mem::take(&mut next));
+        let here = tried.last().map_or("", String::as_str);
+        if is_stream(&response) {
+            let topic = topic.unwrap_or_else(|| response.url().to_owned());
+            return Ok(Stream { topic, url: here.to_owned(), response });
+        }
+        let links = response.headers().get_all(LINK).iter().filter_map(|value| value.to_str().ok());
+        let links: Vec<String> = links.map(str::to_owned).collect();
+        let mut body = Vec::new();
+        response.set_limit(MAX_DOCUMENT);
+        response.read_to(&mut body, MAX_DOCUMENT).await.with_context(|| format!("cannot read {here}"))?;
+        let found = in_headers(response.url(), links.iter().map(String::as_str)).ok().flatten();
+        next = if let Some(found) = found {
+            let hub = found.hubs.iter().map(|hub| events_at(hub, &found.topic)).find(|url| !tried.contains(url));
+            topic = Some(found.topic);
+            hub.unwrap_or_default()
+        } else {
+            documents_lead(&body, response.url(), wanted)?
+                .or_else(|| Url::parse(url).ok()?.join("/.well-known/resourcesync").ok().map(String::from))
+                .unwrap_or_default()
+        };
+        if next.is_empty() || tried.contains(&next) {
+            break;
+        }
+    }
+    let way = tried.join(", ");
+    bail!("{url} leads to no event stream\n  looked at {way}\n  help: name a topic; its own hub must offer streams")
+}
+
+/// Where a hub like ours tells a topic.
+fn events_at(hub: &str, topic: &str) -> String {
+    let Ok(mut url) = Url::parse(hub) else { return String::new() };
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().push("events");
+    }
+    url.query_pairs_mut().append_pair("topic", topic);
+    url.into()
+}
+
+/// Where a document of a Source leads to; `None` when it is none.
+fn documents_lead(body: &[u8], base: &str, wanted: Capability) -> Result<Option<String>> {
+    let Ok(Document { head, entries }) = Document::from_slice(body) else { return Ok(None) };
+    let absolute = |href: &str| Url::parse(base).ok()?.join(href).ok().map(String::from);
+    let of = |capability| entries.iter().filter(move |entry| entry.capability == Some(capability));
+    match head.capability {
+        Some(Capability::CapabilityList) => {
+            let Some(topic) = of(wanted).next() else {
+                bail!("{base} names no {}: nothing is told there", wanted.token());
+            };
+            Ok(absolute(&topic.loc))
+        }
+        Some(Capability::Description) => {
+            let lists: Vec<&str> = of(Capability::CapabilityList).map(|entry| entry.loc.as_str()).collect();
+            match lists.as_slice() {
+                [only] => Ok(absolute(only)),
+                [] => bail!("{base} names no Capability List"),
+                several => {
+                    let shown: Vec<_> = several.iter().take(10).copied().collect();
+                    bail!(Unusable(format!(
+                        "the Source has {} sets (help: name one of them)\n  {}",
+                        several.len(),
+                        shown.join("\n  ")
+                    )))
+                }
+            }
+        }
+        _ => Ok(head.links.iter().find(|link| link.has_rel("up")).and_then(|link| absolute(&link.href))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_keeps_its_query() {
+        let url = events_at("https://hub.example/hub?key=1", "http://x/a?b=c&d");
+        assert_eq!(url, "https://hub.example/hub/events?key=1&topic=http%3A%2F%2Fx%2Fa%3Fb%3Dc%26d");
+    }
+
+    #[test]
+    fn documents_lead_up_and_then_down_to_the_topic() {
+        let read = |body: &str| documents_lead(body.as_bytes(), "http://x/s/list.xml", Capability::ChangeNotification);
+        let document = |inner: &str| {
+            format!(
+                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+                 xmlns:rs=\"http://www.openarchives.org/rs/terms/\">{inner}</urlset>"
+            )
+        };
+        let up = document("<rs:ln rel=\"up\" href=\"http://x/s/caps.xml\"/><rs:md capability=\"resourcelist\"/>");
+        assert_eq!(read(&up).unwrap().as_deref(), Some("http://x/s/caps.xml"));
+        let caps = |inner: &str| document(&format!("<rs:md capability=\"capabilitylist\"/>{inner}"));
+        let topic = "<url><loc>http://x/t</loc><rs:md capability=\"change-notification\"/></url>";
+        assert_eq!(read(&caps(topic)).unwrap().as_deref(), Some("http://x/t"));
+        assert!(read(&caps("")).is_err());
+        let one = "<url><loc>http://x/c</loc><rs:md capability=\"capabilitylist\"/></url>";
+        let description = |inner: &str| document(&format!("<rs:md capability=\"description\"/>{inner}"));
+        assert_eq!(read(&description(one)).unwrap().as_deref(), Some("http://x/c"));
+        assert!(read(&description(&one.repeat(2))).unwrap_err().is::<Unusable>());
+        assert_eq!(read("<html/>").unwrap(), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! How is a notification told on one line?
+
+use abreast_core::{Clock as _, SystemClock};
+use abreast_resourcesync::v1_1::{Capability, Document, Entry};
+use abreast_websub::Event;
+use abreast_webtypes::W3cDatetime;
+use base64::Engine as _;
+use serde_json::{Map, Value, json};
+
+pub(super) fn line(topic: &str, event: &Event) -> Value {
+    let mut line = Map::new();
+    let mut say = |name: &str, value: Value| drop(line.insert(name.to_owned(), value));
+    say("type", json!("notification"));
+    say("topic", json!(topic));
+    match event.id.parse::<u64>() {
+        Ok(offset) => say("offset", json!(offset)),
+        Err(_) => say("offset", json!(event.id)),
+    }
+    say("received", json!(SystemClock.now().to_string()));
+    say("media_type", json!(event.media_type));
+    let notification = Document::from_slice(&event.data).ok().filter(|document| {
+        let told = [Some(Capability::ChangeNotification), Some(Capability::FrameworkNotification)];
+        told.contains(&document.head.capability)
+    });
+    if let Some(Document { head, entries }) = notification {
+        say("capability", json!(head.capability.map(Capability::token)));
+        for (name, time) in [("from", head.from), ("until", head.until)] {
+            if let Some(time) = time {
+                say(name, instant(time));
+            }
+        }
+        say("changes", entries.iter().map(change).collect());
+    } else if let Ok(text) = std::str::from_utf8(&event.data) {
+        say("text", json!(text));
+    } else {
+        say("base64", json!(base64::prelude::BASE64_STANDARD.encode(&event.data)));
+    }
+    Value::Object(line)
+}
+
+/// In the words of `abreast log`.
+fn change(entry: &Entry) -> Value {
+    let mut change = Map::new();
+    let mut say = |name: &str, value: Option<Value>| value.map(|value| change.insert(name.to_owned(), value));
+    say("datetime", entry.datetime.map(instant));
+    say("change", entry.change.map(|change| json!(change.token())));
+    say("uri", Some(json!(entry.loc)));
+    say("capability", entry.capability.map(|capability| json!(capability.token())));
+    say("lastmod", entry.lastmod.map(instant));
+    say("length", entry.length.map(|length| json!(length)));
+    say("type", entry.media_type.as_ref().map(|kind| json!(kind)));
+    say("hash", entry.digests.strongest().map(|_| json!(entry.digests.to_string())));
+    Value::Object(change)
+}
+
+fn instant(time: W3cDatetime) -> Value {
+    json!(time.instant.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(data: &[u8]) -> Event {
+        Event { id: "7".to_owned(), media_type: "application/xml".to_owned(), data: data.to_vec(), ..Event::default() }
+    }
+
+    #[test]
+    fn changes_are_told_one_by_one() {
+        let told = line(
+            "http://x/topic",
+            &event(
+                br#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/">
+                    <rs:md capability="change-notification" from="2026-01-01T00:00:00Z" until="2026-01-02T00:00:00Z"/>
+                    <url><loc>http://x/a</loc><rs:md change="updated" datetime="2026-01-02T00:00:00Z" length="3"/></url>
+                    </urlset>"#,
+            ),
+        );
+        assert_eq!(told["offset"], 7);
+        assert_eq!(told["capability"], "change-notification");
+        assert_eq!(told["changes"][0]["uri"], "http://x/a");
+        assert_eq!(told["changes"][0]["change"], "updated");
+        assert!(told.get("text").is_none());
+    }
+
+    #[test]
+    fn whatever_else_is_told_as_it_is() {
+        assert_eq!(line("t", &event("héllo\n".as_bytes()))["text"], "héllo\n");
+        assert_eq!(line("t", &event(b"<urlset/>"))["text"], "<urlset/>");
+        assert_eq!(line("t", &event(b"\xff\xfe"))["base64"], "//4=");
+    }
+}
