@@ -28,7 +28,6 @@ mod shell;
 mod signals;
 mod source_args;
 mod subscribe;
-mod subscribe;
 mod sync;
 mod sync_args;
 mod target;
@@ -59,7 +58,6 @@ fn main() -> ExitCode {
         Command::Explore(args) => Ok(explore::run(args)),
         Command::Import(args) => Ok(import::run(args)),
         Command::Log(args) => Ok(log::run(args)),
-        Command::Subscribe(args) => Ok(subscribe::run(args)),
         Command::Subscribe(args) => Ok(subscribe::run(args)),
         Command::Token(command) => token::run(command),
         Command::Check(args) => Ok(check::run(args)),
