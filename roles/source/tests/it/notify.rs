@@ -6,6 +6,8 @@ use abreast_core::{
     Position, PublishDone, State, SystemClock, TopicId, TopicLog, append,
 };
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
+use abreast_source::archive::{Archive, ArchiveRule};
+use abreast_source::dump::{DumpOptions, DumpSet, Dumps};
 use abreast_source::notify::{Notifier, NotifyOptions, Published};
 use abreast_source::publish::{Channel, DocumentPath, Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryTopics;
@@ -433,6 +435,53 @@ fn closed_change_lists_and_split_resource_lists_are_told_with_their_index() {
     assert!(!lists.is_empty() && lists.iter().all(|told| told.starts_with("created resourcelist set/resourcelist/")));
     assert!(lists.iter().all(|told| told.ends_with(" set/resourcelist.xml")), "{lists:?}");
     assert!(!told[4..].iter().any(|told| told.split(' ').nth(2) == Some("set/resourcelist.xml")), "never the index");
+}
+
+#[test]
+fn dumps_and_archives_are_told_when_they_are_made() {
+    let world = World::begun();
+    world.write("a", "one");
+    world.scan();
+    let source = DumpSet {
+        set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
+        folder: abreast_folder::Folder::open(&world.folder).unwrap(),
+        watch: Arc::default(),
+        kept: None,
+        options: Some(DumpOptions { every: Duration::ZERO, changes: true, ..DumpOptions::default() }),
+    };
+    let folder = world.temporary.path();
+    let dumps = Arc::new(Dumps::open(Arc::clone(&world.log), &folder.join("dumps"), vec![source]).unwrap());
+    let archive = Archive::open(folder.join("archive"), ArchiveRule { every: HOUR, keep: 3 }).unwrap();
+    let publisher = publisher(&world).with_dumps(Arc::clone(&dumps)).with_archives(vec![Some(Arc::new(archive))]);
+    let (topics, publisher) = (topics(), Arc::new(publisher));
+    let record = world.temporary.path().join("notify.json");
+    let notifier = |options: NotifyOptions| {
+        let (publisher, topics) = (Arc::clone(&publisher), Arc::clone(&topics));
+        Notifier::start(publisher, topics, record.clone(), options, Arc::new(SystemClock), Arc::new(|_| {})).unwrap()
+    };
+    let is_told = |wanted: &str| eventually(wanted, || all_entries(&*topics).iter().any(|told| told == wanted));
+    let first = notifier(prompt());
+    is_told("created capabilitylist set/capabilitylist.xml");
+    let dumper = dumps.start().unwrap();
+    is_told("created resourcedump set/resourcedump.xml");
+    is_told("created changedump set/changedump.xml");
+    is_told("updated capabilitylist set/capabilitylist.xml");
+    abreast_source::archive::take(&publisher, 0, &AtomicBool::new(false)).unwrap();
+    is_told("created resourcelist-archive set/resourcelist-archive.xml");
+    world.write("b", "two");
+    world.scan();
+    is_told("updated changedump set/changedump.xml");
+    dumper.stop();
+    first.stop();
+    let before = all_entries(&*topics);
+    assert!(!before.iter().any(|told| told.starts_with("updated resourcedump ")), "a dump is only ever created");
+    let second = notifier(prompt().with_change_list_every(Duration::ZERO));
+    let told = world.log.head(world.set).unwrap().position.0;
+    put(&world, 1..2);
+    told_up_to(&*topics, told + 1);
+    second.stop();
+    let again = all_entries(&*topics).split_off(before.len());
+    assert!(again.iter().all(|told| told.contains("dump")), "what is the same is not told again: {again:?}");
 }
 
 fn two_sets(world: &World, slugs: &[&str]) -> Publisher {
