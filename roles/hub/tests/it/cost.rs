@@ -4,7 +4,7 @@
 //! the argument `hub.challenge` and POST with 204, at `ABREAST_HUB_RECEIVER` (such as `http://127.0.0.1:8080`).
 
 use crate::bed::{Bed, TOPIC, eventually, options};
-use crate::server::{Server, encode};
+use crate::server::{Reply, Server, confirm, encode};
 use abreast_core::{Offset, TopicLog as _};
 use abreast_hub::{HubRequest, Publisher};
 use abreast_store::hub::{NewTarget, Secret, TargetKind};
@@ -139,4 +139,31 @@ fn cost_of_subscribing() {
     let asked = begin.elapsed();
     eventually("all", || (bed.hub.metrics().confirmed == 1_000).then_some(()));
     println!("1,000 requests taken in {asked:?}, confirmed after {:?}", begin.elapsed());
+}
+
+#[test]
+#[ignore = "measures"]
+fn cost_of_hanging() {
+    let server = Server::new(|got| match (got.is_delivery(), got.path().starts_with("/hang")) {
+        (false, _) => confirm(got),
+        (true, true) => Reply::Hang,
+        (true, false) => Reply::Status(204),
+    });
+    for hanging in [0, 10] {
+        let bed = Bed::new(options());
+        let kind = |number: usize| if number % 100 < hanging { "hang" } else { "fast" };
+        with_targets(&bed, 500, |number| server.url(&format!("/{}{number}", kind(number))), None);
+        let bed = bed.restart();
+        let willing = (500 - 5 * hanging) as u64;
+        let mut took: Vec<Duration> = Vec::new();
+        for round in 1..=20 {
+            let begin = Instant::now();
+            assert_eq!(bed.publish(TOPIC, "text/plain", b"x").status, 200);
+            eventually("a round", || (bed.hub.metrics().delivered >= round * willing).then_some(()));
+            took.push(begin.elapsed());
+        }
+        let first = took.remove(0);
+        took.sort_unstable();
+        println!("{hanging} % hang: first round {first:?}, then median {:?}, longest {:?}", took[9], took[18]);
+    }
 }
