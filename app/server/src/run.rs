@@ -238,6 +238,9 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         Route::Live => Ok(health::live()),
         Route::Ready => Ok(health::ready(site, shared.stopping.load(Ordering::Relaxed))),
         Route::Metrics => Ok(health::metrics(site)),
+        Route::Document(_) if site.sets.is_empty() => {
+            Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
+        }
         Route::Document(path) => document::answer(site, path, request.method(), request.headers()).await,
         Route::Resource(set, path) => {
             let mut answer = resource::answer(&site.sets[set], &path, request.method(), request.headers())?;

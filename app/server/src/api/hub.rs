@@ -7,7 +7,7 @@ use super::{Context, blocking, json};
 use crate::respond::Answer;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
-use abreast_store::hub::{Target, TargetId};
+use abreast_store::hub::TargetId;
 use http::StatusCode;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -118,29 +118,12 @@ pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&st
     Ok(json(StatusCode::OK, &answer.await?))
 }
 
-/// Where a target stands, in its topic.
-pub(crate) fn standing(hub: &Hub, target: Target) -> Result<TargetAnswer, LogError> {
-    let topic = hub.store().topic(target.topic)?;
-    let (url, head) = topic.map_or_else(|| (String::new(), target.cursor), |topic| (topic.url, topic.head));
-    Ok(TargetAnswer::new(target, &url, head))
-}
-
-/// The same with what happened to it; the first hundred of what was given up after an offset.
-pub(crate) fn details(hub: &Hub, target: Target, dead_after: Offset) -> Result<TargetDetails, LogError> {
-    let id = target.id;
-    Ok(TargetDetails {
-        target: standing(hub, target)?,
-        last_attempts: hub.attempts(id)?.into_iter().map(Into::into).collect(),
-        dead_letters: hub.dead_letters(id, dead_after, PAGE as usize)?.into_iter().map(Into::into).collect(),
-    })
-}
-
 pub(super) async fn target(context: &Context<'_>, id: i64, query: Option<&str>) -> Result<Answer, Problem> {
     let hub = hub(context)?;
     let dead_after = Offset(number(query, &["dead_after"], "dead_after")?.unwrap_or_default());
     let found = blocking(move || {
         let target = hub.target(TargetId(id))?.ok_or_else(no_target)?;
-        Ok(details(&hub, target, dead_after)?)
+        Ok(TargetDetails::read(hub.store(), target, dead_after)?)
     });
     Ok(json(StatusCode::OK, &found.await?))
 }
@@ -153,7 +136,7 @@ pub(super) async fn replay(context: &Context<'_>, id: i64, query: Option<&str>) 
     })?;
     let replayed = blocking(move || {
         let target = hub.replay(TargetId(id), Offset(after))?.ok_or_else(no_target)?;
-        Ok(standing(&hub, target)?)
+        Ok(TargetAnswer::read(hub.store(), target)?)
     });
     Ok(json(StatusCode::OK, &replayed.await?))
 }
@@ -163,7 +146,7 @@ pub(super) async fn end(context: &Context<'_>, id: i64, query: Option<&str>) -> 
     let reason = parameter(query, &["reason"], "reason")?;
     let ended = blocking(move || {
         let target = hub.target(TargetId(id))?.ok_or_else(no_target)?;
-        let told = standing(&hub, target)?;
+        let told = TargetAnswer::read(hub.store(), target)?;
         if hub.end(TargetId(id), reason.as_deref())? { Ok(told) } else { Err(no_target()) }
     });
     Ok(json(StatusCode::OK, &ended.await?))

@@ -1,8 +1,11 @@
 //! How is a hub's knowledge told in JSON? Without secrets: of those it is only said that there is one.
 
-use abreast_core::Offset;
-use abreast_store::hub::{Attempt, DeadLetter, EndedTarget, Ending, Target, TargetKind, Topic};
+use abreast_core::{LogError, Offset};
+use abreast_store::hub::{Attempt, DeadLetter, EndedTarget, Ending, HubStore, Target, TargetKind, Topic};
 use serde::Serialize;
+
+/// Of what was given up, so much is told at once.
+const DEAD_LETTERS: usize = 100;
 
 /// A topic.
 #[derive(Clone, Debug, Serialize)]
@@ -69,6 +72,16 @@ pub struct TargetAnswer {
 }
 
 impl TargetAnswer {
+    /// A target, with where its topic stands.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn read(store: &HubStore, target: Target) -> Result<Self, LogError> {
+        let topic = store.topic(target.topic)?;
+        let (url, head) = topic.map_or_else(|| (String::new(), target.cursor), |topic| (topic.url, topic.head));
+        Ok(Self::new(target, &url, head))
+    }
+
     /// A target of a topic that stands at `head`.
     pub fn new(target: Target, topic: &str, head: Offset) -> Self {
         Self {
@@ -105,6 +118,21 @@ pub struct TargetDetails {
     pub last_attempts: Vec<AttemptAnswer>,
     /// What was given up, by offset.
     pub dead_letters: Vec<DeadAnswer>,
+}
+
+impl TargetDetails {
+    /// A target with what happened to it; of what was given up, the first hundred after an offset.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn read(store: &HubStore, target: Target, dead_after: Offset) -> Result<Self, LogError> {
+        let id = target.id;
+        Ok(Self {
+            target: TargetAnswer::read(store, target)?,
+            last_attempts: store.attempts(id)?.into_iter().map(Into::into).collect(),
+            dead_letters: store.dead_letters(id, dead_after, DEAD_LETTERS)?.into_iter().map(Into::into).collect(),
+        })
+    }
 }
 
 /// One attempt to deliver.

@@ -61,7 +61,7 @@ pub(crate) static OPERATIONS: [Operation; 18] = [
     operation("GET", "/api/v1/hub/topics", READ, &[200, 400, 401, 403, 404, 500]),
     operation("GET", "/api/v1/hub/topics/{topic}/targets", READ, &[200, 400, 401, 403, 404, 500]),
     operation("GET", "/api/v1/hub/targets/{target}", READ, &[200, 400, 401, 403, 404, 500]),
-    operation("DELETE", "/api/v1/hub/targets/{target}", ADMIN, &[200, 400, 401, 403, 404, 500, 503]),
+    operation("POST", "/api/v1/hub/targets/{target}/end", ADMIN, &[200, 400, 401, 403, 404, 500, 503]),
     operation("POST", "/api/v1/hub/targets/{target}/replay", ADMIN, &[200, 400, 401, 403, 404, 500, 503]),
     operation("GET", "/api/v1/sets", READ, &[200, 400, 401, 403, 500]),
     operation("GET", "/api/v1/sets/{set}", READ, &[200, 400, 401, 403, 404, 500]),
@@ -108,7 +108,6 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Opera
         let allow = match calls {
             [("GET", _)] => "GET, HEAD",
             [("GET", _), ("POST", _)] => "GET, HEAD, POST",
-            [("GET", _), ("DELETE", _)] => "GET, HEAD, DELETE",
             [("POST", _)] => "POST",
             _ => "GET, HEAD, PUT, DELETE",
         };
@@ -165,12 +164,12 @@ fn hub_call<'p>(what: Option<&str>, of: Option<&str>, choose: &Choose<'_, 'p>) -
         }
         (Some("targets"), Some(of)) => {
             if let Some(of) = of.strip_suffix("/replay") {
-                let calls = [("POST", Call::HubReplay(number(of)?))];
-                return Some(choose("/api/v1/hub/targets/{target}/replay", &calls));
+                choose("/api/v1/hub/targets/{target}/replay", &[("POST", Call::HubReplay(number(of)?))])
+            } else if let Some(of) = of.strip_suffix("/end") {
+                choose("/api/v1/hub/targets/{target}/end", &[("POST", Call::HubEnd(number(of)?))])
+            } else {
+                choose("/api/v1/hub/targets/{target}", &[("GET", Call::HubTarget(number(of)?))])
             }
-            let id = number(of)?;
-            let calls = [("GET", Call::HubTarget(id)), ("DELETE", Call::HubEnd(id))];
-            choose("/api/v1/hub/targets/{target}", &calls)
         }
         _ => return None,
     })

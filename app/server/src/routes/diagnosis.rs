@@ -1,7 +1,7 @@
 //! `/hub?callback=URL`: what became of a subscription, for whoever knows its callback. Nobody else does.
 
+use crate::api::TopicUrls;
 use crate::api::hub_model::{EndedAnswer, TargetDetails};
-use crate::api::{TopicUrls, details};
 use crate::respond::{Answer, problem, text, try_later};
 use crate::site::SiteHub;
 use abreast_core::{LogError, Offset, TopicId};
@@ -93,7 +93,7 @@ fn look(hub: &Hub, asked: &Asked) -> Result<Found, LogError> {
         let target = hub.store().find_target(*topic, &asked.callback, TargetKind::Subscription)?;
         // Where it stands at this moment.
         let Some(target) = target.map(|target| hub.target(target.id)).transpose()?.flatten() else { continue };
-        subscriptions.push(details(hub, target, Offset(0))?);
+        subscriptions.push(TargetDetails::read(hub.store(), target, Offset(0))?);
         if subscriptions.len() == MOST_TOLD {
             break;
         }

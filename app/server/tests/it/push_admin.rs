@@ -69,7 +69,7 @@ fn a_target_is_replayed_and_ended_by_administrators_only() {
         pushing.ask(method, &format!("{path}{more}"), &headers[..if method == "GET" { 1 } else { 2 }], b"")
     };
     assert_eq!(ask("POST", "/replay?after=0", &writer).status, 403);
-    assert_eq!(ask("DELETE", "", &writer).status, 403);
+    assert_eq!(ask("POST", "/end", &writer).status, 403);
     assert_eq!(ask("POST", "/replay", &admin).status, 400);
     let replayed = json(&ask("POST", "/replay?after=0", &admin));
     assert_eq!((&replayed["cursor"], &replayed["head"], &replayed["state"]), (&0.into(), &2.into(), &"behind".into()));
@@ -77,10 +77,10 @@ fn a_target_is_replayed_and_ended_by_administrators_only() {
         let told = json(&ask("GET", "", &admin));
         told["state"] == "failing" && told["last_attempts"][0]["offset"] == 1
     });
-    let ended = ask("DELETE", "?reason=moved", &admin);
+    let ended = ask("POST", "/end?reason=moved", &admin);
     assert_eq!((ended.status, &json(&ended)["address"]), (200, &CALLBACK.into()));
     assert_eq!(ask("GET", "", &admin).status, 404);
-    assert_eq!(ask("DELETE", "", &admin).status, 404);
+    assert_eq!(ask("POST", "/end", &admin).status, 404);
 }
 
 #[test]
