@@ -1,5 +1,5 @@
 //! `/SET/notify/change` and `/SET/notify/framework`: what was said last, or everything from now on as a stream
-//! [rs-change-notification §4.1, whatwg-html §9.2].
+//! [rs-change-notification §4.1, html-events §9.2].
 
 use crate::body::ResponseBody;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
@@ -26,7 +26,7 @@ const MAX_STREAMS: usize = 1_024;
 static STREAMS: Semaphore = Semaphore::const_new(MAX_STREAMS);
 /// When a reader should come back after a stream ended.
 const RETRY: Duration = Duration::from_secs(2);
-/// Where a reader wants to go on [whatwg-html §9.2].
+/// Where a reader wants to go on [html-events §9.2].
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(crate) async fn answer(
