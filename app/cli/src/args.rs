@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Import(Box<crate::import::ImportArgs>),
     /// Tell what was recorded, one change a line
     Log(Box<crate::log::LogArgs>),
+    /// Pass on what others publish to whoever subscribes; look into a hub
+    Hub(Box<crate::hub::HubArgs>),
     /// Tell what a topic says, one notification a line, as it comes
     Subscribe(Box<crate::subscribe::SubscribeArgs>),
     /// Look whether a store or a copy is sound, changing nothing

@@ -249,29 +249,7 @@ impl ServeConfig {
     /// Each problem with its key.
     pub(crate) fn check(file: File) -> Result<Self> {
         let mut problems = Vec::new();
-        let default = SocketAddr::from(([127, 0, 0, 1], 8080));
-        let listen = match file.listen.as_deref().map(address_of) {
-            None => default,
-            Some(Ok(address)) => address,
-            Some(Err(reason)) => {
-                problems.push(reason);
-                default
-            }
-        };
-        if file.base_url.is_none() && listen.ip().is_unspecified() {
-            problems.push(format!(
-                "`base_url`: listening on every address ({listen}) needs the public URL (help: for example --base-url https://example.org/)"
-            ));
-        }
-        if let Some(base) = &file.base_url {
-            match url::Url::parse(base) {
-                Ok(url)
-                    if matches!(url.scheme(), "http" | "https")
-                        && url.query().is_none()
-                        && url.fragment().is_none() => {}
-                _ => problems.push(format!("`base_url`: `{base}` is no http or https URL without query")),
-            }
-        }
+        let listen = check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
         if file.set.is_empty() {
             problems.push("nothing to publish (help: name a folder, or add a `[[set]]` with `folder`)".to_owned());
         }
@@ -308,6 +286,32 @@ impl ServeConfig {
         }
         Ok(Self { listen, base_url: file.base_url, data, api, push, sets })
     }
+}
+
+/// Where to listen; the public URL must be given where that does not say it.
+pub(crate) fn check_address(listen: Option<&str>, base_url: Option<&str>, problems: &mut Vec<String>) -> SocketAddr {
+    let default = SocketAddr::from(([127, 0, 0, 1], 8080));
+    let listen = match listen.map(address_of) {
+        None => default,
+        Some(Ok(address)) => address,
+        Some(Err(reason)) => {
+            problems.push(reason);
+            default
+        }
+    };
+    if base_url.is_none() && listen.ip().is_unspecified() {
+        problems.push(format!(
+            "`base_url`: listening on every address ({listen}) needs the public URL (help: for example --base-url https://example.org/)"
+        ));
+    }
+    if let Some(base) = base_url {
+        match url::Url::parse(base) {
+            Ok(url)
+                if matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none() => {}
+            _ => problems.push(format!("`base_url`: `{base}` is no http or https URL without query")),
+        }
+    }
+    listen
 }
 
 /// Why the store may not be there: it would be published, or what is published would lie in it.

@@ -269,10 +269,7 @@ impl Remote {
     fn new(args: &LogAccessArgs, server: &str, set: &str) -> Result<Self> {
         let mut options = Options { idle_timeout: Duration::from_secs(90), ..Options::default() };
         let server = args.access.apply(server, &mut options)?;
-        let base = match server.split_once("/api/v1") {
-            Some((base, _)) => base,
-            None => server.trim_end_matches('/'),
-        };
+        let base = base_of(&server);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let mut random = [0; 16];
         std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut random)?;
@@ -318,8 +315,16 @@ impl Remote {
     }
 }
 
+/// What the paths of a server's API begin behind: any of its addresses names it.
+pub(crate) fn base_of(server: &str) -> &str {
+    match server.split_once("/api/v1") {
+        Some((base, _)) => base,
+        None => server.trim_end_matches('/'),
+    }
+}
+
 /// One request, repeated while that may help; a refusal is told in the server's words.
-async fn exchange(client: &Client, request: &Request<'_>) -> Result<Vec<u8>> {
+pub(crate) async fn exchange(client: &Client, request: &Request<'_>) -> Result<Vec<u8>> {
     let mut retries = Retries::default();
     loop {
         match once(client, request).await {

@@ -13,6 +13,7 @@ mod doctor;
 mod dumps;
 mod explore;
 mod follow_args;
+mod hub;
 mod import;
 mod jobs;
 mod log;
@@ -45,9 +46,15 @@ fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // What was given on the command line, to be joined with what a configuration file says.
     let given = matches.subcommand().map_or(&matches, |(_, given)| given);
-    logging::start(cli.verbose, matches!(cli.command, Command::Serve(_)));
+    let serves = match &cli.command {
+        Command::Serve(_) => true,
+        Command::Hub(args) => args.serves(),
+        _ => false,
+    };
+    logging::start(cli.verbose, serves);
     let result = match &cli.command {
         Command::Serve(args) => serve::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Hub(args) => hub::run(args),
         Command::Build(args) => build::run(args),
         Command::Sync(args) => sync::run(args, given, cli.verbose),
         Command::Audit(args) => sync::audit(args, given),

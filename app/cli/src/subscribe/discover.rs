@@ -34,7 +34,7 @@ pub(super) async fn stream(client: &Client, url: &str, wanted: Capability, last:
         tried.push(std::mem::take(&mut next));
         let here = tried.last().map_or("", String::as_str);
         if is_stream(&response) {
-            let topic = topic.unwrap_or_else(|| response.url().to_owned());
+            let topic = topic.or_else(|| named(here)).unwrap_or_else(|| response.url().to_owned());
             return Ok(Stream { topic, url: here.to_owned(), response });
         }
         let links = response.headers().get_all(LINK).iter().filter_map(|value| value.to_str().ok());
@@ -68,6 +68,12 @@ fn events_at(hub: &str, topic: &str) -> String {
     }
     url.query_pairs_mut().append_pair("topic", topic);
     url.into()
+}
+
+/// The topic that the address of a hub's stream names.
+fn named(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok().filter(|url| url.path().ends_with("/events"))?;
+    url.query_pairs().find(|(name, _)| name == "topic").map(|(_, topic)| topic.into_owned())
 }
 
 /// Where a document of a Source leads to; `None` when it is none.
@@ -109,6 +115,8 @@ mod tests {
     fn a_hub_keeps_its_query() {
         let url = events_at("https://hub.example/hub?key=1", "http://x/a?b=c&d");
         assert_eq!(url, "https://hub.example/hub/events?key=1&topic=http%3A%2F%2Fx%2Fa%3Fb%3Dc%26d");
+        assert_eq!(named(&url).as_deref(), Some("http://x/a?b=c&d"));
+        assert_eq!(named("http://x/topic?topic=y"), None);
     }
 
     #[test]

@@ -1,0 +1,172 @@
+//! `abreast hub`: a hub by itself, without sets; and looking into one, whoever runs it.
+
+mod access;
+mod admin;
+
+use crate::api::ApiConfig;
+use crate::config::{self, File, Unusable};
+use crate::push::{self, PushConfig};
+use crate::serve::raise_file_limit;
+use crate::signals::Signals;
+use crate::terminal::line;
+use abreast_core::SystemClock;
+use abreast_folder::Folder;
+use abreast_server::api::{Api, ApiOptions};
+use abreast_server::{Server, ServerOptions, Site};
+use abreast_source::publish::{Publisher, SourceUrls};
+use abreast_store::MemoryLog;
+use admin::HubCommand;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+const HELP: &str = "\
+Examples:
+  abreast hub --data /var/lib/abreast-hub --listen 127.0.0.1:8090 --base-url https://hub.example.org/
+  abreast hub --data /var/lib/abreast-hub --allow-topic https://papers.example.org/
+  abreast hub topics --server http://127.0.0.1:8090/
+  abreast hub targets https://papers.example.org/papers/notify/change --server http://127.0.0.1:8080/
+  abreast hub replay 17 --after 1200 --data /var/lib/abreast
+
+`abreast serve` runs a hub for its own sets; this one is for topics of others. Who shows a token of scope `write` publishes
+what it likes (`abreast token create`); who shows none, only in topics that are allowed, and only what the topic says itself.
+Stops on SIGTERM or Ctrl-C. The commands go through the API of a running server, or to a store that no server has open.
+
+Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 10 a server has the store open, 12 not authorised.";
+
+/// Options of `hub`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct HubArgs {
+    #[command(subcommand)]
+    command: Option<HubCommand>,
+    /// Folder of the store
+    #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
+    data: Option<PathBuf>,
+    /// Configuration file: `listen`, `base_url`, `data`, `[hub]`, `[api]`
+    #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
+    config: Option<PathBuf>,
+    /// Address to listen on; port 0 chooses a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
+    listen: Option<String>,
+    /// Public base URL; the hub is at its `hub` [default: http:// and the listen address]
+    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL")]
+    base_url: Option<String>,
+    /// Take topics whose URLs begin with this (may be given again)
+    #[arg(long = "allow-topic", value_name = "PREFIX")]
+    allow_topics: Vec<String>,
+    /// Take any topic
+    #[arg(long)]
+    open: bool,
+}
+
+impl HubArgs {
+    /// Does it stay, as a server?
+    pub(crate) const fn serves(&self) -> bool {
+        self.command.is_none()
+    }
+}
+
+/// What to run, checked.
+struct HubConfig {
+    listen: SocketAddr,
+    base_url: Option<String>,
+    data: PathBuf,
+    api: ApiConfig,
+    push: PushConfig,
+}
+
+impl HubConfig {
+    fn check(args: &HubArgs) -> Result<Self> {
+        let file = match &args.config {
+            Some(path) => File::read(path)?,
+            None => File::default(),
+        };
+        let mut problems = Vec::new();
+        if !file.set.is_empty() {
+            problems.push("`set`: a hub alone serves no sets (help: abreast serve runs a hub, too)".to_owned());
+        }
+        let mut hub = file.hub.unwrap_or_default();
+        hub.allow_topics.extend(args.allow_topics.iter().cloned());
+        hub.open = if args.open { Some(true) } else { hub.open };
+        if hub.enabled == Some(false) {
+            problems.push("`hub.enabled`: a hub that is not enabled does nothing".to_owned());
+        }
+        if !hub.hubs.is_empty() {
+            problems.push("`hub.hubs`: only a Source tells other hubs (help: leave it out)".to_owned());
+        }
+        let listen = args.listen.clone().or(file.listen);
+        let base_url = args.base_url.clone().or(file.base_url);
+        let listen = config::check_address(listen.as_deref(), base_url.as_deref(), &mut problems);
+        let data = args.data.clone().or(file.data).unwrap_or_else(|| {
+            problems.push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
+            PathBuf::new()
+        });
+        let api = crate::api::check(file.api, listen, base_url.as_deref(), &data, &mut problems);
+        let push = push::check(Some(hub), None, listen, &mut problems);
+        if !problems.is_empty() {
+            bail!(Unusable(problems.join("\n")));
+        }
+        Ok(Self { listen, base_url, data, api, push: PushConfig { notify: None, ..push } })
+    }
+}
+
+/// Runs `hub`.
+pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
+    match &args.command {
+        Some(command) => Ok(admin::run(command)),
+        None => serve(HubConfig::check(args)?).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn serve(config: HubConfig) -> Result<()> {
+    raise_file_limit();
+    let mut signals = Signals::listen()?;
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder();
+    let recorder = recorder.context("cannot count what the server does")?;
+    std::fs::create_dir_all(&config.data)
+        .with_context(|| format!("cannot make the store's folder `{}`", config.data.display()))?;
+    let shown = config.data.display();
+    let data = Folder::open(&config.data).context("cannot open the store's folder")?;
+    let Some(_lock) = data.root().lock(b"source.lock").context("cannot lock the store")? else {
+        bail!("another abreast is serving from the store `{shown}` (help: stop it, or name another with --data)");
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let server = runtime
+        .block_on(Server::bind(config.listen, ServerOptions::default()))
+        .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
+    let address = server.address().context("cannot learn the address listened on")?;
+    let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
+    let api = Api::new(ApiOptions {
+        readers: config.api.readers,
+        local: config.api.local,
+        ..ApiOptions::new(crate::api::tokens_path(&config.data))
+    });
+    let api = Some(api.context("cannot read the tokens of the API")?);
+    let delivery = config.push.start(&config.data, urls.base())?;
+    let hub = Some(delivery.site_hub(&config.push));
+    // Nothing is published here.
+    let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
+    let publisher = Publisher::new(log, urls.clone(), Vec::new(), config.data.join("documents"));
+    let publisher = publisher.context("cannot make a folder in the store")?;
+    let metrics = Box::new(move || recorder.render());
+    let site = Arc::new(Site { publisher, sets: Vec::new(), api, hub, metrics });
+    let (stop, stopped) = watch::channel(false);
+    let thread = std::thread::Builder::new()
+        .name("server".into())
+        .spawn(move || runtime.block_on(server.run(site, stopped)))
+        .context("cannot start the server's thread")?;
+    line(&format!("a hub at {}hub", urls.base()));
+    line(&format!("  store          {shown}"));
+    line(&format!("  listening on   http://{address}/"));
+    signals.wait();
+    tracing::info!("stopping: finishing requests in flight");
+    let _ = stop.send(true);
+    let _ = thread.join();
+    delivery.stop();
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! Where is a hub's knowledge? Behind the API of a running server, or in a store that no server has open.
+
+use crate::config::{File, Unusable};
+use crate::log_access::{LogAccessArgs, Refused, base_of, exchange};
+use abreast_core::{LogError, Offset, SystemClock, TopicId};
+use abreast_folder::Folder;
+use abreast_net::{Client, Options, Post, Request, Shared};
+use abreast_server::api::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
+use abreast_store::hub::{Ending, HubStore, Target, TargetId};
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Entries asked for at a time.
+const PAGE: usize = 1_000;
+
+/// A hub, as its operators see it.
+pub(super) enum HubAccess {
+    Server { runtime: tokio::runtime::Runtime, client: Client, base: String },
+    Store { store: HubStore, _lock: abreast_folder::Locked },
+}
+
+/// Entries, and where the next ones are.
+type Page = (Vec<Value>, Option<i64>);
+
+impl HubAccess {
+    pub(super) fn open(args: &LogAccessArgs) -> Result<Self> {
+        if let Some(server) = &args.server {
+            let mut options = Options::default();
+            let server = args.access.apply(server, &mut options)?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let base = format!("{}/api/v1/hub", base_of(&server));
+            return Ok(Self::Server { runtime, client: Client::new(Shared::new(options)), base });
+        }
+        let data = data_of(args)?;
+        let path = data.join("hub.db");
+        if !path.is_file() {
+            let message = format!("there is no hub's store in `{}`", data.display());
+            bail!(Refused { message, code: 2 });
+        }
+        let folder = Folder::open(&data).context("cannot open the store's folder")?;
+        let Some(lock) = folder.root().lock(b"source.lock").context("cannot lock the store")? else {
+            let message = format!(
+                "a server has the store `{}` open\n  help: go through it: --server URL instead of --data or --config",
+                data.display()
+            );
+            bail!(Refused { message, code: 10 });
+        };
+        let store = HubStore::open(&path, Arc::new(SystemClock))
+            .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
+        Ok(Self::Store { store, _lock: lock })
+    }
+
+    /// Topics after one.
+    pub(super) fn topics(&self, after: i64) -> Result<Page> {
+        match self {
+            Self::Server { .. } => self.page("topics", &format!("/topics?limit={PAGE}&after={after}")),
+            Self::Store { store, .. } => {
+                let found = store.topics(TopicId(after), PAGE)?;
+                let next = (found.len() == PAGE).then(|| found.last().map(|topic| topic.id.0)).flatten();
+                // What the hub notes for itself is no topic of anybody's.
+                let found = found.into_iter().filter(|topic| topic.url.starts_with("http"));
+                Ok((found.map(|topic| told(&TopicAnswer::from(topic))).collect::<Result<_>>()?, next))
+            }
+        }
+    }
+
+    /// Targets of a topic, after one.
+    pub(super) fn targets(&self, topic: i64, after: i64) -> Result<Page> {
+        match self {
+            Self::Server { .. } => self.page("targets", &format!("/topics/{topic}/targets?limit={PAGE}&after={after}")),
+            Self::Store { store, .. } => {
+                let found = store.targets_of(TopicId(topic), TargetId(after), PAGE)?;
+                let next = (found.len() == PAGE).then(|| found.last().map(|target| target.id.0)).flatten();
+                let all = found.into_iter().map(|target| told(&TargetAnswer::read(store, target)?));
+                Ok((all.collect::<Result<_>>()?, next))
+            }
+        }
+    }
+
+    /// A target with what happened to it.
+    pub(super) fn target(&self, id: i64) -> Result<Value> {
+        match self {
+            Self::Server { .. } => self.ask(&format!("/targets/{id}"), false),
+            Self::Store { store, .. } => {
+                told(&TargetDetails::read(store, one(store.target(TargetId(id)))?, Offset(0))?)
+            }
+        }
+    }
+
+    /// Sets a cursor.
+    pub(super) fn replay(&self, id: i64, after: u64) -> Result<Value> {
+        match self {
+            Self::Server { .. } => self.ask(&format!("/targets/{id}/replay?after={after}"), true),
+            Self::Store { store, .. } => {
+                let target = one(store.replay(TargetId(id), Offset(after)))?;
+                told(&TargetAnswer::read(store, target)?)
+            }
+        }
+    }
+
+    /// Ends a target; the second value says whether its subscriber will be told.
+    pub(super) fn end(&self, id: i64, reason: Option<&str>) -> Result<(Value, bool)> {
+        match self {
+            Self::Server { .. } => {
+                let mut query = url::form_urlencoded::Serializer::new(String::new());
+                let query = reason.map(|reason| query.append_pair("reason", reason).finish().replace('+', "%20"));
+                let query = query.map_or(String::new(), |query| format!("?{query}"));
+                Ok((self.ask(&format!("/targets/{id}/end{query}"), true)?, true))
+            }
+            Self::Store { store, .. } => {
+                let answer = told(&TargetAnswer::read(store, one(store.target(TargetId(id)))?)?)?;
+                store.end_target(TargetId(id), Ending::ByHand)?;
+                Ok((answer, false))
+            }
+        }
+    }
+
+    fn page(&self, name: &str, path: &str) -> Result<Page> {
+        let mut answer = self.ask(path, false)?;
+        let Value::Array(entries) = answer[name].take() else { bail!("the server's answer is none of this API") };
+        Ok((entries, answer["next"].as_i64()))
+    }
+
+    fn ask(&self, path: &str, post: bool) -> Result<Value> {
+        let Self::Server { runtime, client, base } = self else { bail!("there is no server to ask") };
+        let (url, body) = (format!("{base}{path}"), bytes::Bytes::new());
+        let post = post.then_some(Post { body: &body, content_type: "application/json", idempotency_key: None });
+        let answer = runtime.block_on(exchange(client, &Request { post, ..Request::new(&url) }))?;
+        serde_json::from_slice(&answer).context("the server's answer is none of this API")
+    }
+}
+
+fn told<T: Serialize>(answer: &T) -> Result<Value> {
+    Ok(serde_json::to_value(answer)?)
+}
+
+fn one(found: Result<Option<Target>, LogError>) -> Result<Target> {
+    let missing =
+        || Refused { message: "there is no such target: it may have ended, or never been".to_owned(), code: 1 };
+    Ok(found?.ok_or_else(missing)?)
+}
+
+fn data_of(args: &LogAccessArgs) -> Result<PathBuf> {
+    if let Some(data) = &args.data {
+        return Ok(data.clone());
+    }
+    let Some(config) = &args.config else {
+        bail!(Unusable(
+            "where is the hub? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
+        ));
+    };
+    let file = File::read(config)?;
+    match (file.data, file.set.as_slice()) {
+        (Some(data), _) => Ok(data),
+        (None, [only]) if only.records != Some(true) => Ok(only.folder.join(".abreast")),
+        _ => bail!(Unusable(format!("`{}` names no `data`", config.display()))),
+    }
+}

@@ -1,0 +1,236 @@
+//! `abreast hub topics`, `targets`, `attempts`, `replay`, `end`: who is told what, and why somebody is not.
+
+use super::access::HubAccess;
+use crate::config::Unusable;
+use crate::log_access::{LogAccessArgs, exit_code};
+use crate::terminal::{line, warning};
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// What to look at, or to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HubCommand {
+    /// Tell which topics there are
+    Topics(TopicsArgs),
+    /// Tell who is told of a topic, or of all
+    Targets(TargetsArgs),
+    /// Tell how the last deliveries to a target went, and what was given up
+    Attempts(TargetArgs),
+    /// Deliver again what comes after a notification
+    Replay(ReplayArgs),
+    /// End a subscription
+    End(EndArgs),
+}
+
+/// Where, and how to tell.
+#[derive(Debug, Args)]
+pub(crate) struct HowArgs {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    access: LogAccessArgs,
+}
+
+/// Options of `hub topics`.
+#[derive(Debug, Args)]
+pub(crate) struct TopicsArgs {
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// Options of `hub targets`.
+#[derive(Debug, Args)]
+pub(crate) struct TargetsArgs {
+    /// The topic's URL [default: all topics]
+    topic: Option<String>,
+    /// Only those that are behind, or failing
+    #[arg(long)]
+    behind: bool,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// Options of `hub attempts`.
+#[derive(Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// The target's number, as `abreast hub targets` tells it
+    target: i64,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// Options of `hub replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The target's number
+    target: i64,
+    /// The last notification that is not delivered again; 0 for all that are kept
+    #[arg(long, value_name = "OFFSET")]
+    after: u64,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// Options of `hub end`.
+#[derive(Debug, Args)]
+pub(crate) struct EndArgs {
+    /// The target's number
+    target: i64,
+    /// What its subscriber is told
+    #[arg(long)]
+    reason: Option<String>,
+    #[command(flatten)]
+    how: HowArgs,
+}
+
+/// Runs one of them.
+pub(super) fn run(command: &HubCommand) -> ExitCode {
+    let done = match command {
+        HubCommand::Topics(args) => topics(args),
+        HubCommand::Targets(args) => targets(args),
+        HubCommand::Attempts(args) => attempts(args),
+        HubCommand::Replay(args) => replay(args),
+        HubCommand::End(args) => end(args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            crate::logging::failure(&error);
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+/// Every entry of all pages.
+fn each(
+    mut page: impl FnMut(i64) -> Result<(Vec<Value>, Option<i64>)>,
+    mut work: impl FnMut(&Value) -> Result<()>,
+) -> Result<()> {
+    let mut after = 0;
+    loop {
+        let (entries, next) = page(after)?;
+        entries.iter().try_for_each(&mut work)?;
+        match next {
+            Some(next) if next > after => after = next,
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// A text as people may see it: others wrote it.
+fn text<'v>(value: &'v Value, name: &str) -> std::borrow::Cow<'v, str> {
+    let text = value[name].as_str().unwrap_or_default();
+    if text.contains(char::is_control) { text.escape_debug().to_string().into() } else { text.into() }
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_default()
+}
+
+fn topics(args: &TopicsArgs) -> Result<()> {
+    let hub = HubAccess::open(&args.how.access)?;
+    each(
+        |after| hub.topics(after),
+        |topic| {
+            line(&if args.how.json {
+                topic.to_string()
+            } else {
+                let (head, trimmed) = (number(topic, "head"), number(topic, "trimmed"));
+                format!("{}  {head} notifications, {} kept", text(topic, "url"), head.saturating_sub(trimmed))
+            });
+            Ok(())
+        },
+    )
+}
+
+fn targets(args: &TargetsArgs) -> Result<()> {
+    let hub = HubAccess::open(&args.how.access)?;
+    let mut found = false;
+    each(
+        |after| hub.topics(after),
+        |topic| {
+            if args.topic.as_ref().is_some_and(|wanted| topic["url"] != **wanted) {
+                return Ok(());
+            }
+            found = true;
+            let id = topic["id"].as_i64().unwrap_or_default();
+            each(
+                |after| hub.targets(id, after),
+                |target| {
+                    if !args.behind || target["state"] != "current" {
+                        line(&if args.how.json { target.to_string() } else { shown(target) });
+                    }
+                    Ok(())
+                },
+            )
+        },
+    )?;
+    if let Some(topic) = args.topic.as_ref().filter(|_| !found) {
+        bail!(Unusable(format!("the hub has no topic `{}` (help: abreast hub topics)", topic.escape_debug())));
+    }
+    Ok(())
+}
+
+fn shown(target: &Value) -> String {
+    let mut shown = format!(
+        "{}  {} {}  {} of {}, {}",
+        target["id"],
+        text(target, "kind"),
+        text(target, "address"),
+        target["cursor"],
+        target["head"],
+        text(target, "state")
+    );
+    if number(target, "attempts") > 0 {
+        let _ = write!(shown, ": {} failed attempts", target["attempts"]);
+    }
+    if target["lease_until"].is_string() {
+        let _ = write!(shown, ", until {}", text(target, "lease_until"));
+    }
+    shown
+}
+
+fn attempts(args: &TargetArgs) -> Result<()> {
+    let target = HubAccess::open(&args.how.access)?.target(args.target)?;
+    if args.how.json {
+        line(&target.to_string());
+        return Ok(());
+    }
+    line(&format!("topic {}", text(&target, "topic")));
+    line(&shown(&target));
+    for attempt in target["last_attempts"].as_array().into_iter().flatten() {
+        let status = attempt["status"].as_u64().map_or("no answer".to_owned(), |status| status.to_string());
+        let how = if attempt["error"].is_string() { text(attempt, "error") } else { "taken".into() };
+        line(&format!(
+            "  {}  notification {}, attempt {}: {status}, {how} ({} ms)",
+            text(attempt, "time"),
+            attempt["offset"],
+            attempt["number"],
+            attempt["took_ms"]
+        ));
+    }
+    for dead in target["dead_letters"].as_array().into_iter().flatten() {
+        let (first, last) = (&dead["first"], &dead["last"]);
+        line(&format!("  {}  {first} to {last} given up: {}", text(dead, "time"), text(dead, "error")));
+    }
+    Ok(())
+}
+
+fn replay(args: &ReplayArgs) -> Result<()> {
+    let target = HubAccess::open(&args.how.access)?.replay(args.target, args.after)?;
+    line(&if args.how.json { target.to_string() } else { shown(&target) });
+    Ok(())
+}
+
+fn end(args: &EndArgs) -> Result<()> {
+    let (target, told) = HubAccess::open(&args.how.access)?.end(args.target, args.reason.as_deref())?;
+    line(&if args.how.json { target.to_string() } else { format!("ended: {}", shown(&target)) });
+    if !told && target["kind"] == "subscription" {
+        warning("No server runs: the subscriber was not told, and will miss what is published from now on.");
+    }
+    Ok(())
+}
