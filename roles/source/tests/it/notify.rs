@@ -185,9 +185,9 @@ fn more_than_fits_becomes_several_in_order_and_without_a_pause() {
     told_up_to(&*topics, 25);
     notifier.stop();
     assert_eq!(ranges(&*topics), [(0, 10), (10, 20), (20, 25)]);
-    let notifier = start(&world, &topics, NotifyOptions::default().with_debounce(HOUR).with_bytes(900));
     put(&world, 30..33);
     append(&*world.log, world.set, vec![Change::put("x".repeat(2_000), state(1)), Change::delete("k1")]).unwrap();
+    let notifier = start(&world, &topics, NotifyOptions::default().with_debounce(HOUR).with_bytes(900));
     told_up_to(&*topics, 30);
     notifier.stop();
     assert_eq!(ranges(&*topics)[3..], [(25, 27), (27, 28), (28, 29), (29, 30)], "one is told however long it is");
