@@ -12,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Most entries of one document that are followed.
 const CHILDREN_MAX: usize = 50_000;
+/// Hubs of one topic that are looked at.
+pub(crate) const HUBS_MAX: usize = 64;
 /// URIs compared of each set.
 pub(crate) const SKETCH: usize = 256;
 
@@ -29,6 +31,20 @@ pub(crate) struct Child {
     pub(crate) media_type: String,
     pub(crate) contents: Option<String>,
     pub(crate) place: (u64, u64),
+    /// What matters of notifications only.
+    pub(crate) told: Option<Box<Told>>,
+}
+
+/// Of an entry of a Capability List for a topic, or of an entry of a Framework Notification.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// Where the topic is subscribed to.
+    pub(crate) hubs: Vec<String>,
+    pub(crate) change: Option<Change>,
+    /// When the document changed, as far as that is said.
+    pub(crate) time: Option<W3cDatetime>,
+    /// The index of the document, as the notification says.
+    pub(crate) index: Option<String>,
 }
 
 /// Where a document was found, as far as it matters for what is remembered.
@@ -98,7 +114,7 @@ impl<'a> Collector<'a> {
         self.fingerprint.finish()
     }
 
-    fn child(&mut self, entry: &Entry) {
+    fn child(&mut self, head: &Head, entry: &Entry) {
         if self.children.len() == CHILDREN_MAX {
             self.children_left_out += 1;
             return;
@@ -118,7 +134,26 @@ impl<'a> Collector<'a> {
             media_type: md.media_type.clone(),
             contents: contents.and_then(|link| resolve(&self.url, &link.href).ok()),
             place: entry.place,
+            told: self.told(head, entry).map(Box::new),
         });
+    }
+
+    fn told(&self, head: &Head, entry: &Entry) -> Option<Told> {
+        let own = head.md.as_ref()?;
+        let links = |rel| entry.links.iter().filter(move |link| link.has_rel(rel));
+        let targets = |rel| links(rel).filter_map(|link| resolve(&self.url, &link.href).ok());
+        match own.capability? {
+            Capability::CapabilityList if entry.md.capability.is_some_and(kind::is_notification) => {
+                Some(Told { hubs: targets("hub").take(HUBS_MAX).collect(), ..Told::default() })
+            }
+            Capability::FrameworkNotification => Some(Told {
+                change: entry.md.change,
+                time: entry.md.datetime.or(own.until),
+                index: targets("index").next(),
+                ..Told::default()
+            }),
+            _ => None,
+        }
     }
 }
 
@@ -141,7 +176,7 @@ impl Watch for Collector<'_> {
     fn entry(&mut self, head: &Head, entry: &Entry, found: &mut Findings) {
         let wants = self.wants;
         if wants.children {
-            self.child(entry);
+            self.child(head, entry);
             return;
         }
         let md = &entry.md;

@@ -1,6 +1,7 @@
 //! How do the bytes of a URL or file come, within limits, packed or not?
 
-use abreast_net::{Client, Request, Retries, UnaskedEncoding};
+use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding};
+use abreast_webtypes::Link;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +20,7 @@ const PACKED_PIECE: usize = 4 << 10;
 pub(crate) struct Facts {
     /// The address that answered.
     pub(crate) url: String,
+    pub(crate) status: u16,
     pub(crate) content_type: Option<String>,
     pub(crate) content_length: Option<u64>,
     pub(crate) content_encoding: Option<String>,
@@ -26,6 +28,38 @@ pub(crate) struct Facts {
     pub(crate) last_modified: Option<String>,
     /// Targets of `rel=resourcesync`, as written.
     pub(crate) links: Vec<String>,
+    /// Targets of `rel=self`, as written.
+    pub(crate) selves: Vec<String>,
+    /// Targets of `rel=hub`, as written.
+    pub(crate) hubs: Vec<String>,
+}
+
+impl Facts {
+    fn of(response: &Response) -> Self {
+        let header = |name: &str| response.header(name).map(str::to_owned);
+        let links: Vec<Link> = response
+            .headers()
+            .get_all("link")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .filter_map(|value| abreast_webtypes::parse_link_header(value).ok())
+            .flatten()
+            .filter(|link| link.anchor().is_none())
+            .collect();
+        let targets = |rel| links.iter().filter(|link| link.has_rel(rel)).map(|link| link.target.clone()).collect();
+        Self {
+            url: response.url().to_owned(),
+            status: response.status().as_u16(),
+            content_type: header("content-type"),
+            content_length: response.content_length(),
+            content_encoding: header("content-encoding"),
+            etag: header("etag"),
+            last_modified: header("last-modified"),
+            links: targets("resourcesync"),
+            selves: targets("self"),
+            hubs: targets("hub"),
+        }
+    }
 }
 
 /// Why there are no more bytes.
@@ -68,6 +102,26 @@ impl Budget<'_> {
     }
 }
 
+/// The words for people about a URL that could not be had.
+pub(crate) fn missing(url: &str, error: &abreast_net::Error) -> Failure {
+    let text = error.to_string();
+    let text = text.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(&text).to_owned();
+    Failure::Missing(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// Asks for the headers of a URL only.
+pub(crate) async fn head(client: &Client, url: &str, budget: &Budget<'_>) -> Result<Facts, Failure> {
+    let mut retries = Retries::default();
+    loop {
+        budget.take(0)?;
+        let request = Request { head: true, unasked_encoding: UnaskedEncoding::Raw, ..Request::new(url) };
+        match client.send(&request).await.and_then(Response::require_success) {
+            Ok(response) => return Ok(Facts::of(&response)),
+            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error))?,
+        }
+    }
+}
+
 /// Gets a URL. `begin` is called with what the server said before the first piece of each attempt.
 ///
 /// `raw` hands over the bytes as they are delivered; else gzip is unpacked, however it came to be.
@@ -79,11 +133,6 @@ pub(crate) async fn url(
     mut begin: impl FnMut(&Facts) -> Go,
     mut piece: impl FnMut(&[u8]) -> Go,
 ) -> Result<Facts, Failure> {
-    let missing = |error: &abreast_net::Error| {
-        let text = error.to_string();
-        let text = text.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(&text).to_owned();
-        Failure::Missing(text.lines().next().unwrap_or_default().to_owned())
-    };
     let mut retries = Retries::default();
     loop {
         budget.take(0)?;
@@ -94,25 +143,7 @@ pub(crate) async fn url(
         };
         let attempt = async {
             let mut response = client.send(&request).await?.require_success()?;
-            let header = |name: &str| response.header(name).map(str::to_owned);
-            let facts = Facts {
-                url: response.url().to_owned(),
-                content_type: header("content-type"),
-                content_length: response.content_length(),
-                content_encoding: header("content-encoding"),
-                etag: header("etag"),
-                last_modified: header("last-modified"),
-                links: response
-                    .headers()
-                    .get_all("link")
-                    .iter()
-                    .filter_map(|value| value.to_str().ok())
-                    .filter_map(|value| abreast_webtypes::parse_link_header(value).ok())
-                    .flatten()
-                    .filter(|link| link.has_rel("resourcesync") && link.anchor().is_none())
-                    .map(|link| link.target)
-                    .collect(),
-            };
+            let facts = Facts::of(&response);
             if begin(&facts) == Go::Enough {
                 return Ok(Ok(facts));
             }
@@ -145,7 +176,7 @@ pub(crate) async fn url(
         };
         match attempt.await {
             Ok(done) => return done,
-            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(&error))?,
+            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error))?,
         }
     }
 }

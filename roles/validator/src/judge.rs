@@ -4,6 +4,7 @@ use crate::check::{Entry, Head};
 use crate::finding::Findings;
 use crate::kind::{self, Use};
 use crate::markup::has;
+use crate::notification;
 use crate::related;
 use crate::rule::Rule;
 use crate::rules as r;
@@ -25,6 +26,7 @@ pub(crate) struct State {
     format: Option<String>,
     without_time: u64,
     first_without_time: (u64, u64),
+    notification: notification::State,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +90,9 @@ pub(crate) fn head(head: &Head, found: &mut Findings) {
     {
         found.add(rule, (0, 0), || format!("this {} has no `describedby` link", name()));
     }
+    if kind::is_notification(capability) {
+        notification::head(head, capability, found);
+    }
     if capability == Capability::CapabilityList && root == Root::SitemapIndex {
         found.add(&r::CAPABILITY_LIST_INDEX, place, || "this is an index of Capability Lists".to_owned());
     }
@@ -125,8 +130,8 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
         found.add(&r::PATH_ONLY, place, || "`path` outside a manifest".to_owned());
     }
     if kind::tells_changes(capability, root) {
-        change(md.from, md.until, entry, state, found);
-    } else if own.has(has::CHANGE | has::DATETIME) && capability != Capability::FrameworkNotification {
+        change(capability, (md.from, md.until), entry, state, found);
+    } else if own.has(has::CHANGE | has::DATETIME) && !kind::is_notification(capability) {
         let name = kind::name(Some(capability), root);
         found.add(&r::CHANGE_ONLY, place, || format!("`change` or `datetime` in a {name}"));
     }
@@ -135,9 +140,13 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
         Capability::CapabilityList => capability_entry(entry, state, found),
         Capability::ChangeList if root == Root::SitemapIndex => change_index_entry(entry, state, found),
         Capability::ResourceDumpManifest | Capability::ChangeDumpManifest => manifest_entry(capability, entry, found),
+        Capability::FrameworkNotification => notification::framework_entry(md.until, entry, found),
         Capability::ResourceDump | Capability::ChangeDump => dump_entry(capability, root, entry, state, found),
         _ if kind::is_archive(capability) && root == Root::UrlSet => archive_entry(capability, entry, state, found),
         _ => {}
+    }
+    if kind::is_notification(capability) {
+        notification::once(entry, &mut state.notification, found);
     }
     if !entry.links.is_empty() {
         related::links(capability, root, entry, found);
@@ -162,16 +171,25 @@ fn times_of_entry(capability: Capability, root: Root, entry: &Entry, found: &mut
     }
 }
 
+/// The rules of a document that tells changes: what is missing, the order.
+fn rules_of_changes(capability: Capability) -> (&'static Rule, &'static Rule) {
+    match capability {
+        Capability::ChangeNotification => (&r::NOTIFICATION_CHANGE, &r::NOTIFICATION_ORDER),
+        _ => (&r::CHANGE, &r::ORDER),
+    }
+}
+
 fn change(
-    from: Option<W3cDatetime>,
-    until: Option<W3cDatetime>,
+    capability: Capability,
+    (from, until): (Option<W3cDatetime>, Option<W3cDatetime>),
     entry: &Entry,
     state: &mut State,
     found: &mut Findings,
 ) {
     let (md, place) = (&entry.md, entry.place);
+    let (change_rule, order_rule) = rules_of_changes(capability);
     if !md.has(has::CHANGE) {
-        found.add(&r::CHANGE, place, || format!("no `change` for {}", excerpt(&entry.loc)));
+        found.add(change_rule, place, || format!("no `change` for {}", excerpt(&entry.loc)));
     }
     if md.change == Some(Change::Deleted) && md.has(has::HASH | has::LENGTH | has::TYPE | has::ENCODING) {
         let loc = excerpt(&entry.loc);
@@ -188,7 +206,7 @@ fn change(
     };
     if let Some(latest) = state.latest.filter(|latest| values::is_before(time, *latest)) {
         let message = || format!("{} comes behind {}", time.instant, latest.instant);
-        found.add(&r::ORDER, place, message);
+        found.add(order_rule, place, message);
     }
     state.latest = Some(time);
     if let Some(from) = from.filter(|from| values::is_before(time, *from)) {
@@ -232,6 +250,9 @@ fn capability_entry(entry: &Entry, state: &mut State, found: &mut Findings) {
     let wrong = matches!(capability, Capability::Description | Capability::CapabilityList);
     if wrong || kind::is_manifest(capability) {
         found.add(&r::CAPABILITY_LIST_KIND, place, || format!("an entry for `{}`", capability.token()));
+    }
+    if kind::is_notification(capability) {
+        notification::topic_entry(capability, entry, &mut state.notification, found);
     }
     if state.capabilities.contains(&capability) {
         found.add(&r::CAPABILITY_LIST_ONCE, place, || format!("a second entry for `{}`", capability.token()));
@@ -362,7 +383,9 @@ pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings
     }
     if state.without_time > 0 {
         let message = || format!("{} of {entries} changes have no `datetime`", state.without_time);
-        found.add(&r::CHANGE_TIME, state.first_without_time, message);
+        let rule =
+            if md.capability.is_some_and(kind::is_notification) { &r::NOTIFICATION_TIME } else { &r::CHANGE_TIME };
+        found.add(rule, state.first_without_time, message);
     }
     let (Some(Capability::ChangeList), Root::SitemapIndex, Some(last)) = (md.capability, head.root(), state.before)
     else {

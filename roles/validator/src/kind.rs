@@ -37,6 +37,7 @@ pub(crate) fn times(capability: Capability, root: Root) -> Times {
         (C::ResourceList, Root::SitemapIndex) | (C::ResourceDump, _) => row(M, X, O, X),
         (C::ChangeList, Root::UrlSet) | (C::ChangeDumpManifest, _) => row(X, M, X, X),
         (C::ChangeList, Root::SitemapIndex) | (C::ChangeDump, _) => row(X, M, X, R),
+        (C::ChangeNotification | C::FrameworkNotification, _) => row(X, O, X, X),
         _ => row(Open, Open, Open, Open),
     }
 }
@@ -44,13 +45,18 @@ pub(crate) fn times(capability: Capability, root: Root) -> Times {
 /// Does a document point to other documents or packages, rather than to resources?
 pub(crate) fn is_container(capability: Capability, root: Root) -> bool {
     root == Root::SitemapIndex || points_to_packages(capability, root) || is_archive(capability) || {
-        matches!(capability, Capability::Description | Capability::CapabilityList)
+        matches!(capability, Capability::Description | Capability::CapabilityList | Capability::FrameworkNotification)
     }
 }
 
 /// Are the entries packages?
 pub(crate) fn points_to_packages(capability: Capability, root: Root) -> bool {
     matches!(capability, Capability::ResourceDump | Capability::ChangeDump) && root == Root::UrlSet
+}
+
+/// Is it told to those who subscribed?
+pub(crate) fn is_notification(capability: Capability) -> bool {
+    matches!(capability, Capability::ChangeNotification | Capability::FrameworkNotification)
 }
 
 pub(crate) fn is_archive(capability: Capability) -> bool {

@@ -5,10 +5,12 @@ use crate::collect::{Collector, Origin};
 use crate::discover;
 use crate::fetch::{self, Facts, Failure, Go};
 use crate::finding::{Finding, Findings};
+use crate::kind;
 use crate::node::{Doc, Way, is_url};
 use crate::package::{self, Package};
 use crate::rules as r;
 use crate::sketch::{Changes, Listed, Sketch};
+use crate::topic;
 use crate::walk::Walk;
 use abreast_net::Client;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +43,9 @@ impl Walk<'_> {
                 return if page.len() >= PAGE_MAX { Go::Enough } else { Go::On };
             }
             let mut checker = checker.borrow_mut();
-            if way == Way::Robots || checker.bytes == 0 && way != Way::Down && discover::is_page(bytes) {
+            if way == Way::Robots
+                || checker.bytes == 0 && !matches!(way, Way::Down | Way::Topic) && discover::is_page(bytes)
+            {
                 *page = Some(bytes.to_vec());
                 return Go::On;
             }
@@ -68,20 +72,30 @@ impl Walk<'_> {
             Err(Failure::Cancelled) => return Looked { found: Found::Cancelled, ..Looked::default() },
         };
         if let Some(page) = page.into_inner() {
-            return Looked { found: Found::Page(page, facts), ..Looked::default() };
+            return Looked { found: Found::Page(page, Box::new(facts)), ..Looked::default() };
         }
         let mut checker = checker.into_inner();
         if way == Way::Sitemap && checker.head.md.is_none() {
             return Looked { found: Found::Plain, ..Looked::default() };
         }
-        checker.finish();
-        if is_url(url) {
+        let silent = checker.bytes == 0 && is_url(url) && (way == Way::Topic || !facts.hubs.is_empty());
+        if !silent {
+            checker.finish();
+        }
+        let capability = checker.head.md.as_ref().and_then(|md| md.capability);
+        if is_url(url) && (way == Way::Topic || silent || capability.is_some_and(kind::is_notification)) {
+            match topic::answers(client, url, &facts, silent, self.budget, &mut checker.found).await {
+                Err(Failure::Limit(limit)) => return Looked { found: Found::Limit(limit), ..Looked::default() },
+                Err(_) => return Looked { found: Found::Cancelled, ..Looked::default() },
+                Ok(()) => {}
+            }
+        } else if is_url(url) {
             self.manners(client, url, &facts, checker.bytes, &mut checker.found).await;
         }
         let Checker { watch, head, entries, bytes, complete, found, .. } = checker;
         let fingerprint = watch.fingerprint();
         let Collector { children, listed, changed, again, .. } = watch;
-        let doc = Doc { head, entries, bytes, complete, children, fingerprint, facts, again };
+        let doc = Doc { head, entries, bytes, complete, children, fingerprint, facts, again, silent };
         Looked { found: Found::Document(Box::new(doc)), findings: found.into_list(), listed: Some((listed, changed)) }
     }
 
@@ -151,7 +165,7 @@ pub(crate) struct Looked {
 pub(crate) enum Found {
     Document(Box<Doc>),
     Package(Box<Package>),
-    Page(Vec<u8>, Facts),
+    Page(Vec<u8>, Box<Facts>),
     Plain,
     Nothing(String),
     Left(&'static str),

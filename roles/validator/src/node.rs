@@ -25,6 +25,7 @@ pub(crate) enum Way {
     Down,
     Contents,
     Package,
+    Topic,
 }
 
 impl Way {
@@ -41,6 +42,7 @@ impl Way {
             Self::Down => "entry",
             Self::Contents => "contents",
             Self::Package => "package",
+            Self::Topic => "topic",
         }
     }
 }
@@ -71,6 +73,8 @@ pub(crate) struct Doc {
     pub(crate) fingerprint: u64,
     pub(crate) facts: Facts,
     pub(crate) again: Vec<((u64, u64), (u32, u32))>,
+    /// A topic at which nothing was said yet.
+    pub(crate) silent: bool,
 }
 
 impl Doc {

@@ -1,5 +1,7 @@
 //! Which rules do the documents of a Source break together: links, indexes, chains of lists? [rs-core §6, §9, §12]
 
+mod topics;
+
 use crate::collect::Child;
 use crate::finding::Findings;
 use crate::kind;
@@ -9,7 +11,7 @@ use crate::rule::Rule;
 use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::v1_1::{Capability, Root};
-use abreast_webtypes::{W3cDatetime, resolve, without_fragment};
+use abreast_webtypes::{Timestamp, W3cDatetime, resolve, without_fragment};
 use std::collections::{HashMap, HashSet};
 
 /// Everything that was walked, while findings are added.
@@ -24,6 +26,8 @@ struct Relations<'a> {
     archived: HashSet<&'a str>,
     /// What documents point to, made when it is asked for.
     listed: HashMap<usize, HashSet<&'a str>>,
+    /// The newest time each index speaks of, made when it is asked for.
+    newest: HashMap<usize, Option<Timestamp>>,
 }
 
 /// Judges the documents against each other; findings are added to those of each document.
@@ -35,6 +39,7 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
         final_urls: HashMap::new(),
         archived: HashSet::new(),
         listed: HashMap::new(),
+        newest: HashMap::new(),
     };
     for (number, node) in relations.walked.nodes.iter().enumerate() {
         if let Outcome::Document(doc) = &node.outcome
@@ -68,6 +73,7 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
         relations.again(number);
     }
     if options.walk {
+        relations.channels();
         relations.discovery();
     }
     let found = relations.found;
@@ -143,6 +149,8 @@ impl<'a> Relations<'a> {
         for child in &doc.children {
             if is_dump {
                 self.package(number, child);
+            } else if capability == Capability::FrameworkNotification {
+                self.told(number, child);
             } else {
                 self.child(number, doc, capability, child);
             }
@@ -214,6 +222,10 @@ impl<'a> Relations<'a> {
     /// An entry of a document that points to documents.
     fn child(&mut self, number: usize, doc: &Doc, capability: Capability, child: &Child) {
         if self.node(&child.url).is_none_or(|(_, node)| matches!(node.outcome, Outcome::Waiting)) {
+            return;
+        }
+        let is_topic = capability == Capability::CapabilityList && child.capability.is_some_and(kind::is_notification);
+        if is_topic && !self.topic(number, child) {
             return;
         }
         let Some(target) = self.target(number, child.place, &child.url, "entry") else { return };

@@ -6,6 +6,7 @@ use crate::node::{Node, Outcome, Walked};
 use crate::options::Options;
 use crate::rule::Mode;
 use abreast_core::Severity;
+use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeMap, HashSet};
 
@@ -133,6 +134,9 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
 /// Documents that a document points to, in its order.
 fn below(walked: &Walked, number: usize) -> Vec<usize> {
     let Outcome::Document(doc) = &walked.nodes[number].outcome else { return Vec::new() };
+    if doc.is(Capability::FrameworkNotification) {
+        return Vec::new(); // It tells of documents that are elsewhere in the tree.
+    }
     let urls = doc.children.iter().flat_map(|child| [Some(&child.url), child.contents.as_ref()]).flatten();
     let mut seen = HashSet::new();
     urls.filter_map(|url| walked.by_url.get(url).copied())
@@ -179,7 +183,7 @@ fn document(node: &Node) -> Document {
     };
     match &node.outcome {
         Outcome::Document(doc) => {
-            document.name = kind::name(doc.capability(), doc.root());
+            document.name = if doc.silent { "topic".to_owned() } else { kind::name(doc.capability(), doc.root()) };
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
             if let Some(md) = &doc.head.md {

@@ -29,7 +29,7 @@ rules! {
     CAPABILITY: "RS-7-capability", Must, Error / Error, "rs-core §7", "The `rs:md` of a document has a `capability`",
         "add `capability`, without a prefix, with one of the defined values";
     CAPABILITY_VALUE: "RS-7-capability-value", Must, Error / Warning, "rs-core §7", "`capability` has a defined value, in lower case",
-        "use description, capabilitylist, resourcelist, resourcedump, resourcedump-manifest, changelist, changedump or changedump-manifest";
+        "use description, capabilitylist, resourcelist, resourcedump, resourcedump-manifest, changelist, changedump, changedump-manifest, change-notification or framework-notification";
     PREFIX: "RS-7-prefix", Must, Error / Error, "rs-core §7", "Attributes of `rs:md` and `rs:ln` have no namespace prefix",
         "write `capability=…`, not `rs:capability=…`";
     ATTRIBUTES: "RS-7-attributes", Must, Error / Note, "rs-core §7", "Attributes that are not ResourceSync's are in a namespace of their own",
@@ -76,7 +76,7 @@ rules! {
         "write type/subtype as registered, for example application/pdf";
     PATH_ONLY: "RS-7-path-only", Must, Error / Note, "rs-core §7", "`path` is used in manifests only",
         "remove it: only bitstreams in a package have a path";
-    CHANGE_ONLY: "RS-7-change-only", Must, Error / Note, "rs-core §7", "`change` and `datetime` are used in Change Lists and Change Dump Manifests only",
+    CHANGE_ONLY: "RS-7-change-only", Must, Error / Note, "rs-core §7", "`change` and `datetime` are used in Change Lists, Change Dump Manifests and notifications only",
         "remove them, or publish a Change List";
     DELETED: "RS-7-deleted", Should, Warning / Note, "rs-core §7", "A deletion has no attributes of a representation",
         "remove hash, length, type, encoding and path: there is nothing they could describe";
@@ -294,6 +294,46 @@ rules! {
         "put the oldest document first";
     ARCHIVE_LINK: "RSA-2.2-archives", Practice, Warning / Note, "rs-archives §2.2", "`archives` leads to the archive of the document's capability",
         "link a Change List to the Change List Archive, and so on";
+
+    // Notifications.
+    NOTIFICATION_ROOT: "RSN-3-root", Must, Error / Error, "rs-change-notification §3", "A notification is a `urlset`, never an index",
+        "split what there is to tell into several notifications, sent one behind the other";
+    NOTIFICATION_ONCE: "RSN-3-once", Practice, Warning / Note, "rs-change-notification §3", "A change is told once in a notification",
+        "remove the second entry with the same URI and time";
+    NOTIFICATION_CHANGE: "RSCN-3-change", Must, Error / Error, "rs-change-notification §3", "Entries of a Change Notification have `change`",
+        "add created, updated or deleted";
+    NOTIFICATION_ORDER: "RSCN-3-order", Must, Error / Error, "rs-change-notification §3", "Changes are told in forward chronological order",
+        "sort by `datetime`, the earliest first";
+    NOTIFICATION_TIME: "RSCN-3-datetime", Practice, Note / Note, "rs-change-notification §3", "Changes that are told have a `datetime`",
+        "add the time of the change: readers find by it what they missed";
+    FRAMEWORK_CHANGE: "RSFN-3-change", Must, Error / Error, "rs-framework-notification §3", "Entries of a Framework Notification have `change`",
+        "add created, updated or deleted";
+    FRAMEWORK_CAPABILITY: "RSFN-3-capability", Must, Error / Error, "rs-framework-notification §3", "Entries of a Framework Notification have `capability`",
+        "say what the document is: resourcelist, changelist and so on";
+    FRAMEWORK_TABLE: "RSFN-2.1-change", Must, Error / Warning, "rs-framework-notification §2.1", "Told are the changes of the table: a list is never deleted, a Resource Dump only created",
+        "tell what took the place of the document; that it is gone, the Capability List says";
+    FRAMEWORK_INDEX: "RSFN-3-index", Must, Error / Warning, "rs-framework-notification §3", "The entry of a document that is under an index links to that index",
+        "add `rs:ln rel=\"index\"` to the entry";
+    FRAMEWORK_NO_INDEX: "RSFN-2-no-index", Must, Error / Warning, "rs-framework-notification §2", "Indexes are never told",
+        "tell of one document that is under the index, with a link to it";
+    CHANNELS: "RSN-2-channels", Must, Error / Warning, "rs-change-notification §2", "Each set has topics of its own, and another one for each kind of notification",
+        "give each its own URI, in its own Capability List";
+    TOPIC_ENTRY_HUB: "RSN-5-hub", Must, Error / Error, "rs-change-notification §5", "The entry of a topic in a Capability List links to a hub",
+        "add `rs:ln rel=\"hub\"` with the URI of each hub";
+    TOPIC_ANSWERS: "RSN-4.1-answers", Must, Error / Warning, "rs-change-notification §4.1", "A topic answers GET and HEAD with 200",
+        "answer both at the topic's own URI, without a body while there is nothing to tell";
+    TOPIC_TYPE: "RSN-4.1-type", Must, Error / Warning, "rs-change-notification §4.1", "A topic is delivered as application/xml",
+        "set `Content-Type: application/xml`, also where there is no body";
+    TOPIC_SELF: "RSN-4.1-self", Must, Error / Error, "rs-change-notification §4.1", "A topic has one `Link` with `rel=self`: its URI as in the Capability List",
+        "send `Link: <URI of the topic>; rel=\"self\"`: subscribers ask the hub for exactly that";
+    TOPIC_HUBS: "RSN-4.1-hub", Must, Error / Error, "rs-change-notification §4.1", "A topic has a `Link` with `rel=hub` for each hub that the Capability List has for it",
+        "send the same hubs in the header and in the Capability List";
+    TOPIC_HEAD: "RSN-4.1-head", Must, Error / Warning, "rs-change-notification §4.1", "A topic has the same `Link` and `Content-Type` for HEAD as for GET",
+        "send them whatever the method: hubs and subscribers may ask either way";
+    TOPIC_EMPTY: "RSN-4.1-empty", Should, Warning / Note, "rs-change-notification §4.1", "A topic without content says `Content-Length: 0`",
+        "send the header";
+    HUB_ANSWERS: "WS-5.1.2-refusal", Practice, Note / Note, "websub §5.1.2", "A hub refuses a request without parameters, and says why in text",
+        "answer 4xx, with a sentence on what is missing as text/plain";
 
     // The walk itself.
     LIMIT: "WALK-limit", Practice, Warning / Warning, "rs-core §6.2", "Everything was looked at within the limits",

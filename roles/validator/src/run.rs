@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::report::{self, Report};
 use crate::rule::Mode;
 use crate::walk::{self, Walk};
-use crate::{relate, rules, sample, settle, uniform};
+use crate::{relate, rules, sample, settle, topic, uniform};
 use abreast_net::Shared;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,6 +33,7 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
         sample::Sampled::default()
     } else {
         uniform::compare(&mut walked, options);
+        topic::ask_hubs(&mut walked, options, &shared, &budget);
         sample::sample(&mut walked, options, &shared, &budget)
     };
     settle::settle(&mut walked, options, &shared);

@@ -157,13 +157,13 @@ impl Watch for Each<'_> {
 }
 
 /// Which hosts may be asked for resources.
-struct Hosts {
+pub(crate) struct Hosts {
     origins: HashSet<Origin>,
     names: HashSet<String>,
 }
 
 impl Hosts {
-    fn may(&self, url: &str) -> bool {
+    pub(crate) fn may(&self, url: &str) -> bool {
         is_url(url)
             && Origin::of(url).is_some_and(|origin| {
                 self.origins.contains(&origin)
@@ -173,7 +173,8 @@ impl Hosts {
     }
 }
 
-fn hosts(options: &Options) -> Hosts {
+/// Those of the starts, and those that are allowed.
+pub(crate) fn hosts(options: &Options) -> Hosts {
     Hosts {
         origins: options.starts.iter().filter_map(|start| Origin::of(start)).collect(),
         names: options.allow_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Documents asked for again.
 const LOOKS_MAX: usize = 200;
 
-static VOLATILE: [&Rule; 17] = [
+static VOLATILE: [&Rule; 21] = [
     &r::REACHABLE,
     &r::INDEX_LEADS,
     &r::LISTED,
@@ -33,6 +33,10 @@ static VOLATILE: [&Rule; 17] = [
     &r::LENGTH_TRUE,
     &r::HASH_TRUE,
     &r::TYPE_TRUE,
+    &r::TOPIC_ANSWERS,
+    &r::TOPIC_HUBS,
+    &r::FRAMEWORK_INDEX,
+    &r::FRAMEWORK_NO_INDEX,
 ];
 
 fn is_volatile(finding: &Finding) -> bool {

@@ -372,6 +372,8 @@ impl<'a> Walk<'a> {
         }
         if level < self.options.depth
             && let Some(capability) = doc.capability()
+            // What a notification names may be gone since; it is reached from the Capability List.
+            && capability != Capability::FrameworkNotification
         {
             let archived = origin.archived || kind::is_archive(capability);
             let is_dump = kind::points_to_packages(capability, doc.root());
@@ -389,7 +391,10 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 let index = (doc.root() == Root::SitemapIndex).then(|| url.to_owned());
-                next.push((child.url.clone(), Way::Down, entry, level + 1, Origin { index, archived }));
+                let is_topic =
+                    capability == Capability::CapabilityList && child.capability.is_some_and(kind::is_notification);
+                let way = if is_topic { Way::Topic } else { Way::Down };
+                next.push((child.url.clone(), way, entry, level + 1, Origin { index, archived }));
             }
         }
         for (target, way, entry, level, origin) in next {

@@ -61,6 +61,29 @@ fn what_serve_publishes_keeps_to_every_rule() {
 }
 
 #[test]
+fn topics_keep_to_every_rule_before_and_after_changes() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("a.txt"), "first").unwrap();
+    let data = data.path().to_str().unwrap();
+    let source = Source::start(folder.path(), 0, &["--data", data, "--changes-per-list", "2"]);
+    let judged = || lines(&validate(&[&source.url(), "--fail-on", "note", "--format", "json"], 0));
+    judged();
+    let topic = "/set/notify/change";
+    for round in 0..3 {
+        let name = format!("{round}.txt");
+        fs::write(folder.path().join(&name), "more").unwrap();
+        eventually("the change is told", || {
+            source.get(topic).is_some_and(|body| String::from_utf8_lossy(&body).contains(&name))
+        });
+        let topics: Vec<_> = judged().into_iter().filter(|line| line["found_by"] == "topic").collect();
+        assert!(topics.len() == 2 && topics[0]["name"] == "Change Notification", "{topics:#?}");
+    }
+    let file = folder.path().join(".notification.xml");
+    fs::write(&file, source.get(topic).unwrap()).unwrap();
+    validate(&[file.to_str().unwrap(), "--fail-on", "note"], 0);
+}
+
+#[test]
 fn the_tree_of_a_source_is_shown_from_any_address_and_to_any_depth() {
     let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let source = lively(folder.path(), data.path());

@@ -2,7 +2,7 @@
 
 use crate::server::Server;
 use crate::site::{Break, broken};
-use Break::{Add, Few, Header, Members, Remove, Repeat, Replace, Swell, Unconditional};
+use Break::{Add, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, Swell, Unconditional};
 use abreast_validator::{Options, Report, rules::RULES, text, validate};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -180,6 +180,47 @@ const CASES: &[(&str, &[Break])] = &[
     ("RSA-5-from", &[Replace("/cla.xml", " from=\"2026-01-01T00:00:00Z\"", "")]),
     ("RSA-3-order", &[Replace("/rla.xml", "at=\"2026-01-01", "at=\"2026-01-03")]),
     ("RSA-2.2-archives", &[Replace("/cl1.xml", "{B}/cla.xml", "{B}/rla.xml")]),
+    (
+        "RSN-3-root",
+        &[
+            Replace("/notify/change", "urlset", "sitemapindex"),
+            Replace("/notify/change", "<url>", "<sitemap>"),
+            Replace("/notify/change", "</url>", "</sitemap>"),
+        ],
+    ),
+    (
+        "RSN-3-once",
+        &[
+            Replace("/notify/change", "{B}/r/d.html", "{B}/r/c.txt"),
+            Replace("/notify/change", "2026-01-07", "2026-01-06"),
+        ],
+    ),
+    ("RSCN-3-change", &[Replace("/notify/change", "change=\"created\" ", "")]),
+    ("RSCN-3-order", &[Replace("/notify/change", "datetime=\"2026-01-07", "datetime=\"2026-01-05")]),
+    ("RSCN-3-datetime", &[Replace("/notify/change", " datetime=\"2026-01-06T00:00:00Z\"", "")]),
+    ("RSFN-3-change", &[Replace("/notify/framework", "change=\"deleted\" ", "")]),
+    ("RSFN-3-capability", &[Replace("/notify/framework", " capability=\"resourcedump\"", "")]),
+    (
+        "RSFN-2.1-change",
+        &[Replace("/notify/framework", "created\" capability=\"resourced", "updated\" capability=\"resourced")],
+    ),
+    ("RSFN-3-index", &[Replace("/notify/framework", "<rs:ln rel=\"index\" href=\"{B}/cl.xml\"/>", "")]),
+    ("RSFN-2-no-index", &[Replace("/notify/framework", "<loc>{B}/rl1.xml", "<loc>{B}/rl.xml")]),
+    ("RSN-2-channels", &[Replace("/caps.xml", "{B}/notify/framework", "{B}/notify/change")]),
+    (
+        "RSN-5-hub",
+        &[
+            Replace("/caps.xml", "<rs:ln rel=\"hub\" href=\"{B}/hub\"/>", ""),
+            Replace("/caps.xml", "<rs:ln rel=\"hub\" href=\"http://hub.example/\"/>", ""),
+        ],
+    ),
+    ("RSN-4.1-answers", &[Remove("/notify/change")]),
+    ("RSN-4.1-type", &[Header("/notify/change", "Content-Type", "text/xml")]),
+    ("RSN-4.1-self", &[Header("/notify/change", "Link", "<{B}/notify/other>; rel=self, <{B}/hub>; rel=hub")]),
+    ("RSN-4.1-hub", &[Header("/notify/change", "Link", "<{B}/notify/change>; rel=self, <{B}/hub>; rel=hub")]),
+    ("RSN-4.1-head", &[ForHead("/notify/change", "Link", "<{B}/notify/change>; rel=self, <{B}/hub>; rel=hub")]),
+    ("RSN-4.1-empty", &[Empty("/notify/change"), Header("/notify/change", "Transfer-Encoding", "chunked")]),
+    ("WS-5.1.2-refusal", &[Post("/hub", ("202 Accepted", "text/plain", ""))]),
     ("WALK-limit", &[Few]),
     ("WALK-other-host", &[Replace("/rl.xml", "{B}/rl2.xml", "http://127.0.0.2:1/rl2.xml")]),
 ];
@@ -236,7 +277,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
     for path in ["/caps.xml", "/.well-known/resourcesync", "/rl2.xml", "/cl1.xml"] {
         let report = look(&server, path, |_| {});
         assert!(report.findings.is_empty(), "{path}\n{}", text(&report));
-        assert_eq!((report.read(), report.sampled), (21, 4), "{path}\n{}", text(&report));
+        assert_eq!((report.read(), report.sampled), (23, 4), "{path}\n{}", text(&report));
     }
 }
 

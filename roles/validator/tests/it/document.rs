@@ -16,6 +16,16 @@ fn examples() -> Vec<(String, Vec<u8>)> {
     found
 }
 
+/// Those of the specifications of notifications: two Capability Lists and three notifications.
+fn notifications() -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/resourcesync-1.1");
+    ["change-notification-ex-1", "change-notification-ex-7", "framework-notification-ex-1"]
+        .into_iter()
+        .chain(["framework-notification-ex-2", "framework-notification-ex-8"])
+        .map(|name| (name.to_owned(), std::fs::read(folder.join(format!("{name}.xml"))).unwrap()))
+        .collect()
+}
+
 fn worst(found: &[Finding]) -> Option<&Finding> {
     found.iter().max_by_key(|found| found.severity)
 }
@@ -40,6 +50,16 @@ fn the_examples_of_the_normative_sections_have_no_errors_but_their_known_slips()
         for found in check_document(&name, &bytes, Mode::Normal) {
             let is_known = known.iter().any(|known| found.rule.id.ends_with(known));
             assert!(found.severity < Severity::Error || is_known, "{name}: {found:#?}");
+        }
+    }
+}
+
+#[test]
+fn the_examples_of_notifications_have_no_faults() {
+    for (name, bytes) in notifications() {
+        for mode in [Mode::Lenient, Mode::Normal] {
+            let found = check_document(&name, &bytes, mode);
+            assert!(found.is_empty(), "{name}: {found:#?}");
         }
     }
 }
@@ -84,7 +104,7 @@ fn reading_goes_on_behind_every_fault_and_tells_where_each_is() {
 #[test]
 fn no_bytes_panic_and_pieces_do_not_matter() {
     use proptest::prelude::*;
-    let seeds = examples();
+    let seeds = [examples(), notifications()].concat();
     proptest!(ProptestConfig::with_cases(64), |(which in 0..seeds.len(), cut: prop::sample::Index, byte: u8)| {
         let mut bytes = seeds[which].1.clone();
         let at = cut.index(bytes.len());

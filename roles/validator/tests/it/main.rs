@@ -3,6 +3,7 @@
 
 mod cases;
 mod document;
+mod notification;
 mod server;
 mod site;
 mod whole;

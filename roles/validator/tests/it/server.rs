@@ -16,6 +16,10 @@ pub(crate) struct Answer {
     pub(crate) unconditional: bool,
     /// From the second request on this is answered.
     pub(crate) later: Option<Box<Answer>>,
+    /// Headers that are another for HEAD; `Status` among them is no header.
+    pub(crate) for_head: BTreeMap<String, String>,
+    /// What POST is answered with: a status, a type, a text.
+    pub(crate) post: Option<(&'static str, &'static str, &'static str)>,
 }
 
 pub(crate) type Answers = BTreeMap<String, Answer>;
@@ -77,7 +81,19 @@ fn serve(stream: &TcpStream, answers: &Answers, requests: &Mutex<Vec<String>>) {
             }
             lines.push(line.trim().to_owned());
         }
+        let method = lines[0].split(' ').next().unwrap_or_default().to_owned();
         let path = lines[0].split(' ').nth(1).unwrap_or("/").to_owned();
+        if method == "POST" {
+            requests.lock().unwrap().push(path.clone());
+        }
+        if let Some((status, kind, said)) = answers.get(&path).and_then(|answer| answer.post) {
+            let length = said.len();
+            let out = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{said}");
+            if method != "POST" || (&mut &*stream).write_all(out.as_bytes()).is_err() {
+                return;
+            }
+            continue;
+        }
         let again = {
             let mut requests = requests.lock().unwrap();
             requests.push(path.clone());
@@ -92,7 +108,15 @@ fn serve(stream: &TcpStream, answers: &Answers, requests: &Mutex<Vec<String>>) {
             Some(answer) => {
                 let same =
                     condition.is_some() && condition.as_deref() == answer.headers.get("ETag").map(String::as_str);
-                let status = if answer.headers.contains_key("Location") {
+                let is_head = method == "HEAD";
+                let mut headers = answer.headers.clone();
+                if is_head {
+                    headers.extend(answer.for_head.clone());
+                }
+                let own = headers.remove("Status");
+                let status = if let Some(own) = &own {
+                    own.as_str()
+                } else if answer.headers.contains_key("Location") {
                     "302 Found"
                 } else if same && !answer.unconditional {
                     "304 Not Modified"
@@ -100,7 +124,7 @@ fn serve(stream: &TcpStream, answers: &Answers, requests: &Mutex<Vec<String>>) {
                     "200 OK"
                 };
                 out.extend_from_slice(format!("HTTP/1.1 {status}\r\n").as_bytes());
-                for (name, value) in &answer.headers {
+                for (name, value) in &headers {
                     out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
                 }
                 let body: &[u8] = if status.starts_with("304") { b"" } else { &answer.body };
@@ -109,12 +133,19 @@ fn serve(stream: &TcpStream, answers: &Answers, requests: &Mutex<Vec<String>>) {
                     out.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
                 }
                 out.extend_from_slice(b"\r\n");
-                if chunked {
+                if is_head {
+                    if (&mut &*stream).write_all(&out).is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                if chunked && !body.is_empty() {
                     out.extend_from_slice(format!("{:x}\r\n", body.len()).as_bytes());
                 }
                 out.extend_from_slice(body);
                 if chunked {
-                    out.extend_from_slice(b"\r\n0\r\n\r\n");
+                    let end: &[u8] = if body.is_empty() { b"0\r\n\r\n" } else { b"\r\n0\r\n\r\n" };
+                    out.extend_from_slice(end);
                 }
             }
         }

@@ -23,6 +23,12 @@ pub(crate) enum Break {
     Remove(&'static str),
     Add(&'static str, &'static str),
     Header(&'static str, &'static str, &'static str),
+    /// A header for HEAD only; `Status` is the status.
+    ForHead(&'static str, &'static str, &'static str),
+    /// What POST is answered with: a status, a type, a text.
+    Post(&'static str, (&'static str, &'static str, &'static str)),
+    /// No content, the same headers.
+    Empty(&'static str),
     Unconditional(&'static str),
     Members(&'static str, fn(&mut Members)),
     /// White space behind the document.
@@ -132,6 +138,12 @@ pub(crate) fn good(base: &str) -> Answers {
     let entry = |path: &str, md: &str| format!("<url><loc>{base}{path}</loc><rs:md {md}/></url>\n");
     let member = |path: &str, md: &str| format!("<sitemap><loc>{base}{path}</loc><rs:md {md}/></sitemap>\n");
     let capability = |path: &str, capability: &str| entry(path, &format!("capability=\"{capability}\""));
+    let topic = |path: &str, capability: &str| {
+        format!(
+            "<url><loc>{base}{path}</loc><rs:md capability=\"{capability}\"/><rs:ln rel=\"hub\" href=\"{base}/hub\"/>\
+             <rs:ln rel=\"hub\" href=\"http://hub.example/\"/></url>\n"
+        )
+    };
     files.push((
         "/.well-known/resourcesync",
         urlset(&format!(
@@ -152,6 +164,8 @@ pub(crate) fn good(base: &str) -> Answers {
                 capability("/cd.xml", "changedump"),
                 capability("/rla.xml", "resourcelist-archive"),
                 capability("/cla.xml", "changelist-archive"),
+                topic("/notify/change", "change-notification"),
+                topic("/notify/framework", "framework-notification"),
             ]
             .concat()
         )),
@@ -268,6 +282,35 @@ pub(crate) fn good(base: &str) -> Answers {
         urlset(&format!("{up}<rs:md capability=\"changelist-archive\"/>\n{}", entry("/old-cl.xml", &span(1, Some(1))))),
     ));
     files.push(("/old-cl.xml", urlset(&format!("{up}<rs:md capability=\"changelist\" {}/>\n", span(1, Some(1))))));
+    // Notifications.
+    let told = change(base, "c.txt", "created", &day(6)) + &change(base, "d.html", "updated", &day(7));
+    files.push((
+        "/notify/change",
+        urlset(&format!("{up}<rs:md capability=\"change-notification\" {}/>\n{told}", span(5, Some(7)))),
+    ));
+    let told = |path: &str, md: &str, index: &str| {
+        let index = match index {
+            "" => String::new(),
+            index => format!("<rs:ln rel=\"index\" href=\"{base}{index}\"/>"),
+        };
+        format!("<url><loc>{base}{path}</loc><rs:md {md} datetime=\"{}\"/>{index}</url>\n", day(12))
+    };
+    files.push((
+        "/notify/framework",
+        urlset(&format!(
+            "{up}<rs:md capability=\"framework-notification\" {}/>\n{}",
+            span(11, Some(12)),
+            [
+                told("/.well-known/resourcesync", "change=\"updated\" capability=\"description\"", ""),
+                told("/caps.xml", "change=\"updated\" capability=\"capabilitylist\"", ""),
+                told("/rl1.xml", "change=\"created\" capability=\"resourcelist\"", "/rl.xml"),
+                told("/rd.xml", "change=\"created\" capability=\"resourcedump\"", ""),
+                told("/cl2.xml", "change=\"updated\" capability=\"changelist\"", "/cl.xml"),
+                told("/caps-old.xml", "change=\"deleted\" capability=\"capabilitylist\"", ""),
+            ]
+            .concat()
+        )),
+    ));
     files.push(("/robots.txt", format!("User-agent: *\nSitemap: {base}/rl.xml\n").into_bytes()));
     let mut answers = Answers::new();
     for (name, content) in RESOURCES {
@@ -277,17 +320,27 @@ pub(crate) fn good(base: &str) -> Answers {
         answers.insert(format!("/r/{name}"), answer);
     }
     for (path, body) in files {
-        answers.insert(path.to_owned(), answer(path, body));
+        let mut answer = answer(path, body);
+        if path.starts_with("/notify/") {
+            let links = [("/hub", "hub"), (path, "self"), ("/caps.xml", "resourcesync")]
+                .map(|(target, rel)| format!("<{base}{target}>; rel=\"{rel}\", "))
+                .concat();
+            answer.headers.insert("Link".to_owned(), links + "<http://hub.example/>; rel=\"hub\"");
+        }
+        answers.insert(path.to_owned(), answer);
     }
+    let post = Some(("400 Bad Request", "text/plain; charset=utf-8", "hub.mode is missing"));
+    answers.insert("/hub".to_owned(), Answer { post, ..Answer::default() });
     answers
 }
 
 fn answer(path: &str, body: Vec<u8>) -> Answer {
-    let kind = if path == "/.well-known/resourcesync" { "application/xml" } else { media_type(path) };
+    let is_xml = path == "/.well-known/resourcesync" || path.starts_with("/notify/");
+    let kind = if is_xml { "application/xml" } else { media_type(path) };
     let etag = format!("\"{}\"", &hash(&body)[4..]);
     let headers = [("Content-Type", kind), ("ETag", &etag), ("Last-Modified", MODIFIED)];
     let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Answer { body, headers, unconditional: false, later: None }
+    Answer { body, headers, ..Answer::default() }
 }
 
 /// The good Source, broken in the ways given.
@@ -300,7 +353,9 @@ pub(crate) fn broken(base: &str, breaks: &[Break]) -> Answers {
                 let text = String::from_utf8(answer.body.clone()).unwrap();
                 let changed = text.replace(&from.replace("{B}", base), &to.replace("{B}", base));
                 assert_ne!(changed, text, "{path} has no {from}");
+                let links = answer.headers.get("Link").cloned();
                 *answer = self::answer(path, changed.into_bytes());
+                answer.headers.extend(links.map(|links| ("Link".to_owned(), links)));
             }
             Break::Remove(path) => assert!(answers.remove(*path).is_some(), "{path}"),
             Break::Add(path, body) => {
@@ -314,6 +369,12 @@ pub(crate) fn broken(base: &str, breaks: &[Break]) -> Answers {
                     headers.insert((*name).to_owned(), value.replace("{B}", base));
                 }
             }
+            Break::ForHead(path, name, value) => {
+                let headers = &mut answers.get_mut(*path).unwrap().for_head;
+                headers.insert((*name).to_owned(), value.replace("{B}", base));
+            }
+            Break::Post(path, post) => answers.get_mut(*path).unwrap().post = Some(*post),
+            Break::Empty(path) => answers.get_mut(*path).unwrap().body.clear(),
             Break::Unconditional(path) => answers.get_mut(*path).unwrap().unconditional = true,
             Break::Members(path, change) => {
                 let mut members = packages(base).into_iter().find(|(name, _)| name == path).unwrap().1;

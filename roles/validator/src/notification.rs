@@ -1,0 +1,108 @@
+//! Which rules does a notification break, and the entry that leads to its topic? [rs-change-notification §3, §5]
+//! [rs-framework-notification §2.1, §3, §5]
+
+use crate::check::{Entry, Head};
+use crate::finding::Findings;
+use crate::kind;
+use crate::markup::has;
+use crate::rules as r;
+use crate::values;
+use abreast_resourcesync::v1_1::{Capability, Change, Root};
+use abreast_webtypes::{W3cDatetime, excerpt};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// URIs of one time that are kept for finding those told twice.
+const SAME_TIME_MAX: usize = 50_000;
+
+/// What earlier entries said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// The time of the entries before, and hashes of their URIs.
+    time: Option<W3cDatetime>,
+    same_time: HashSet<u64>,
+    /// Topics of a Capability List: what is told there, and where.
+    topics: Vec<(Capability, String)>,
+}
+
+/// Judges the head of a notification.
+pub(crate) fn head(head: &Head, capability: Capability, found: &mut Findings) {
+    if head.root() == Root::SitemapIndex {
+        let name = kind::name(Some(capability), Root::UrlSet);
+        found.add(&r::NOTIFICATION_ROOT, head.md_place, || format!("the root of this {name} is `sitemapindex`"));
+    }
+}
+
+/// Is a change told twice? Those of one time stand together.
+pub(crate) fn once(entry: &Entry, state: &mut State, found: &mut Findings) {
+    let Some(time) = entry.md.datetime else { return };
+    if state.time.map(|before| before.instant) != Some(time.instant) {
+        state.time = Some(time);
+        state.same_time.clear();
+    }
+    let mut hasher = DefaultHasher::new();
+    entry.loc.hash(&mut hasher);
+    let hash = hasher.finish();
+    if state.same_time.contains(&hash) {
+        let message = || format!("{} at {} is told already", excerpt(&entry.loc), time.instant);
+        found.add(&r::NOTIFICATION_ONCE, entry.place, message);
+    } else if state.same_time.len() < SAME_TIME_MAX {
+        state.same_time.insert(hash);
+    }
+}
+
+/// Judges an entry of a Framework Notification.
+pub(crate) fn framework_entry(until: Option<W3cDatetime>, entry: &Entry, found: &mut Findings) {
+    let (md, place) = (&entry.md, entry.place);
+    if !md.has(has::CHANGE) {
+        found.add(&r::FRAMEWORK_CHANGE, place, || format!("no `change` for {}", excerpt(&entry.loc)));
+    }
+    if !md.has(has::CAPABILITY) {
+        found.add(&r::FRAMEWORK_CAPABILITY, place, || format!("no `capability` for {}", excerpt(&entry.loc)));
+    }
+    if let Some(capability) = md.capability {
+        if kind::is_manifest(capability) || kind::is_notification(capability) {
+            let message = || format!("`{}` is nothing that is told", capability.token());
+            found.add(&r::FRAMEWORK_TABLE, place, message);
+        } else if let Some(change) = md.change.filter(|change| !may_be(capability, *change)) {
+            let name = kind::name(Some(capability), Root::UrlSet);
+            let message = || format!("a {name} is told to be {}", change.token());
+            found.add(&r::FRAMEWORK_TABLE, place, message);
+        }
+    }
+    // `from` says since when everything is told; what was before may be told too.
+    if let (Some(time), Some(until)) = (md.datetime, until)
+        && values::is_before(until, time)
+    {
+        let message = || format!("`datetime` {} is after `until` {}", time.instant, until.instant);
+        found.add(&r::DATETIME_RANGE, place, message);
+    }
+    if entry.links.iter().any(|link| link.has_rel("index") && link.href == entry.loc) {
+        let message = || format!("{} is said to be its own index", excerpt(&entry.loc));
+        found.add(&r::FRAMEWORK_NO_INDEX, place, message);
+    }
+}
+
+/// The table of changes; of archives it says nothing.
+fn may_be(capability: Capability, change: Change) -> bool {
+    match capability {
+        Capability::ResourceList | Capability::ChangeList | Capability::ChangeDump => change != Change::Deleted,
+        Capability::ResourceDump => change == Change::Created,
+        _ => true,
+    }
+}
+
+/// Judges the entry of a Capability List that leads to a topic.
+pub(crate) fn topic_entry(capability: Capability, entry: &Entry, state: &mut State, found: &mut Findings) {
+    if !entry.links.iter().any(|link| link.has_rel("hub")) {
+        found.add(&r::TOPIC_ENTRY_HUB, entry.place, || format!("no `hub` link for {}", excerpt(&entry.loc)));
+    }
+    if let Some((other, _)) = state.topics.iter().find(|(other, loc)| *other != capability && *loc == entry.loc) {
+        let other = other.token();
+        let message = || format!("{} is the topic of `{other}` already", excerpt(&entry.loc));
+        found.add(&r::CHANNELS, entry.place, message);
+    }
+    if !state.topics.iter().any(|(known, _)| *known == capability) {
+        state.topics.push((capability, entry.loc.clone()));
+    }
+}

@@ -1,0 +1,115 @@
+//! Do topics keep to what the Capability List says, and notifications to what is published?
+//! [rs-change-notification §2, §4.1] [rs-framework-notification §2, §3]
+
+use super::Relations;
+use crate::collect::Child;
+use crate::kind;
+use crate::node::{Node, Outcome};
+use crate::rules as r;
+use crate::topic::hubs;
+use abreast_resourcesync::v1_1::{Capability, Change, Root};
+use abreast_webtypes::Timestamp;
+use std::collections::{BTreeSet, HashMap};
+
+impl Relations<'_> {
+    /// An entry of a Capability List that leads to a topic; is there something to look at further?
+    pub(super) fn topic(&mut self, number: usize, child: &Child) -> bool {
+        let Some((_, node)) = self.node(&child.url) else { return false };
+        let doc = match &node.outcome {
+            Outcome::Document(doc) => doc,
+            Outcome::Failed(message) => {
+                let message = message.clone();
+                self.add(number, &r::TOPIC_ANSWERS, child.place, || format!("topic {}: {message}", child.url));
+                return false;
+            }
+            _ => return true,
+        };
+        let listed: BTreeSet<String> = child.told.iter().flat_map(|told| told.hubs.iter().cloned()).collect();
+        let named = hubs(&doc.facts);
+        // Without any, that is told already: at the entry, or at the topic.
+        if !listed.is_empty() && !named.is_empty() && listed != named {
+            let shown = |hubs: &BTreeSet<String>| abreast_webtypes::excerpt(&Vec::from_iter(hubs.clone()).join(" "));
+            let message = || format!("{} names {}, this list {}", child.url, shown(&named), shown(&listed));
+            self.add(number, &r::TOPIC_HUBS, child.place, message);
+        }
+        true
+    }
+
+    /// No topic is that of two sets.
+    pub(super) fn channels(&mut self) {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for number in 0..self.walked.nodes.len() {
+            let Some(doc) = self.doc(number).filter(|doc| doc.is(Capability::CapabilityList)) else { continue };
+            for child in doc.children.iter().filter(|child| child.capability.is_some_and(kind::is_notification)) {
+                let first = *known.entry(&child.url).or_insert(number);
+                let first = &self.walked.nodes[first];
+                if first.url != self.walked.nodes[number].url {
+                    let message = || format!("{} is a topic of {} too", child.url, first.url);
+                    self.add(number, &r::CHANNELS, child.place, message);
+                }
+            }
+        }
+    }
+
+    /// An entry of a Framework Notification.
+    pub(super) fn told(&mut self, number: usize, child: &Child) {
+        let Some(told) = child.told.as_deref().filter(|told| told.change != Some(Change::Deleted)) else { return };
+        let Some((target, Node { outcome: Outcome::Document(below), origin, url, .. })) = self.node(&child.url) else {
+            return;
+        };
+        if below.root() == Root::SitemapIndex {
+            if self.was_there(target, told.time.map(|time| time.instant)) {
+                let name = kind::name(below.capability(), below.root());
+                self.add(number, &r::FRAMEWORK_NO_INDEX, child.place, || format!("{} is a {name}", child.url));
+            }
+            return;
+        }
+        if let (Some(due), Some(own)) = (child.capability, below.capability())
+            && due != own
+        {
+            let (due, own) = (kind::name(Some(due), Root::UrlSet), kind::name(Some(own), Root::UrlSet));
+            self.add(number, &r::CAPABILITY_EQUAL, child.place, || format!("{} is a {own}, not a {due}", child.url));
+            return;
+        }
+        let index = below.link(url, "index").map(|(index, _)| index).or_else(|| origin.index.clone());
+        let message = match (&told.index, index) {
+            (None, Some(index)) => {
+                let there = self.node(&index).map(|(number, _)| number);
+                there
+                    .is_some_and(|there| self.was_there(there, told.time.map(|time| time.instant)))
+                    .then(|| format!("{} is under {index}, and no link says so", child.url))
+            }
+            (Some(said), Some(index)) => {
+                let same = *said == index
+                    || self.node(said).is_some()
+                        && self.node(said).map(|(n, _)| n) == self.node(&index).map(|(n, _)| n);
+                (!same).then(|| format!("{} is under {index}, not under {said}", child.url))
+            }
+            (Some(said), None) => {
+                let other = self.node(said).and_then(|(number, _)| self.doc(number));
+                other
+                    .filter(|other| other.head.root == Some(Root::UrlSet))
+                    .map(|other| format!("{said} is a {}, no index", kind::name(other.capability(), other.root())))
+            }
+            (None, None) => None,
+        };
+        if let Some(message) = message {
+            self.add(number, &r::FRAMEWORK_INDEX, child.place, || message);
+        }
+    }
+
+    /// Was the document an index when something was told? One that speaks of later times may have become it since.
+    fn was_there(&mut self, index: usize, told: Option<Timestamp>) -> bool {
+        let doc = self.doc(index);
+        let newest = self.newest.entry(index).or_insert_with(|| {
+            let doc = doc?;
+            let own = doc.head.md.iter().flat_map(|md| [md.at, md.completed]);
+            let children = doc.children.iter().flat_map(|child| [child.at, child.completed, child.from, child.until]);
+            own.chain(children).flatten().map(|time| time.instant).max()
+        });
+        match (told, *newest) {
+            (Some(told), Some(newest)) => newest < told,
+            _ => true,
+        }
+    }
+}
