@@ -13,6 +13,7 @@ mod interop;
 mod maintenance;
 mod many;
 mod packed;
+mod push;
 mod real;
 mod session;
 mod validate;

@@ -1,0 +1,256 @@
+//! A Source with its hub, and hubs alone: who subscribed is told of every change, in order, over restarts and kills.
+
+use crate::world::{Running, Source, abreast, eventually, run};
+use abreast_resourcesync::v1_1::Document;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+/// A subscriber's callback: confirms what it is asked, and keeps what comes.
+struct Callback {
+    url: String,
+    /// Bodies by offset; a repeat must be the same.
+    got: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
+}
+
+impl Callback {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/callback", listener.local_addr().unwrap());
+        let got = Arc::default();
+        let kept = Arc::clone(&got);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let kept = Arc::clone(&kept);
+                std::thread::spawn(move || while answer(&stream, &kept).is_some() {});
+            }
+        });
+        Self { url, got }
+    }
+
+    /// Everything so far: without gaps, each notification beginning where the one before ended.
+    fn changes(&self) -> Vec<(String, String)> {
+        let got = self.got.lock().unwrap();
+        let offsets: Vec<u64> = got.keys().copied().collect();
+        assert_eq!(offsets, (1..=offsets.len() as u64).collect::<Vec<_>>(), "nothing is missing");
+        let (mut until, mut changes) = (None, Vec::new());
+        for body in got.values() {
+            let document = Document::from_slice(body).unwrap();
+            if until.is_some() {
+                assert_eq!(document.head.from, until, "where the one before ended");
+            }
+            until = document.head.until;
+            for entry in document.entries {
+                let name = entry.loc.rsplit('/').next().unwrap().to_owned();
+                changes.push((name, entry.change.unwrap().token().to_owned()));
+            }
+        }
+        changes
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.changes().into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+/// Answers one request; `None` when there is no other.
+fn answer(stream: &TcpStream, kept: &Mutex<BTreeMap<u64, Vec<u8>>>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut length, mut offset) = (String::new(), 0, 0);
+    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let Some((name, value)) = header.trim().split_once(':') else { break };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.trim().parse().ok()?,
+            "abreast-offset" => offset = value.trim().parse().ok()?,
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let challenge = line.split(['?', '&', ' ']).find_map(|part| part.strip_prefix("hub.challenge="));
+    let echo = challenge.unwrap_or_default();
+    if challenge.is_none() {
+        let before = kept.lock().unwrap().insert(offset, body.clone());
+        assert!(before.is_none_or(|before| before == body), "a repeat is the same");
+    }
+    let mut stream = stream;
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{echo}", echo.len()).ok()
+}
+
+/// A file that is there at once, so that it is one change.
+fn put(folder: &Path, name: &str) {
+    fs::write(folder.join(".new"), "x").unwrap();
+    fs::rename(folder.join(".new"), folder.join(name)).unwrap();
+}
+
+fn post(address: &str, headers: &str, body: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST /hub HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line[9..12].parse().unwrap()
+}
+
+fn encode(url: &str) -> String {
+    url.replace(':', "%3A").replace('/', "%2F")
+}
+
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+
+fn subscribe(source: &Source, callback: &Callback) {
+    let topic = encode(&format!("{}set/notify/change", source.url()));
+    let body = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url));
+    assert_eq!(post(&source.address, FORM, &body), 202);
+    let asked = format!("/hub?callback={}", encode(&callback.url));
+    eventually("the subscription counts", || source.get(&asked).is_some());
+}
+
+#[test]
+fn subscribers_are_told_of_every_change_once_over_restarts_and_kills() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    fs::write(folder.join("before"), "x").unwrap();
+    let mut source = Source::start(folder, 0, &[]);
+    let port = source.port();
+    let callback = Callback::new();
+    subscribe(&source, &callback);
+    let mut expected = Vec::new();
+    for round in 0..4 {
+        for number in 0..20 {
+            let name = format!("r{round}-{number:02}");
+            put(folder, &name);
+            expected.push(name);
+        }
+        if round % 2 == 0 {
+            eventually("some arrive", || callback.names().len() > round * 20);
+            source.kill();
+        } else {
+            assert_eq!(source.stop(), Some(0));
+        }
+        // While nobody looks.
+        let name = format!("r{round}-away");
+        put(folder, &name);
+        expected.push(name);
+        source = Source::start(folder, port, &[]);
+    }
+    eventually("all arrive", || callback.names().len() >= expected.len());
+    let mut names = callback.names();
+    names.sort();
+    expected.sort();
+    assert_eq!(names, expected, "each change once");
+    fs::remove_file(folder.join("before")).unwrap();
+    eventually("the deletion arrives", || callback.changes().last() == Some(&("before".into(), "deleted".into())));
+    assert_eq!(source.stop(), Some(0));
+}
+
+#[test]
+fn a_follower_of_the_stream_goes_on_where_it_was() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let source = Source::start(folder, 0, &[]);
+    let port = source.port();
+    let mut command = abreast();
+    command.args(["subscribe", &source.url(), "--from", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = Running(command.spawn().unwrap());
+    let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let mut told = Vec::new();
+    let mut next = |name: &str| {
+        let line = lines.next().unwrap();
+        told.push(line["offset"].as_u64().unwrap());
+        assert!(line["changes"][0]["uri"].as_str().unwrap().ends_with(name), "{line}");
+    };
+    put(folder, "one");
+    next("one");
+    assert_eq!(source.stop(), Some(0));
+    put(folder, "two");
+    let source = Source::start(folder, port, &[]);
+    next("two");
+    put(folder, "three");
+    next("three");
+    assert_eq!(told, [1, 2, 3]);
+    let url = format!("{}set/capabilitylist.xml", source.url());
+    let rest = run(abreast().args(["subscribe", &url, "--from", "2", "--limit", "1"]));
+    assert_eq!(rest.status.code(), Some(0));
+    assert_eq!(serde_json::from_slice::<Value>(&rest.stdout).unwrap()["offset"], 3);
+    let over = run(abreast().args(["subscribe", &url, "--framework", "--max-time", "100ms"]));
+    assert_eq!(over.status.code(), Some(8));
+    let wrong = run(abreast().args(["subscribe", "ftp://example.org/"]));
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+/// `abreast hub`, listening.
+fn hub(data: &str) -> (Running, String) {
+    let mut command = abreast();
+    command.args(["hub", "--listen", "127.0.0.1:0", "--data", data]);
+    let mut child = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let address = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.trim().strip_prefix("listening on")?.trim().trim_end_matches('/').to_owned()))
+        .expect("it tells where it listens");
+    (child, address.trim_start_matches("http://").to_owned())
+}
+
+#[test]
+fn a_hub_alone_takes_topics_of_others_and_can_be_looked_into() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("hub");
+    let data = data.to_str().unwrap();
+    let token = run(abreast().args(["token", "create", "--name", "a", "--scope", "admin", "--data", data]));
+    let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
+    let (child, address) = hub(data);
+    let say = |text: &str| {
+        let topic = "Link: <https://museum.example/topic>; rel=\"self\"\r\n";
+        let headers = format!("Content-Type: text/plain\r\nAuthorization: Bearer {token}\r\n{topic}");
+        assert_eq!(post(&address, &headers, text), 200);
+    };
+    say("one");
+    say("two");
+    let callback = Callback::new();
+    let topic = encode("https://museum.example/topic");
+    let form = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url));
+    assert_eq!(post(&address, FORM, &form), 202);
+    let server = format!("http://{address}/");
+    let look = |words: &[&str], place: &[&str], code: i32| {
+        let output = run(abreast().arg("hub").args(words).args(place).args(["--json"]).env("ABREAST_TOKEN", &token));
+        let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{words:?} {problem}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()
+    };
+    let of_server = ["--server", server.as_str()];
+    assert_eq!(look(&["topics"], &of_server, 0)[0]["head"], 2);
+    eventually("the subscription counts", || look(&["targets"], &of_server, 0).len() == 1);
+    let target = look(&["targets", "https://museum.example/topic"], &of_server, 0)[0]["id"].to_string();
+    look(&["targets", "https://museum.example/other"], &of_server, 2);
+    assert!(callback.got.lock().unwrap().is_empty(), "who subscribes is told of what comes");
+    look(&["replay", &target, "--after", "0"], &of_server, 0);
+    eventually("both come", || callback.got.lock().unwrap().len() == 2);
+    eventually("that is recorded", || look(&["attempts", &target], &of_server, 0)[0]["cursor"] == 2);
+    let of_store = ["--data", data];
+    look(&["topics"], &of_store, 10);
+    let second = run(abreast().args(["hub", "--listen", "127.0.0.1:0", "--data", data]));
+    assert_eq!(second.status.code(), Some(1), "one server a store");
+    let stopped = Source { child, address: address.clone() }.stop();
+    assert_eq!(stopped, Some(0));
+    assert_eq!(look(&["topics"], &of_store, 0)[0]["head"], 2);
+    assert_eq!(look(&["attempts", &target], &of_store, 0)[0]["cursor"], 2);
+    assert_eq!(look(&["replay", &target, "--after", "1"], &of_store, 0)[0]["cursor"], 1);
+    look(&["end", &target], &of_store, 0);
+    assert!(look(&["targets"], &of_store, 0).is_empty());
+    look(&["end", &target], &of_store, 1);
+}
