@@ -9,6 +9,7 @@ mod crash;
 mod dumps;
 mod faults;
 mod from_dumps;
+mod hub_kills;
 mod interop;
 mod maintenance;
 mod many;

@@ -49,7 +49,10 @@ impl Source {
 
     /// Begins to serve, and is killed before it can, or just after.
     pub(crate) fn kill_at_start(folder: &Path, port: u16, more: &[&str], after: Duration) {
-        let mut command = Self::command(folder, port, more);
+        Self::kill_soon(Self::command(folder, port, more), after);
+    }
+
+    fn kill_soon(mut command: Command, after: Duration) {
         let child = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         std::thread::sleep(after);
         drop(child);
@@ -64,9 +67,23 @@ impl Source {
 
     /// Serves the sets of a configuration file on a free port.
     pub(crate) fn start_config(config: &str) -> Self {
+        Self::start_config_at(config, 0)
+    }
+
+    /// The same on the given port.
+    pub(crate) fn start_config_at(config: &str, port: u16) -> Self {
+        Self::run(Self::of_config(config, port))
+    }
+
+    /// As [`Source::kill_at_start`], with a configuration file.
+    pub(crate) fn kill_config_at_start(config: &str, port: u16, after: Duration) {
+        Self::kill_soon(Self::of_config(config, port), after);
+    }
+
+    fn of_config(config: &str, port: u16) -> Command {
         let mut command = abreast();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--config", config]);
-        Self::run(command)
+        command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--config", config]);
+        command
     }
 
     fn run(mut command: Command) -> Self {

@@ -1,0 +1,350 @@
+//! Subscribers of a test: one HTTP server that answers as it should, with an error, late, too early or not at all, and
+//! looks at each delivery the moment it is there.
+
+use crate::world::Random;
+use abreast_websub::{Key, Method};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Addresses that subscribers are at: each is an origin of its own for the hub.
+const LISTENERS: usize = 8;
+/// A subscriber takes a delivery at least at this attempt, so that pauses between attempts stay short.
+const FAILS: u32 = 2;
+/// A repeat is explained by the hub not having recorded for so long. Recording takes a tenth of a second, and longer
+/// when the disk is slow.
+const UNRECORDED: Duration = Duration::from_secs(5);
+
+/// A subscription: where deliveries of one topic go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subscription {
+    pub(crate) number: usize,
+    pub(crate) topic: usize,
+}
+
+impl Subscription {
+    /// Every third one is signed.
+    pub(crate) fn secret(self) -> Option<String> {
+        self.number.is_multiple_of(3).then(|| format!("secret-{}", self.number))
+    }
+
+    fn path(self) -> String {
+        format!("/s/{}/{}", self.topic, self.number)
+    }
+
+    fn of_path(path: &str) -> Option<Self> {
+        let mut parts = path.strip_prefix("/s/")?.split('?').next()?.split('/');
+        let topic = parts.next()?.parse().ok()?;
+        Some(Self { number: parts.next()?.parse().ok()?, topic })
+    }
+}
+
+/// What a subscriber saw last, and since when it has what.
+struct Seen {
+    first: u64,
+    offset: u64,
+    taken: bool,
+    life: u64,
+    /// The furthest that was taken.
+    furthest: u64,
+    /// When each was taken the last time, the last few.
+    taken_at: BTreeMap<u64, Instant>,
+    fails: u32,
+}
+
+#[derive(Default)]
+struct Found {
+    seen: HashMap<usize, Seen>,
+    /// What is at each place of each topic's log.
+    messages: BTreeMap<(usize, u64), String>,
+    wrong: Vec<String>,
+    deliveries: u64,
+    repeats: u64,
+    failed: u64,
+}
+
+/// All subscribers of a test.
+pub(crate) struct Receiver {
+    ports: Vec<u16>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    found: Mutex<Found>,
+    random: Mutex<Random>,
+    /// Connections that wait for a request, or are reading one.
+    reading: AtomicUsize,
+    /// Counts the starts of the hub.
+    life: AtomicU64,
+    kills: Mutex<Vec<Instant>>,
+    flaky: AtomicBool,
+}
+
+/// What a subscriber does with a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Take,
+    TakeLate(u64),
+    Error,
+    /// The connection ends with no answer, at once or after so many milliseconds.
+    NoAnswer(u64),
+}
+
+impl Receiver {
+    pub(crate) fn start(seed: u64) -> Self {
+        let shared = Arc::new(Shared::new(seed));
+        let listen = |_| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let (port, shared) = (listener.local_addr().unwrap().port(), Arc::clone(&shared));
+            std::thread::spawn(move || {
+                for stream in listener.incoming() {
+                    let Ok(stream) = stream else { continue };
+                    shared.reading.fetch_add(1, SeqCst);
+                    let shared = Arc::clone(&shared);
+                    std::thread::spawn(move || shared.converse(stream));
+                }
+            });
+            port
+        };
+        let ports = (0..LISTENERS).map(listen).collect();
+        Self { ports, shared }
+    }
+
+    pub(crate) fn callback(&self, subscription: Subscription) -> String {
+        format!("http://127.0.0.1:{}{}", self.ports[subscription.number % LISTENERS], subscription.path())
+    }
+
+    /// The hub was killed. Gives back when all that it still sent was looked at, before another one starts.
+    pub(crate) fn after_kill(&self) {
+        for port in &self.ports {
+            // Connections are accepted one after the other: those of the hub before this one.
+            let mut stream = TcpStream::connect(("127.0.0.1", *port)).unwrap();
+            stream.write_all(b"GET /last HTTP/1.1\r\n\r\n").unwrap();
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        while self.shared.reading.load(SeqCst) > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.shared.begin_life();
+    }
+
+    /// From now on every delivery is taken.
+    pub(crate) fn be_good(&self) {
+        self.shared.flaky.store(false, SeqCst);
+    }
+
+    /// How far a subscription has come without a gap; `None` before its first delivery.
+    pub(crate) fn taken(&self, subscription: Subscription) -> Option<u64> {
+        self.shared.lock().seen.get(&subscription.number).map(|seen| seen.furthest)
+    }
+
+    /// The first number a subscription got.
+    pub(crate) fn first(&self, subscription: Subscription) -> Option<u64> {
+        self.shared.lock().seen.get(&subscription.number).map(|seen| seen.first)
+    }
+
+    /// What was at each place of each topic.
+    pub(crate) fn messages(&self) -> BTreeMap<(usize, u64), String> {
+        self.shared.lock().messages.clone()
+    }
+
+    /// What should not have been, the first few.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        self.shared.lock().wrong.iter().take(10).cloned().collect()
+    }
+
+    /// Deliveries seen, those of them that had been taken before, and those that were not taken.
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        let found = self.shared.lock();
+        (found.deliveries, found.repeats, found.failed)
+    }
+}
+
+impl Shared {
+    fn new(seed: u64) -> Self {
+        Self {
+            found: Mutex::default(),
+            random: Mutex::new(Random::new(seed)),
+            reading: AtomicUsize::new(0),
+            life: AtomicU64::new(0),
+            kills: Mutex::default(),
+            flaky: AtomicBool::new(true),
+        }
+    }
+
+    fn begin_life(&self) {
+        self.kills.lock().unwrap().push(Instant::now());
+        self.life.fetch_add(1, SeqCst);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap()
+    }
+
+    /// One connection. It is counted in `reading` except while it has a request that is recorded.
+    fn converse(&self, stream: TcpStream) {
+        let mut stream = BufReader::new(stream);
+        while self.exchange(&mut stream).is_some() {}
+        self.reading.fetch_sub(1, SeqCst);
+    }
+
+    fn exchange(&self, stream: &mut BufReader<TcpStream>) -> Option<()> {
+        let mut line = String::new();
+        stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let path = line.split(' ').nth(1)?.to_owned();
+        let is_delivery = line.starts_with("POST ");
+        let mut headers = HashMap::new();
+        loop {
+            line.clear();
+            stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+        if !is_delivery {
+            let (_, challenge) = path.split_once("hub.challenge=")?;
+            let challenge = challenge.split('&').next()?;
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{challenge}", challenge.len());
+            return stream.get_mut().write_all(answer.as_bytes()).ok();
+        }
+        let length: usize = headers.get("content-length")?.parse().ok()?;
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).ok()?;
+        let subscription = Subscription::of_path(&path)?;
+        let fate = self.record(subscription, &headers, &body, self.fate());
+        self.reading.fetch_sub(1, SeqCst);
+        match fate {
+            Fate::TakeLate(pause) | Fate::NoAnswer(pause) => std::thread::sleep(Duration::from_millis(pause)),
+            Fate::Take | Fate::Error => {}
+        }
+        // Whoever is told of the answer may send the next request: it is waited for from now on.
+        self.reading.fetch_add(1, SeqCst);
+        let answer: &[u8] = match fate {
+            Fate::Take => b"HTTP/1.1 204 No Content\r\n\r\n",
+            Fate::TakeLate(_) => b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+            Fate::Error => b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\nouch",
+            Fate::NoAnswer(_) => return None,
+        };
+        stream.get_mut().write_all(answer).ok()
+    }
+
+    /// Looks at a delivery and says what is done with it.
+    fn record(&self, subscription: Subscription, headers: &HashMap<String, String>, body: &[u8], fate: Fate) -> Fate {
+        let (life, now) = (self.life.load(SeqCst), Instant::now());
+        let message = String::from_utf8_lossy(body).trim_end().to_owned();
+        let Found { seen, messages, wrong, deliveries, repeats, failed } = &mut *self.lock();
+        let mut say = |what: String| wrong.push(format!("{subscription:?}, life {life}: {what}"));
+        let Some(offset) = headers.get("abreast-offset").and_then(|offset| offset.parse::<u64>().ok()) else {
+            say("a delivery without a number".to_owned());
+            return Fate::Error;
+        };
+        let signature = subscription.secret().map(|secret| Key::new(Method::Sha256, secret.as_bytes()).sign(body));
+        if headers.get("x-hub-signature").cloned() != signature.map(|signature| signature.to_string()) {
+            say(format!("{offset} is not signed as it should be"));
+        }
+        let before = messages.entry((subscription.topic, offset)).or_insert_with(|| message.clone());
+        if *before != message {
+            say(format!("{offset} was `{before}` and is `{message}`"));
+        }
+        *deliveries += 1;
+        let seen = seen.entry(subscription.number).or_insert_with(|| Seen {
+            first: offset,
+            offset,
+            taken: false,
+            life,
+            furthest: offset - 1,
+            taken_at: BTreeMap::new(),
+            fails: 0,
+        });
+        let next = seen.offset + u64::from(seen.taken);
+        if offset > next || offset < seen.first || offset < seen.offset && life == seen.life {
+            let after = if seen.taken { "taken" } else { "not taken" };
+            say(format!("{offset} came after {} of life {}, which was {after}", seen.offset, seen.life));
+        }
+        if offset <= seen.furthest {
+            *repeats += 1;
+            if let Some(taken_at) = seen.taken_at.get(&offset) {
+                let kill = self.kills.lock().unwrap().iter().copied().find(|kill| kill > taken_at);
+                match kill {
+                    Some(kill) if kill.duration_since(*taken_at) < UNRECORDED => {}
+                    _ => say(format!("{offset} is repeated though it was taken and no kill came soon after")),
+                }
+            }
+        }
+        let taken = matches!(fate, Fate::Take | Fate::TakeLate(_)) || seen.fails >= FAILS;
+        let fate = match fate {
+            Fate::Error | Fate::NoAnswer(_) if taken => Fate::Take,
+            fate => fate,
+        };
+        seen.offset = offset;
+        seen.life = life;
+        seen.taken = taken;
+        if taken {
+            seen.fails = 0;
+            seen.furthest = seen.furthest.max(offset);
+            seen.taken_at.insert(offset, now);
+            if seen.taken_at.len() > 1_000 {
+                seen.taken_at.pop_first();
+            }
+        } else {
+            seen.fails += 1;
+            *failed += 1;
+        }
+        fate
+    }
+
+    fn fate(&self) -> Fate {
+        if !self.flaky.load(SeqCst) {
+            return Fate::Take;
+        }
+        let mut random = self.random.lock().unwrap();
+        match random.below(100) {
+            0..3 => Fate::Error,
+            3..5 => Fate::NoAnswer(0),
+            5 => Fate::NoAnswer(random.below(1_500)),
+            6..10 => Fate::TakeLate(random.below(300)),
+            _ => Fate::Take,
+        }
+    }
+}
+
+#[test]
+fn a_receiver_notices_what_no_hub_may_do() {
+    use Fate::{Error, Take};
+    const KILL: (u64, Fate) = (0, Take);
+    const FIRST: [(u64, Fate); 2] = [(1, Take), (2, Take)];
+    let wrong_after = |then: &[(u64, Fate)]| {
+        let shared = Shared::new(1);
+        for (offset, fate) in FIRST.iter().chain(then) {
+            if (*offset, *fate) == KILL {
+                shared.begin_life();
+                continue;
+            }
+            let headers = HashMap::from([("abreast-offset".to_owned(), offset.to_string())]);
+            let subscription = Subscription { number: 1, topic: 0 };
+            shared.record(subscription, &headers, offset.to_string().as_bytes(), *fate);
+        }
+        !shared.lock().wrong.is_empty()
+    };
+    for right in [
+        &[(3, Take)][..],
+        &[(3, Error), (3, Take), (4, Take)],
+        &[KILL, (1, Take), (2, Error), (2, Take), (3, Take)],
+        &[KILL, (1, Take), KILL, (2, Take), KILL, (3, Take)],
+    ] {
+        assert!(!wrong_after(right));
+    }
+    for wrong in [
+        &[(4, Take)][..],
+        &[(2, Take)],
+        &[(3, Error), (4, Take)],
+        &[KILL, (4, Take)],
+        &[KILL, (1, Take), (3, Take)],
+        &[KILL, (1, Error), (2, Take)],
+        &[(3, Take), (1, Take)],
+    ] {
+        assert!(wrong_after(wrong));
+    }
+}
