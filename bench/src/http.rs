@@ -1,4 +1,4 @@
-//! The smallest HTTP client that polls a document: one kept connection, no allocation to speak of.
+//! The smallest HTTP client that polls a document or posts one: one kept connection, no allocation to speak of.
 
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -30,17 +30,27 @@ impl Http {
 
     /// GETs a path; `header` is nothing or whole lines.
     pub(crate) fn get(&mut self, path: &str, header: &str) -> Result<Answer> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{header}\r\n", self.host);
-        self.stream.get_mut().write_all(request.as_bytes())?;
+        self.ask(&format!("GET {path}"), header, &[])
+    }
+
+    /// POSTs a body to a path; `header` is whole lines.
+    pub(crate) fn post(&mut self, path: &str, header: &str, body: &[u8]) -> Result<Answer> {
+        self.ask(&format!("POST {path}"), &format!("{header}Content-Length: {}\r\n", body.len()), body)
+    }
+
+    fn ask(&mut self, what: &str, header: &str, body: &[u8]) -> Result<Answer> {
+        let mut request = format!("{what} HTTP/1.1\r\nHost: {}\r\n{header}\r\n", self.host).into_bytes();
+        request.extend_from_slice(body);
+        self.stream.get_mut().write_all(&request)?;
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         let status = line.split(' ').nth(1).and_then(|text| text.parse().ok());
-        let status: u16 = status.with_context(|| format!("GET {path}: the server said `{}`", line.trim_end()))?;
+        let status: u16 = status.with_context(|| format!("{what}: the server said `{}`", line.trim_end()))?;
         let (mut length, mut chunked, mut tag) = (0, false, None);
         loop {
             line.clear();
             if self.stream.read_line(&mut line)? == 0 {
-                bail!("GET {path}: the connection ended in the header");
+                bail!("{what}: the connection ended in the header");
             }
             let Some((name, value)) = line.trim_end().split_once(':') else { break };
             match name.to_ascii_lowercase().as_str() {
@@ -65,7 +75,7 @@ impl Http {
                     break;
                 }
             }
-        } else if status != 304 {
+        } else if !matches!(status, 204 | 304) {
             body.resize(length, 0);
             self.stream.read_exact(&mut body)?;
         }

@@ -9,6 +9,7 @@ mod http;
 mod machine;
 mod nginx;
 mod peers;
+mod receiver;
 mod report;
 mod run;
 mod same;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 11] = [
+const BENCHES: [(&str, &str, Bench); 12] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
@@ -35,6 +36,7 @@ const BENCHES: [(&str, &str, Bench); 11] = [
     ("publish", "Publishing one change; memory; start", benches::publish::run),
     ("dump", "Packages: copies through them, and making them", benches::dump::run),
     ("validate", "Judging a Source", benches::validate::run),
+    ("hub", "Telling a thousand subscribers", benches::hub::run),
     ("hub-store", "What a hub must not forget", benches::hub_store::run),
     ("index", "Documents of very large sets", benches::index::run),
     ("real", "Real collections, followed", benches::real::run),
@@ -55,6 +57,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|argument| argument == receiver::ARGUMENT) {
+        return receiver::receive().map(|()| ExitCode::SUCCESS);
+    }
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         println!("usage: cargo xtask bench [--rounds N] [--quick] [NAME…]\n\nbenches, all by default:");
         for (name, title, _) in BENCHES {

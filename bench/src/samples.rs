@@ -5,8 +5,17 @@
 pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
     pub(crate) fn push(&mut self, value: f64) {
         self.0.push(value);
+    }
+
+    /// The last one; NaN when there is none.
+    pub(crate) fn last(&self) -> f64 {
+        self.0.last().copied().unwrap_or(f64::NAN)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -19,6 +28,14 @@ impl Samples {
 
     pub(crate) fn max(&self) -> f64 {
         self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The value that so large a part does not exceed: 0.99 for p99. NaN when there is none.
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let place = (part * sorted.len() as f64).ceil() as usize;
+        sorted.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN)
     }
 
     /// NaN when there is none.
@@ -97,6 +114,16 @@ mod tests {
         assert!((Samples(vec![3.0, 1.0, 2.0]).median() - 2.0).abs() < 1e-9);
         assert!((Samples(vec![4.0, 1.0, 2.0, 3.0]).median() - 2.5).abs() < 1e-9);
         assert!(Samples::default().median().is_nan());
+    }
+
+    #[test]
+    fn a_quantile_is_a_value_that_was_measured() {
+        let hundred: Samples = (1..=100).rev().map(f64::from).collect();
+        for (part, value) in [(0.99, 99.0), (0.5, 50.0), (1.0, 100.0)] {
+            assert!((hundred.quantile(part) - value).abs() < 1e-9);
+        }
+        assert!((Samples(vec![7.0]).quantile(0.99) - 7.0).abs() < 1e-9);
+        assert!(Samples::default().quantile(0.99).is_nan());
     }
 
     #[test]

@@ -24,6 +24,26 @@ pub(crate) fn script(settings: &Settings, name: &str, prefix: &str, count: usize
     Ok(path.to_string_lossy().into_owned())
 }
 
+/// A wrk script that posts a body with these headers.
+pub(crate) fn post_script(settings: &Settings, name: &str, headers: &[(&str, &str)], bytes: usize) -> Result<String> {
+    let mut text = format!("wrk.method = \"POST\"\nwrk.body = string.rep(\"x\", {bytes})\n");
+    for (name, value) in headers {
+        let _ = writeln!(text, "wrk.headers[{name:?}] = {value:?}");
+    }
+    let path = settings.folder.join(format!("wrk-{name}.lua"));
+    fs::write(&path, text)?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// What wrk did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) requests: f64,
+    pub(crate) seconds: f64,
+    /// CPU seconds of wrk itself.
+    pub(crate) cpu: f64,
+}
+
 /// Requests answered and seconds taken; an answer that is no 2xx is an error.
 pub(crate) fn ask(
     settings: &Settings,
@@ -33,24 +53,39 @@ pub(crate) fn ask(
     script: Option<&str>,
     seconds: usize,
 ) -> Result<(f64, f64)> {
-    let duration = format!("-d{seconds}s");
-    let mut arguments = vec!["-t1", "-c16", duration.as_str()];
+    let mut more = Vec::new();
     if !header.is_empty() {
-        arguments.extend(["-H", header]);
+        more.extend(["-H", header]);
     }
     if let Some(script) = script {
-        arguments.extend(["-s", script]);
+        more.extend(["-s", script]);
     }
+    let asked = run(settings, wrk, url, 16, seconds, &more)?;
+    Ok((asked.requests, asked.seconds))
+}
+
+/// The same with a number of connections and whatever else wrk is told.
+pub(crate) fn run(
+    settings: &Settings,
+    wrk: &Path,
+    url: &str,
+    connections: usize,
+    seconds: usize,
+    more: &[&str],
+) -> Result<Asked> {
+    let (duration, connections) = (format!("-d{seconds}s"), format!("-c{connections}"));
+    let mut arguments = vec!["-t1", connections.as_str(), duration.as_str()];
+    arguments.extend(more);
     arguments.push(url);
-    let (_, text) = timed(wrk, &arguments, &settings.folder, &log_path(&settings.folder, "wrk")?)?;
+    let (usage, text) = timed(wrk, &arguments, &settings.folder, &log_path(&settings.folder, "wrk")?)?;
     ensure!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "wrk on {url}:\n{text}");
     // `  201520 requests in 5.10s, 1.2GB read`
     let line = text.lines().find(|line| line.contains(" requests in ")).context("wrk said nothing")?;
     let words: Vec<&str> = line.split_whitespace().collect();
     let took = words.get(3).context("wrk said too little")?.trim_end_matches(',');
-    let took = match took.strip_suffix('m') {
+    let seconds = match took.strip_suffix('m') {
         Some(minutes) => minutes.parse::<f64>()? * 60.0,
         None => took.trim_end_matches('s').parse()?,
     };
-    Ok((words[0].parse()?, took))
+    Ok(Asked { requests: words[0].parse()?, seconds, cpu: usage.cpu })
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod build;
 pub(crate) mod dump;
+pub(crate) mod hub;
 pub(crate) mod hub_store;
 pub(crate) mod index;
 pub(crate) mod latency;

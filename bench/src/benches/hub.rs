@@ -1,0 +1,306 @@
+//! How many subscribers can a hub tell for a CPU second, how soon, and what do others cost them?
+
+mod follow;
+mod serving;
+
+use crate::abreast;
+use crate::peers::find_or_install;
+use crate::receiver::Receiver;
+use crate::report::Report;
+use crate::run::settle;
+use crate::samples::{Samples, number};
+use crate::settings::Settings;
+use crate::wrk;
+use abreast_websub::{Key, Method};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use serving::{BODY, Hub, Places, callback};
+use std::hint::black_box;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Publishers at a time, where they are many.
+const PUBLISHERS: usize = 256;
+
+/// One way to deliver, and what it is measured against.
+struct Way {
+    name: &'static str,
+    places: Places,
+    /// What the receiver does: keep the connection, or close it.
+    letter: char,
+    signed: Option<Method>,
+    /// Which part of the limit is wanted.
+    wanted: f64,
+    per_second: Samples,
+    per_cpu: Samples,
+    limit: Samples,
+}
+
+impl Way {
+    const fn new(name: &'static str, places: Places, letter: char, signed: Option<Method>, wanted: f64) -> Self {
+        let none = Samples::new;
+        Self { name, places, letter, signed, wanted, per_second: none(), per_cpu: none(), limit: none() }
+    }
+}
+
+struct Bench<'a> {
+    settings: &'a Settings,
+    program: PathBuf,
+    wrk: PathBuf,
+    /// Subscribers of one topic.
+    subscribers: usize,
+}
+
+pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let program = abreast::binary(settings)?;
+    let bench = Bench { settings, program, wrk: find_or_install("wrk")?, subscribers: settings.size(1_000, 200) };
+    bench.rates(report)?;
+    bench.times(report)?;
+    bench.accepts(report)?;
+    bench.memory(report)?;
+    follow::run(settings, &bench.program, report)
+}
+
+impl Bench<'_> {
+    /// Callbacks of all subscribers, with a secret each or none.
+    fn subscriptions(
+        &self,
+        places: Places,
+        port: u16,
+        letter: char,
+        signed: bool,
+    ) -> impl Iterator<Item = (String, Option<Vec<u8>>)> + use<> {
+        let secret = move |number| signed.then(|| format!("{number:032x}").into_bytes());
+        (0..self.subscribers).map(move |number| (callback(places, port, letter, number), secret(number)))
+    }
+
+    /// Deliveries for a CPU second, beside what wrk posts to the same receiver for one of its own.
+    fn rates(&self, report: &mut Report) -> Result<()> {
+        let mut ways = [
+            Way::new("connections kept, one host", Places::One, 'k', None, 0.5),
+            Way::new("connections kept, a host each", Places::Own, 'k', None, 0.5),
+            Way::new("a new connection each", Places::One, 'c', None, 0.6),
+            Way::new("a secret each, sha256", Places::One, 'k', Some(Method::Sha256), 0.6),
+            Way::new("a secret each, sha512", Places::One, 'k', Some(Method::Sha512), 0.6),
+        ];
+        let (seconds, count) = (self.settings.size(3, 1), self.settings.size(50, 10));
+        let (mut posts, mut macs) =
+            ([Samples::default(), Samples::default()], [Samples::default(), Samples::default()]);
+        for round in 0..self.settings.rounds {
+            for (place, letter) in ['k', 'c'].into_iter().enumerate() {
+                let mut receiver = Receiver::start(self.settings)?;
+                let script = wrk::post_script(self.settings, "post", &[("Content-Type", "application/xml")], BODY)?;
+                let url = callback(Places::One, receiver.port, letter, 0);
+                let asked = wrk::run(self.settings, &self.wrk, &url, 64, seconds, &["-s", &script])?;
+                receiver.reset()?;
+                posts[place].push(asked.requests / asked.cpu);
+                report.raw(
+                    &json!({ "round": round, "wrk": letter.to_string(), "posts_per_s": asked.requests / asked.seconds,
+                    "posts_per_cpu_s": asked.requests / asked.cpu, "receiver_cpu_s": receiver.server.cpu() }),
+                );
+            }
+            for (place, method) in [Method::Sha256, Method::Sha512].into_iter().enumerate() {
+                macs[place].push(signatures(method));
+            }
+            for way in &mut ways {
+                let (per_second, per_cpu) = self.rate(way, count)?;
+                let post = posts[usize::from(way.letter == 'c')].last();
+                let limit = match way.signed {
+                    None => post,
+                    Some(method) => 1.0 / (1.0 / post + 1.0 / macs[usize::from(method == Method::Sha512)].last()),
+                };
+                way.per_second.push(per_second);
+                way.per_cpu.push(per_cpu);
+                way.limit.push(limit);
+                report.raw(&json!({ "round": round, "deliveries": way.name, "per_s": per_second, "per_cpu_s": per_cpu,
+                    "limit_per_cpu_s": limit }));
+            }
+        }
+        for way in &ways {
+            let share = way.per_cpu.over(&way.limit);
+            report.at_least(
+                &format!("{}: deliveries for a CPU second, of the limit", way.name),
+                &share,
+                way.wanted,
+                " ×",
+            );
+        }
+        let rows: Vec<Vec<String>> = ways
+            .iter()
+            .map(|way| {
+                let share = way.per_cpu.over(&way.limit);
+                let limit = way.limit.text();
+                vec![way.name.to_owned(), way.per_cpu.text(), limit, share.text(), way.per_second.text()]
+            })
+            .collect();
+        report.text(&format!(
+            "{count} notifications of 10 KiB to {} subscriptions, from `abreast serve` with its store on disk: every \
+             notification durable before it is delivered, progress recorded. CPU time is that of the whole server. The \
+             limit is what wrk (64 connections) posts to the same receiver for a second of its own CPU time, {} on kept \
+             connections and {} on new ones; for signed deliveries the time of one HMAC is added ({} and {} a second).",
+            self.subscribers,
+            posts[0].text(),
+            posts[1].text(),
+            macs[0].text(),
+            macs[1].text()
+        ));
+        report.table(&["deliveries", "for a CPU second", "limit", "share", "a second"], &rows);
+        Ok(())
+    }
+
+    fn rate(&self, way: &Way, count: usize) -> Result<(f64, f64)> {
+        let mut receiver = Receiver::start(self.settings)?;
+        let subscriptions = self.subscriptions(way.places, receiver.port, way.letter, way.signed.is_some());
+        let options = way.signed.map(|method| format!("signature = \"{}\"", method.name())).unwrap_or_default();
+        let mut hub = Hub::start(self.settings, &self.program, &options, subscriptions)?;
+        settle();
+        hub.deliver(&mut receiver, self.subscribers, count)
+    }
+
+    /// From publishing to the last subscriber, and what those who hang cost the others.
+    fn times(&self, report: &mut Report) -> Result<()> {
+        let count = self.settings.size(100, 10);
+        let (mut last, mut last_99) = (Samples::default(), Samples::default());
+        let (mut alone, mut beside) = (Samples::default(), Samples::default());
+        for round in 0..self.settings.rounds {
+            let mut receiver = Receiver::start(self.settings)?;
+            let port = receiver.port;
+            let all = self.subscriptions(Places::One, port, 'k', false);
+            let mut hub = Hub::start(self.settings, &self.program, "", all)?;
+            settle();
+            let (to_last, _) = hub.spread(&mut receiver, self.subscribers, count)?;
+            last.push(to_last.median());
+            last_99.push(to_last.quantile(0.99));
+            drop((hub, receiver));
+            let mut each = [0.0; 2];
+            for (found, letter) in each.iter_mut().zip(['u', 'h']) {
+                let mut receiver = Receiver::start(self.settings)?;
+                let port = receiver.port;
+                let good = move |number| if number % 10 == 9 { letter } else { 'k' };
+                let all =
+                    (0..self.subscribers).map(move |number| (callback(Places::Own, port, good(number), number), None));
+                let mut hub = Hub::start(self.settings, &self.program, "", all)?;
+                settle();
+                *found = hub.spread(&mut receiver, self.subscribers / 10 * 9, count)?.1.quantile(0.99);
+            }
+            alone.push(each[0]);
+            beside.push(each[1]);
+            report.raw(&json!({ "round": round, "last_ms": to_last.median(), "last_p99_ms": to_last.quantile(0.99),
+                "p99_ms_all_answer": each[0], "p99_ms_tenth_hangs": each[1] }));
+        }
+        let subscribers = number(self.subscribers as f64);
+        report.at_most(&format!("publishing to the last of {subscribers} subscribers, p99"), &last_99, 150.0, " ms");
+        let effect = beside.over(&alone);
+        report.at_most("a tenth of the subscribers hangs: p99 of the others, of that without", &effect, 1.1, " ×");
+        report.text(&format!(
+            "{count} notifications one after another, each published when everybody has the one before; timed from the \
+             request to publish, its durable record included. Those who hang take a connection and never answer; for this, \
+             each subscriber is on a host of its own."
+        ));
+        report.table(
+            &["ms", ""],
+            &[
+                vec!["to the last subscriber, median".to_owned(), last.text()],
+                vec!["to the last subscriber, p99".to_owned(), last_99.text()],
+                vec!["to each, p99, all answer".to_owned(), alone.text()],
+                vec!["to each, p99, a tenth hangs".to_owned(), beside.text()],
+            ],
+        );
+        Ok(())
+    }
+
+    /// Notifications accepted: many publishers at a time, and one.
+    fn accepts(&self, report: &mut Report) -> Result<()> {
+        let (mut rates, mut single, mut single_99, mut disk) =
+            (Samples::default(), Samples::default(), Samples::default(), Samples::default());
+        for round in 0..self.settings.rounds {
+            let mut hub = Hub::start(self.settings, &self.program, "", std::iter::empty())?;
+            settle();
+            let one = hub.accept(self.settings.size(500, 50))?;
+            let headers = hub.headers("http://example.org/nobody");
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let script = wrk::post_script(self.settings, "publish", &headers, BODY)?;
+            let url = format!("{}hub", hub.source.url());
+            let seconds = self.settings.size(5, 1);
+            let asked = wrk::run(self.settings, &self.wrk, &url, PUBLISHERS, seconds, &["-s", &script])?;
+            drop(hub);
+            let bare = bare_appends(&self.settings.folder.join("hub-bare"), self.settings.size(500, 50))?;
+            rates.push(asked.requests / asked.seconds);
+            single.push(one.median());
+            single_99.push(one.quantile(0.99));
+            disk.push(bare.median());
+            report.raw(
+                &json!({ "round": round, "accepted_per_s": asked.requests / asked.seconds, "one_ms": one.median(),
+                "one_p99_ms": one.quantile(0.99), "disk_ms": bare.median(), "disk_p99_ms": bare.quantile(0.99) }),
+            );
+        }
+        report.at_least(&format!("accepted a second over HTTP, durable, {PUBLISHERS} publishers"), &rates, 5_000.0, "");
+        report.at_most("one accepted, durable, p99", &single_99, 5.0, " ms");
+        report.text(
+            "Notifications of 10 KiB posted with a token to a topic nobody subscribes to, each durable before its answer: by \
+             wrk in groups, and one after another on one connection. Beside it a file alone, appended to and made durable.",
+        );
+        report.table(
+            &["", ""],
+            &[
+                vec![format!("accepted a second, {PUBLISHERS} at a time"), rates.text()],
+                vec!["one, median, ms".to_owned(), single.text()],
+                vec!["one, p99, ms".to_owned(), single_99.text()],
+                vec!["disk alone, 10 KiB appended and durable, median, ms".to_owned(), disk.text()],
+            ],
+        );
+        Ok(())
+    }
+
+    /// Memory of a hub whose subscribers have all there is.
+    fn memory(&self, report: &mut Report) -> Result<()> {
+        let count = self.settings.size(100_000, 10_000);
+        let mut peaks = [Samples::default(), Samples::default()];
+        for round in 0..self.settings.rounds {
+            for (peak, count) in peaks.iter_mut().zip([0, count]) {
+                let secret = |number| Some(format!("{number:032x}").into_bytes());
+                let idle = (0..count).map(|number| (callback(Places::Own, 8_080, 'k', number), secret(number)));
+                let hub = Hub::start(self.settings, &self.program, "", idle)?;
+                let memory = hub.source.server.peak_memory_mib()?;
+                report.raw(&json!({ "round": round, "idle": count, "peak_mib": memory }));
+                peak.push(memory);
+            }
+        }
+        let shown = number(count as f64);
+        report.at_most(&format!("memory with {shown} idle subscriptions"), &peaks[1], 64.0, " MiB");
+        report.text(&format!(
+            "Memory is the peak of the whole server from its start on, all {shown} subscriptions read, each with a secret of \
+             32 bytes; without any it is {} MiB.",
+            peaks[0].text()
+        ));
+        Ok(())
+    }
+}
+
+/// Signatures of 10 KiB a second of one thread, each with a key of its own.
+fn signatures(method: Method) -> f64 {
+    let body = vec![b'x'; BODY];
+    let (begun, mut count) = (Instant::now(), 0.0);
+    while begun.elapsed().as_secs_f64() < 0.3 {
+        for number in 0..100 {
+            black_box(Key::new(method, format!("{number:032x}").as_bytes()).sign(black_box(&body)));
+        }
+        count += 100.0;
+    }
+    count / begun.elapsed().as_secs_f64()
+}
+
+/// Milliseconds to append 10 KiB to a file and make them durable.
+fn bare_appends(path: &Path, count: usize) -> Result<Samples> {
+    let mut file = std::fs::File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let mut took = Samples::default();
+    for _ in 0..count {
+        let begun = Instant::now();
+        file.write_all(&[b'x'; BODY])?;
+        file.sync_data()?;
+        took.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    std::fs::remove_file(path)?;
+    Ok(took)
+}
