@@ -5,11 +5,14 @@ use super::{Teller, is_https};
 use crate::admit::Admission;
 use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_resourcesync::v1_1::{Capability, Document};
-use abreast_websub::{DiscoverError, MAX_BODY_LENGTH, MAX_HUBS, discover};
+use abreast_websub::{MAX_BODY_LENGTH, MAX_HUBS, in_body, in_headers};
 use abreast_webtypes::resolve;
+use std::time::Duration;
 
 /// Longest Capability List that is read for it.
 const LIST_BYTES_MAX: u64 = 8 << 20;
+/// Longest time that a topic may take to say where its hubs are.
+const ASK_TIME: Duration = Duration::from_secs(30);
 
 /// A topic and where it can be subscribed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,18 +43,25 @@ impl Teller {
         if let Err(refusal) = admission.check(&topic.url) {
             return Err(format!("the topic {}: {}", topic.url, refusal.message()));
         }
-        if topic.hubs.is_empty() {
-            topic = self.ask(topic).await?;
+        // Streams need no hub.
+        if topic.hubs.is_empty() && self.callback_base.is_some() {
+            let asked = tokio::time::timeout(ASK_TIME, self.ask(&topic)).await;
+            topic = asked.map_err(|_| format!("the topic {} does not answer in time", topic.url))??;
         }
         topic.hubs.sort_by_key(|hub| !is_https(hub));
         Ok(Some(topic))
     }
 
     /// Asks the topic itself. It may have moved, and may be known by another URL than the one it answers at.
-    async fn ask(&self, topic: Topic) -> Result<Topic, String> {
+    async fn ask(&self, topic: &Topic) -> Result<Topic, String> {
         let request = Request { authorization: self.authorization_for(&topic.url), ..Request::new(&topic.url) };
         let answer = self.client.send(&request).await.and_then(Response::require_success);
         let mut answer = answer.map_err(|error| error.to_string())?;
+        let links = answer.headers().get_all("link").iter().filter_map(|value| value.to_str().ok());
+        let odd = |error| format!("the topic {} does not say how to subscribe: {error}", topic.url);
+        if let Some(found) = in_headers(answer.url(), links).map_err(odd)? {
+            return Ok(Topic { url: found.topic, hubs: found.hubs });
+        }
         let mut body = Vec::new();
         // What stands behind the limit is not looked at.
         while body.len() < MAX_BODY_LENGTH
@@ -59,13 +69,8 @@ impl Teller {
         {
             body.extend_from_slice(&piece);
         }
-        let links = answer.headers().get_all("link").iter().filter_map(|value| value.to_str().ok());
-        let kind = answer.header("content-type").unwrap_or_default();
-        match discover(answer.url(), links, kind, &body) {
-            Ok(found) => Ok(Topic { url: found.topic, hubs: found.hubs }),
-            Err(DiscoverError::NoHub) => Ok(topic),
-            Err(error) => Err(format!("the topic {} does not say how to subscribe: {error}", topic.url)),
-        }
+        let found = in_body(answer.url(), answer.header("content-type").unwrap_or_default(), &body).map_err(odd)?;
+        Ok(found.map_or_else(|| topic.clone(), |found| Topic { url: found.topic, hubs: found.hubs }))
     }
 
     /// Only public addresses of hosts that neither the Source is on nor the user named.

@@ -14,7 +14,9 @@ const LEASE: Duration = Duration::from_secs(24 * 3_600);
 /// How long a hub may take to ask back.
 const VERIFY_TIME: Duration = Duration::from_secs(60);
 /// How long is waited, when stopping, until the hub asks back.
-const LEAVE_TIME: Duration = Duration::from_secs(3);
+const LEAVE_TIME: Duration = Duration::from_secs(1);
+/// How long a hub may take to hear that a subscription is to end.
+const GOODBYE_TIME: Duration = Duration::from_secs(3);
 /// First pause after a renewal that failed, at most an eighth of what is left; it doubles.
 const RENEW_PAUSE: Duration = Duration::from_secs(1);
 /// Redirects of a hub that are followed.
@@ -141,23 +143,22 @@ impl Teller {
             let (topic, callback) = (topic.to_owned(), format!("{base}{}", active.token));
             Form::Unsubscribe(Unsubscribe { topic, callback })
         };
-        let ended = async {
+        match tokio::time::timeout(GOODBYE_TIME, self.ask_hub(&active.hub, &mut form)).await {
+            Ok(Ok(_)) => {}
             // Its lease ends it anyway.
-            if let Err(why) = self.ask_hub(&active.hub, &mut form).await {
-                tracing::debug!(why, "cannot unsubscribe");
-                return;
-            }
-            if wait > Duration::ZERO {
-                loop {
-                    let changed = self.callbacks.changed.notified();
-                    if self.callbacks.standing(&active.token) != Standing::Leaving {
-                        return;
-                    }
-                    changed.await;
+            Ok(Err(why)) => return tracing::debug!(why, "cannot unsubscribe"),
+            Err(_) => return tracing::debug!("the hub does not hear that a subscription is to end"),
+        }
+        let ended = async {
+            loop {
+                let changed = self.callbacks.changed.notified();
+                if self.callbacks.standing(&active.token) != Standing::Leaving {
+                    return;
                 }
+                changed.await;
             }
         };
-        let _ = tokio::time::timeout(wait.max(LEAVE_TIME), ended).await;
+        let _ = tokio::time::timeout(wait, ended).await;
     }
 
     /// Sends a form to a hub, and wherever that says to send it [websub §5.1.2]; tells which hub took it.

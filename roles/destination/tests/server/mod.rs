@@ -17,6 +17,8 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
     /// Sent as it is, then the connection is closed.
     pub(crate) raw: Option<Vec<u8>>,
+    /// `raw` is the begin of a stream: the connection stays, for [`Server::say`].
+    pub(crate) stays: bool,
 }
 
 impl Answer {
@@ -40,6 +42,12 @@ impl Answer {
         Self { raw: Some(text.into()), ..Self::default() }
     }
 
+    /// An event stream, which stays open.
+    pub(crate) fn events() -> Self {
+        let raw = b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\n".to_vec();
+        Self { stays: true, ..Self::raw(raw) }
+    }
+
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -54,6 +62,10 @@ struct Inner {
     past_caches: Mutex<HashMap<String, Answer>>,
     log: Mutex<Vec<String>>,
     handler: Mutex<Option<Handler>>,
+    /// Path and body of what was posted.
+    posted: Mutex<Vec<(String, String)>>,
+    /// Path, `Last-Event-ID` and connection of streams that stay open.
+    streams: Mutex<Vec<(String, String, TcpStream)>>,
 }
 
 /// The server; its thread ends with the process.
@@ -115,6 +127,30 @@ impl Server {
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
+
+    /// Path and body of everything posted so far.
+    pub(crate) fn posted(&self) -> Vec<(String, String)> {
+        self.inner.posted.lock().unwrap().clone()
+    }
+
+    /// The `Last-Event-ID` of every stream that is open.
+    pub(crate) fn streams(&self) -> Vec<String> {
+        self.inner.streams.lock().unwrap().iter().map(|(_, id, _)| id.clone()).collect()
+    }
+
+    /// Sends more to the streams that are open.
+    pub(crate) fn say(&self, bytes: &[u8]) {
+        for (_, _, stream) in self.inner.streams.lock().unwrap().iter_mut() {
+            let _ = stream.write_all(bytes);
+        }
+    }
+
+    /// Ends the streams that are open.
+    pub(crate) fn cut(&self) {
+        for (_, _, stream) in self.inner.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
 }
 
 fn serve(inner: &Inner, stream: TcpStream) {
@@ -140,6 +176,14 @@ fn serve(inner: &Inner, stream: TcpStream) {
                 conditions.insert(name.to_ascii_lowercase(), value.trim().to_owned());
             }
         }
+        let length = conditions.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        if line.starts_with("POST ") {
+            let mut body = vec![0; length];
+            if std::io::Read::read_exact(&mut reader, &mut body).is_err() {
+                return;
+            }
+            inner.posted.lock().unwrap().push((path.clone(), String::from_utf8_lossy(&body).into_owned()));
+        }
         let number = {
             let mut log = inner.log.lock().unwrap();
             log.push(path.clone());
@@ -154,6 +198,10 @@ fn serve(inner: &Inner, stream: TcpStream) {
         let answer = made.or_else(|| inner.pages.lock().unwrap().get(&path).cloned()).unwrap_or(Answer::status(404));
         if let Some(raw) = answer.raw {
             let _ = stream.write_all(&raw);
+            if answer.stays {
+                let id = conditions.remove("last-event-id").unwrap_or_default();
+                inner.streams.lock().unwrap().push((path, id, stream));
+            }
             return;
         }
         let etag = answer.headers.iter().find(|(name, _)| name == "etag").map(|(_, value)| value.clone());
