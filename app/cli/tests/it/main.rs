@@ -8,6 +8,7 @@ mod choices;
 mod crash;
 mod dumps;
 mod faults;
+mod follow;
 mod from_dumps;
 mod hub_kills;
 mod interop;
