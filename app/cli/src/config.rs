@@ -497,6 +497,11 @@ mod tests {
         for key in FILE_KEYS.iter().chain(SET_KEYS) {
             assert!(uncommented.contains(key), "{key}");
         }
+        let tables: toml::Table = toml::from_str(&uncommented).unwrap();
+        for (name, known) in [("hub", crate::push::HUB_KEYS), ("notify", crate::push::NOTIFY_KEYS)] {
+            let table = tables[name].as_table().unwrap();
+            assert!(known.iter().all(|key| table.contains_key(*key)), "{name}");
+        }
         assert_eq!(file.set.len(), 2);
     }
 
