@@ -370,6 +370,11 @@ impl<'a> Walk<'a> {
                 next.push((target, way, 0, level, Origin::default()));
             }
         }
+        if doc.silent {
+            // It has no `up`; what leads to the Capability List is in the header.
+            let links = doc.facts.links.iter().filter_map(|link| resolve(url, link).ok());
+            next.extend(links.map(|target| (target, Way::Page, 0, 1, Origin::default())));
+        }
         if level < self.options.depth
             && let Some(capability) = doc.capability()
             // What a notification names may be gone since; it is reached from the Capability List.

@@ -112,6 +112,16 @@ fn a_topic_at_which_nothing_was_said_is_no_fault() {
 }
 
 #[test]
+fn an_empty_topic_leads_to_the_source() {
+    let breaks = [Empty("/notify/change"), Remove("/.well-known/resourcesync")];
+    let server = Server::start(|base| broken(base, &breaks));
+    let report = look(&server, "/notify/change", |_| {});
+    assert_eq!(report.read(), 22, "{}", text(&report));
+    let alone = look(&server, "/notify/change", |options| options.walk = false);
+    assert!(alone.findings.is_empty() && alone.read() == 1, "{}", text(&alone));
+}
+
+#[test]
 fn faults_of_topics_are_the_same_from_every_address() {
     for path in ["/caps.xml", "/notify/framework", "/notify/change", "/rl1.xml"] {
         let link = |link| [Header("/notify/change", "Link", link)];
