@@ -83,6 +83,10 @@ pub(crate) async fn events_of(
     headers: &HeaderMap,
     stop: watch::Receiver<bool>,
 ) -> Answer {
+    // The hub's own notes are no topic of anybody's.
+    if abreast_websub::check_topic(topic).is_err() {
+        return problem(StatusCode::NOT_FOUND, "this hub knows no such topic");
+    }
     let after = match headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default().trim()) {
         None | Some("") => None,
         Some(id) => match id.parse() {

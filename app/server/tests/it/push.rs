@@ -248,6 +248,8 @@ fn a_stream_goes_on_where_its_reader_was() {
     assert_eq!(wrong.status, 400);
     assert_eq!(pushing.served.get("/hub/events?topic=https%3A%2F%2Fexample.org%2Fno").status, 404);
     assert_eq!(pushing.served.get("/hub/events").status, 400);
+    let notes = pushing.served.get("/hub/events?topic=abreast%3Ato-be-fetched");
+    assert_eq!(notes.status, 404, "what the hub notes for itself is told to nobody");
     let head = pushing.served.ask("HEAD", TOPIC_PATH, &[accept]);
     assert_eq!((head.status, head.header("content-type").as_str()), (200, "text/event-stream"));
 }
