@@ -12,8 +12,16 @@ use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 /// What the environment holds. `resync` imports `distutils`, which Python 3.12 dropped and setuptools
 /// still brings, and `defusedxml`, which it does not declare.
 /// pywb brings warcio: programs of archives, which read packed copies. memento_client asks for versions by date.
-const REQUIREMENTS: [&str; 6] =
-    ["setuptools<81", "resync==2.0.1", "defusedxml", "pywb==2.10.0", "moto[server]==5.2.5", "memento_client==0.6.1"];
+/// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery.
+const REQUIREMENTS: [&str; 7] = [
+    "setuptools<81",
+    "resync==2.0.1",
+    "defusedxml",
+    "pywb==2.10.0",
+    "moto[server]==5.2.5",
+    "memento_client==0.6.1",
+    "Flask-WebSub[celery]==0.4.1",
+];
 
 /// Interpreters in order of preference: the newest that still has `distutils` of its own first.
 const INTERPRETERS: [&str; 3] = ["python3.11", "python3", "python3.13"];
