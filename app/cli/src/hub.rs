@@ -80,38 +80,53 @@ struct HubConfig {
     push: PushConfig,
 }
 
+/// Is a configuration file without sets one for a hub?
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(crate) fn check_file(file: File) -> Result<()> {
+    HubConfig::check(file).map(|_| ())
+}
+
 impl HubConfig {
-    fn check(args: &HubArgs) -> Result<Self> {
-        let file = match &args.config {
+    /// Flags over the configuration file.
+    fn of(args: &HubArgs) -> Result<Self> {
+        let mut file = match &args.config {
             Some(path) => File::read(path)?,
             None => File::default(),
         };
+        let hub = file.hub.get_or_insert_default();
+        hub.allow_topics.extend(args.allow_topics.iter().cloned());
+        hub.open = if args.open { Some(true) } else { hub.open };
+        file.listen = args.listen.clone().or(file.listen);
+        file.base_url = args.base_url.clone().or(file.base_url);
+        file.data = args.data.clone().or(file.data);
+        Self::check(file)
+    }
+
+    fn check(file: File) -> Result<Self> {
         let mut problems = Vec::new();
         if !file.set.is_empty() {
             problems.push("`set`: a hub alone serves no sets (help: abreast serve runs a hub, too)".to_owned());
         }
-        let mut hub = file.hub.unwrap_or_default();
-        hub.allow_topics.extend(args.allow_topics.iter().cloned());
-        hub.open = if args.open { Some(true) } else { hub.open };
+        let hub = file.hub.unwrap_or_default();
         if hub.enabled == Some(false) {
             problems.push("`hub.enabled`: a hub that is not enabled does nothing".to_owned());
         }
         if !hub.hubs.is_empty() {
             problems.push("`hub.hubs`: only a Source tells other hubs (help: leave it out)".to_owned());
         }
-        let listen = args.listen.clone().or(file.listen);
-        let base_url = args.base_url.clone().or(file.base_url);
-        let listen = config::check_address(listen.as_deref(), base_url.as_deref(), &mut problems);
-        let data = args.data.clone().or(file.data).unwrap_or_else(|| {
+        let listen = config::check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
+        let data = file.data.unwrap_or_else(|| {
             problems.push("`data`: a hub needs a folder for its store (help: --data DIR)".to_owned());
             PathBuf::new()
         });
-        let api = crate::api::check(file.api, listen, base_url.as_deref(), &data, &mut problems);
+        let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
         let push = push::check(Some(hub), None, listen, &mut problems);
         if !problems.is_empty() {
             bail!(Unusable(problems.join("\n")));
         }
-        Ok(Self { listen, base_url, data, api, push: PushConfig { notify: None, ..push } })
+        Ok(Self { listen, base_url: file.base_url, data, api, push: PushConfig { notify: None, ..push } })
     }
 }
 
@@ -119,7 +134,7 @@ impl HubConfig {
 pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
     match &args.command {
         Some(command) => Ok(admin::run(command)),
-        None => serve(HubConfig::check(args)?).map(|()| ExitCode::SUCCESS),
+        None => serve(HubConfig::of(args)?).map(|()| ExitCode::SUCCESS),
     }
 }
 

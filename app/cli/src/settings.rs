@@ -79,8 +79,13 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
             problems.push(error.to_string());
         }
     }
-    // A file of jobs alone is not one to serve from.
-    if (sets > 0 || jobs.is_empty())
+    // A file of jobs alone is not one to serve from, and a hub may be alone, too.
+    let only_hub = sets == 0 && file.hub.is_some();
+    if only_hub {
+        if let Err(error) = crate::hub::check_file(file) {
+            problems.push(error.to_string());
+        }
+    } else if (sets > 0 || jobs.is_empty())
         && let Err(error) = ServeConfig::check(file)
     {
         problems.push(error.to_string());
@@ -88,7 +93,8 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
     if !problems.is_empty() {
         anyhow::bail!(crate::config::Unusable(problems.join("\n")));
     }
-    crate::terminal::line(&format!("{}: {sets} sets to publish, {} mirrors", args.file.display(), jobs.len()));
+    let hub = if only_hub { ", a hub" } else { "" };
+    crate::terminal::line(&format!("{}: {sets} sets to publish, {} mirrors{hub}", args.file.display(), jobs.len()));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -245,6 +245,13 @@ fn a_hub_alone_takes_topics_of_others_and_can_be_looked_into() {
     look(&["topics"], &of_store, 10);
     let second = run(abreast().args(["hub", "--listen", "127.0.0.1:0", "--data", data]));
     assert_eq!(second.status.code(), Some(1), "one server a store");
+    let config = place.path().join("hub.toml");
+    for (hub, code) in
+        [("allow_topics = [\"https://museum.example/\"]", 0), ("lease = \"1s\"", 2), ("hubs = [\"http://x/\"]", 2)]
+    {
+        fs::write(&config, format!("data = {data:?}\n[hub]\n{hub}\n")).unwrap();
+        assert_eq!(run(abreast().args(["config", "check"]).arg(&config)).status.code(), Some(code), "{hub}");
+    }
     let stopped = Source { child, address: address.clone() }.stop();
     assert_eq!(stopped, Some(0));
     assert_eq!(look(&["topics"], &of_store, 0)[0]["head"], 2);
