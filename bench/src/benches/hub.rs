@@ -20,6 +20,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Connections of wrk.
+const CONNECTIONS: usize = 64;
 /// Publishers at a time, where they are many.
 const PUBLISHERS: usize = 256;
 
@@ -41,6 +43,17 @@ impl Way {
     const fn new(name: &'static str, places: Places, letter: char, signed: Option<Method>, wanted: f64) -> Self {
         let none = Samples::new;
         Self { name, places, letter, signed, wanted, per_second: none(), per_cpu: none(), limit: none() }
+    }
+}
+
+impl Way {
+    /// Which of the limits of wrk is its own.
+    fn limited_by(&self) -> usize {
+        match (self.letter, self.places) {
+            ('c', _) => 1,
+            (_, Places::Own) => 2,
+            (_, Places::One) => 0,
+        }
     }
 }
 
@@ -85,27 +98,27 @@ impl Bench<'_> {
             Way::new("a secret each, sha512", Places::One, 'k', Some(Method::Sha512), 0.6),
         ];
         let (seconds, count) = (self.settings.size(3, 1), self.settings.size(50, 10));
-        let (mut posts, mut macs) =
-            ([Samples::default(), Samples::default()], [Samples::default(), Samples::default()]);
+        // What wrk is measured with: kept connections, new ones, and as many kept ones as there are hosts.
+        let limits = [('k', CONNECTIONS), ('c', CONNECTIONS), ('k', self.subscribers)];
+        let (mut posts, mut macs) = ([const { Samples::new() }; 3], [const { Samples::new() }; 2]);
         for round in 0..self.settings.rounds {
-            for (place, letter) in ['k', 'c'].into_iter().enumerate() {
+            for (place, (letter, connections)) in limits.into_iter().enumerate() {
                 let mut receiver = Receiver::start(self.settings)?;
                 let script = wrk::post_script(self.settings, "post", &[("Content-Type", "application/xml")], BODY)?;
                 let url = callback(Places::One, receiver.port, letter, 0);
-                let asked = wrk::run(self.settings, &self.wrk, &url, 64, seconds, &["-s", &script])?;
+                let asked = wrk::run(self.settings, &self.wrk, &url, connections, seconds, &["-s", &script])?;
                 receiver.reset()?;
                 posts[place].push(asked.requests / asked.cpu);
-                report.raw(
-                    &json!({ "round": round, "wrk": letter.to_string(), "posts_per_s": asked.requests / asked.seconds,
-                    "posts_per_cpu_s": asked.requests / asked.cpu, "receiver_cpu_s": receiver.server.cpu() }),
-                );
+                report.raw(&json!({ "round": round, "wrk": letter.to_string(), "connections": connections,
+                    "posts_per_s": asked.requests / asked.seconds,
+                    "posts_per_cpu_s": asked.requests / asked.cpu, "receiver_cpu_s": receiver.server.cpu() }));
             }
             for (place, method) in [Method::Sha256, Method::Sha512].into_iter().enumerate() {
                 macs[place].push(signatures(method));
             }
             for way in &mut ways {
                 let (per_second, per_cpu) = self.rate(way, count)?;
-                let post = posts[usize::from(way.letter == 'c')].last();
+                let post = posts[way.limited_by()].last();
                 let limit = match way.signed {
                     None => post,
                     Some(method) => 1.0 / (1.0 / post + 1.0 / macs[usize::from(method == Method::Sha512)].last()),
@@ -137,11 +150,14 @@ impl Bench<'_> {
         report.text(&format!(
             "{count} notifications of 10 KiB to {} subscriptions, from `abreast serve` with its store on disk: every \
              notification durable before it is delivered, progress recorded. CPU time is that of the whole server. The \
-             limit is what wrk (64 connections) posts to the same receiver for a second of its own CPU time, {} on kept \
-             connections and {} on new ones; for signed deliveries the time of one HMAC is added ({} and {} a second).",
+             limit is what wrk posts to the same receiver for a second of its own CPU time: {} on {CONNECTIONS} kept \
+             connections, {} on new ones, {} on {} kept connections, of which each exchange finds less in the processor's \
+             caches. For signed deliveries the time of one HMAC is added ({} and {} a second).",
             self.subscribers,
             posts[0].text(),
             posts[1].text(),
+            posts[2].text(),
+            self.subscribers,
             macs[0].text(),
             macs[1].text()
         ));
