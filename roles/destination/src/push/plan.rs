@@ -88,7 +88,10 @@ impl Session<'_> {
         self.begin()?;
         let planned = self.plan_notifications(change_list, cursor, &read);
         match &planned {
-            Ok(true) => self.commit()?,
+            Ok(true) => {
+                self.commit()?;
+                self.told.wanted = None;
+            }
             _ => self.abandon()?,
         }
         self.mirror.clear_scratch()?;
@@ -203,4 +206,90 @@ fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)).plus_micros(CLOCK_MICROS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros)
+    }
+
+    fn place(from: i64, until: i64, cursor: i64, told: Option<i64>) -> Place {
+        let notification = Notification { from: at(from), until: at(until), entries: Vec::new() };
+        notification.place(at(cursor), told.map(at))
+    }
+
+    #[test]
+    fn only_what_goes_on_from_what_is_known_is_applied() {
+        let begin = 1_000 * SECOND + 1;
+        for (from, until, told, expected) in [
+            // What ends where the copy stands, or before, is old.
+            (begin - 9, begin - 5, None, Place::Old),
+            (begin - 9, begin, None, Place::Old),
+            // What begins there, or before, goes on.
+            (begin, begin + 5, None, Place::Next),
+            (begin - 9, begin + 5, None, Place::Next),
+            // What begins later does not, unless it was told that nothing was between.
+            (begin + 1, begin + 5, None, Place::Apart),
+            (begin + 1, begin + 5, Some(begin + 1), Place::Next),
+            (begin + 2, begin + 5, Some(begin + 1), Place::Apart),
+            (begin + 1, begin + 5, Some(begin + 9), Place::Apart),
+        ] {
+            assert_eq!(place(from, until, begin, told), expected, "{from} {until} {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_of_whole_seconds_does_not_say_which_change_of_a_second_is_meant() {
+        let begin = 1_000 * SECOND;
+        assert_eq!(
+            place(begin - SECOND, begin, begin, Some(begin)),
+            Place::Apart,
+            "it may be told twice, or once more"
+        );
+        assert_eq!(place(begin, begin + SECOND, begin, None), Place::Apart, "others of that second may be missing");
+        assert_eq!(place(begin, begin + SECOND, begin, Some(begin)), Place::Next, "it goes on from the one before");
+        assert_eq!(place(begin - SECOND, begin + SECOND, begin, None), Place::Next, "it has all of that second");
+        assert_eq!(place(begin - 2 * SECOND, begin - SECOND, begin, None), Place::Old);
+    }
+
+    #[test]
+    fn what_is_odd_is_not_read() {
+        let document = |head: &str, entries: &str| {
+            format!(
+                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
+                 xmlns:rs=\"http://www.openarchives.org/rs/terms/\"><rs:md {head}/>{entries}</urlset>"
+            )
+        };
+        let entry = |time: &str| {
+            format!("<url><loc>http://e/a</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:00:{time}Z\"/></url>")
+        };
+        let head = |rest: &str| format!("capability=\"change-notification\" {rest}");
+        let from = "from=\"2026-01-01T00:00:01Z\"";
+        let whole = format!("{from} until=\"2026-01-01T00:00:03Z\"");
+        let two = entry("02") + &entry("03");
+        let read = |head: &str, entries: &str| read_notification(document(head, entries).as_bytes());
+        assert_eq!(read(&head(&whole), &two).unwrap().entries.len(), 2);
+        assert_eq!(read(&head(from), &two), read(&head(&whole), &two), "it ends with its last change");
+        for (head, entries) in [
+            (head(&whole), entry("03") + &entry("02")),
+            (head(&whole), entry("04")),
+            (head(&whole), entry("00")),
+            (head(&whole), entry("02").replace("change=\"deleted\"", "")),
+            (head(&whole), entry("02").replace("http://e", "/e")),
+            (head("until=\"2026-01-01T00:00:03Z\""), two.clone()),
+            (head(&whole).replace("change-notification", "changelist"), two.clone()),
+            (head(from), String::new()),
+            (head("from=\"2026-01-01T00:00:05Z\" until=\"2026-01-01T00:00:03Z\""), String::new()),
+        ] {
+            assert!(read(&head, &entries).is_err(), "{head} {entries}");
+        }
+        for bytes in ["", "<urlset", "{}", "<!DOCTYPE a [<!ENTITY b \"c\">]><urlset>&b;</urlset>"] {
+            assert!(read_notification(bytes.as_bytes()).is_err(), "{bytes}");
+        }
+    }
 }
