@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod bed;
-mod cost;
 mod delivery;
 mod publishing;
 mod restart;
