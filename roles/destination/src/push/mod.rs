@@ -258,3 +258,25 @@ fn is_loopback(url: &str) -> bool {
 fn is_https(url: &str) -> bool {
     url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_go_out_over_https_or_not_at_all() {
+        for url in ["http://127.0.0.1:1/hub", "http://localhost/", "http://[::1]:8/", "HTTPS://example.org/hub"] {
+            assert!(is_https(url) || is_loopback(url), "{url}");
+        }
+        for url in
+            ["http://example.org/", "http://localhost.example.org/", "http://10.0.0.1/", "http://127.0.0.1@e.org/", ""]
+        {
+            assert!(!is_https(url) && !is_loopback(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn pauses_are_spread() {
+        assert!((PAUSE_MIN / 2..=PAUSE_MIN).contains(&spread(PAUSE_MIN)));
+    }
+}
