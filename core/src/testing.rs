@@ -20,10 +20,10 @@ use crate::{
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
 pub use replay::check_consistency;
-pub use topics::{TopicStores, topic_log_contract};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
+pub use topics::{TopicStores, topic_log_contract};
 
 /// How a test makes stores.
 pub trait Stores {

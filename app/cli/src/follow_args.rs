@@ -10,7 +10,7 @@ pub(crate) struct FollowArgs {
     /// How: auto (callback where there is one, else events), callback (a hub delivers), events (an event stream), off
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) push: Push,
-    /// What callbacks begin with, as hubs reach them, such as https://me.example/in/
+    /// What callbacks begin with, as hubs reach them, on the public side of a proxy
     #[arg(long, value_name = "URL", requires = "callback_listen")]
     pub(crate) callback_url: Option<String>,
     /// Where to listen for hubs; a port for each copy that follows

@@ -1,4 +1,4 @@
-//! How does an answer look? Headers that all of a kind share, and problems in one form [rfc9457].
+//! How does an answer look? Headers that all of a kind share, and problems in one form [rfc9457 §3].
 
 use crate::body::{FileBody, ResponseBody};
 use crate::conditional::{Precondition, http_date, judge};

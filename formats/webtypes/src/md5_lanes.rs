@@ -1,4 +1,4 @@
-//! MD5 of many short messages at once: four side by side [rfc1321].
+//! MD5 of many short messages at once: four side by side [rfc1321 §3].
 //!
 //! One MD5 is a chain of dependent steps that leaves most of a processor idle; four independent ones fill it.
 //! Collections are made of small files, so this is what reading one costs. The arrays below leave it

@@ -34,7 +34,7 @@ const MOVED_MAX: usize = 16 << 20;
 /// What a patch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// JSON Patch [rfc6902].
+    /// JSON Patch.
     Json,
     /// Bytes that come behind those kept.
     Append,

@@ -1,4 +1,4 @@
-//! What does a host's robots.txt ask of us? Honoured for resources, not for the documents that name them [rfc9309].
+//! What does a host's robots.txt ask of us? Honoured for resources, not for the documents that name them [rfc9309 §2.5].
 //!
 //! A Source's own documents are published to be read by programs, and the user named the Source; whether its resources
 //! may be fetched by programs is for the host to say.

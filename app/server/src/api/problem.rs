@@ -1,4 +1,4 @@
-//! What went wrong with a request, for programs and for people? [rfc9457]
+//! What went wrong with a request, for programs and for people? [rfc9457 §3]
 
 use crate::body::ResponseBody;
 use crate::respond::Answer;

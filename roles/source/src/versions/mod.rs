@@ -1,6 +1,6 @@
 //! Earlier states of resources: where they are published, what is known of them, and how long they are kept.
 //!
-//! Published as mementos [rfc7089]: each version has its own address for ever, a TimeGate leads from a date to the
+//! Published as mementos [rfc7089 §2]: each version has its own address for ever, a TimeGate leads from a date to the
 //! version of that date, a TimeMap lists all of them.
 
 mod collector;

@@ -5,7 +5,7 @@ use abreast_core::{ChangeLog, LogError, Order, SetId, Version};
 use abreast_webtypes::Timestamp;
 use std::fmt::Write as _;
 
-/// The media type of a list of links [rfc6690].
+/// The media type of a list of links [rfc6690 §2].
 pub const LINK_FORMAT: &str = "application/link-format";
 /// Versions in one page.
 pub const VERSIONS_PER_PAGE: usize = 1_000;
