@@ -115,6 +115,12 @@ pub(crate) fn tokens_path(data: &Path) -> PathBuf {
     data.join("tokens.json")
 }
 
+/// Do only programs on this machine come here? A proxy on it makes a local server public; its base URL tells.
+pub(crate) fn is_local(listen: SocketAddr, base_url: Option<&str>) -> bool {
+    let host = base_url.and_then(|base| url::Url::parse(base).ok()).and_then(|base| base.host_str().map(str::to_owned));
+    listen.ip().is_loopback() && host.is_none_or(|host| is_local_host(&host))
+}
+
 /// Checks `[api]`; every problem is added to the others.
 pub(crate) fn check(
     file: Option<ApiFile>,
@@ -132,9 +138,7 @@ pub(crate) fn check(
             Readers::Tokens
         }
     };
-    let host = base_url.and_then(|base| url::Url::parse(base).ok()).and_then(|base| base.host_str().map(str::to_owned));
-    // A proxy on this machine makes a local server public; its base URL tells.
-    let local = listen.ip().is_loopback() && host.is_none_or(|host| is_local_host(&host));
+    let local = is_local(listen, base_url);
     let write = file.write.unwrap_or(false);
     let path = tokens_path(data);
     match read_tokens(&path) {

@@ -267,7 +267,7 @@ impl ServeConfig {
         let mut slugs = HashSet::new();
         let sets: Vec<_> = file.set.into_iter().map(|set| check_set(set, &data, &mut slugs, &mut problems)).collect();
         let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
-        let push = crate::push::check(file.hub, file.notify, listen, &mut problems);
+        let push = crate::push::check(file.hub, file.notify, listen, file.base_url.as_deref(), &mut problems);
         for set in sets.iter().filter(|set| !set.records) {
             problems.extend(misplaced_store(&data, &set.folder));
         }

@@ -122,7 +122,7 @@ impl HubConfig {
             PathBuf::new()
         });
         let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
-        let push = push::check(Some(hub), None, listen, &mut problems);
+        let push = push::check(Some(hub), None, listen, file.base_url.as_deref(), &mut problems);
         if !problems.is_empty() {
             bail!(Unusable(problems.join("\n")));
         }

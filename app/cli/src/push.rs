@@ -32,7 +32,8 @@ pub(crate) struct HubFile {
     /// Take topics whose URLs begin with one of these, too.
     #[serde(default)]
     pub(crate) allow_topics: Vec<String>,
-    /// May callbacks be on this machine or in its network? Default: only while all that is listened on is this machine.
+    /// May callbacks be on this machine or in its network? Default: only while the server listens on this
+    /// machine and its base URL, if there is one, is of this machine too: behind a proxy strangers subscribe.
     pub(crate) private_callbacks: Option<bool>,
     /// How deliveries are signed: `sha1`, `sha256` (default), `sha384` or `sha512`.
     pub(crate) signature: Option<String>,
@@ -119,6 +120,7 @@ pub(crate) fn check(
     hub: Option<HubFile>,
     notify: Option<NotifyFile>,
     listen: SocketAddr,
+    base_url: Option<&str>,
     problems: &mut Vec<String>,
 ) -> PushConfig {
     let (hub, notify) = (hub.unwrap_or_default(), notify.unwrap_or_default());
@@ -163,7 +165,7 @@ pub(crate) fn check(
     }
     options.open = hub.open.unwrap_or(false);
     options.allow_topics = hub.allow_topics;
-    options.private_callbacks = hub.private_callbacks.unwrap_or_else(|| listen.ip().is_loopback());
+    options.private_callbacks = hub.private_callbacks.unwrap_or_else(|| crate::api::is_local(listen, base_url));
     options.private_topics = options.private_callbacks;
     options.redirect = hub.redirect.map(|url| Redirect { url, permanent: hub.redirect_permanent.unwrap_or(false) });
     let serves = hub.enabled.unwrap_or(true);
@@ -279,5 +281,27 @@ impl std::ops::Deref for SitePublisher {
 
     fn deref(&self) -> &Publisher {
         &self.0.publisher
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_callbacks_are_only_for_servers_that_nobody_else_reaches() {
+        for (listen, base_url, said, expected) in [
+            ("127.0.0.1:80", None, None, true),
+            ("[::1]:80", Some("http://localhost/"), None, true),
+            ("127.0.0.1:80", Some("https://papers.example.org/"), None, false),
+            ("192.0.2.1:80", None, None, false),
+            ("127.0.0.1:80", Some("https://papers.example.org/"), Some(true), true),
+            ("127.0.0.1:80", None, Some(false), false),
+        ] {
+            let hub = HubFile { private_callbacks: said, ..HubFile::default() };
+            let checked = check(Some(hub), None, listen.parse().unwrap(), base_url, &mut Vec::new());
+            let found = (checked.options.private_callbacks, checked.options.private_topics);
+            assert_eq!(found, (expected, expected), "{listen} {base_url:?} {said:?}");
+        }
     }
 }
