@@ -94,6 +94,7 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
         excluded: &excluded,
         seen: HashSet::new(),
         common: &mut common,
+        last_change: i64::MIN,
         cancel,
     };
     let at = listing.resources(list, 0)?;
@@ -210,6 +211,8 @@ struct Listing<'a> {
     excluded: &'a Expected,
     seen: HashSet<String>,
     common: &'a mut Option<String>,
+    /// The newest time among the changes read so far, microseconds.
+    last_change: i64,
     cancel: &'a AtomicBool,
 }
 
@@ -257,7 +260,10 @@ impl Listing<'_> {
         if !self.seen.insert(url.to_owned()) || depth > 1 {
             return Ok(());
         }
-        let (mut lists, mut item, mut last) = (Vec::new(), Pending::default(), at);
+        let (mut lists, mut item) = (Vec::new(), Pending::default());
+        // Without `datetime` the order of the document decides, as for a run.
+        let last_before = self.last_change.max(at);
+        let last = &mut self.last_change;
         let (expected, cancel) = (self.expected, self.cancel);
         let (selection, excluded) = (&mut *self.selection, self.excluded);
         self.documents.read(url, None, &mut |head, entry| {
@@ -265,17 +271,20 @@ impl Listing<'_> {
             if entry.loc.is_empty() {
                 // The head comes first, and again when a transfer broke off and is repeated.
                 lists.clear();
+                *last = last_before.max(head.from.map_or(at, |from| from.instant.as_micros()));
                 return Ok(Go::On);
             }
             if head.root == Root::SitemapIndex {
                 if entry.until.is_none_or(|until| until.instant.as_micros() >= at) {
-                    lists.push(entry.loc.clone());
+                    lists.push((entry.from.map(|from| from.instant), entry.loc.clone()));
                 }
                 return Ok(Go::On);
             }
-            let time = entry.datetime.or(entry.lastmod).map_or(last, |time| time.instant.as_micros());
-            last = time;
-            if time >= at {
+            let stated = entry.datetime.map(|time| time.instant.as_micros());
+            *last = (*last).max(stated.unwrap_or(at));
+            let time = stated.unwrap_or(*last);
+            let is_old = stated.is_none() && head.until.is_some_and(|until| until.instant.as_micros() < at);
+            if time >= at && !is_old {
                 change_into(entry, &mut item);
                 let gone = entry.change == Some(Change::Deleted);
                 let row = expected_row(&item);
@@ -287,7 +296,10 @@ impl Listing<'_> {
             }
             Ok(Go::On)
         })?;
-        for list in lists {
+        if lists.iter().all(|(from, _)| from.is_some()) {
+            lists.sort_by_key(|(from, _)| *from);
+        }
+        for (_, list) in lists {
             self.changes(&list, at, depth + 1)?;
         }
         Ok(())

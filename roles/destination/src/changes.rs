@@ -1,4 +1,8 @@
-//! What has changed since the cursor? Change Lists, their index, and whether anything was missed [rs-core §12].
+//! Change Lists: what changed since the cursor, and whether anything was missed [rs-core §12].
+//!
+//! Of several changes of one resource the last one counts. The time of a change is its `datetime`; where there is none,
+//! the order of the document decides, and among documents the order of their spans. `lastmod` never orders changes: it
+//! is the time of the change in version 1.0 only, and deletions often keep the one from before, or have none.
 
 use crate::admit::Admission;
 use crate::alternates::Changed;
@@ -90,6 +94,13 @@ impl Reach {
     }
 }
 
+/// Puts lists into the order of their spans, if all of them state where these begin; an index may name the newest first.
+fn sort_by_span(lists: &mut [Listed]) {
+    if lists.iter().all(|list| list.from.is_some()) {
+        lists.sort_by_key(|list| list.from);
+    }
+}
+
 /// Where the links of a relation lead, from the top of a document.
 fn links_of(read: &Read, rel: &str) -> Vec<String> {
     let base = url::Url::parse(&read.url).ok();
@@ -107,8 +118,6 @@ pub(crate) struct ReadingChanges {
     wants_base: bool,
     admission: Admission,
     item: Pending,
-    /// Entries without a time of their own take the place after those before them.
-    last: Timestamp,
     /// The newest stated time.
     pub(crate) newest: Option<Timestamp>,
 }
@@ -128,12 +137,33 @@ pub(crate) struct Seen {
     list: i64,
     /// Changes were left out because they could not be understood.
     pub(crate) left_out: bool,
+    /// An entry without `datetime` comes after all entries read before it: the newest `datetime` among these, or `from`.
+    last: Option<Timestamp>,
+    /// The end of the list being read.
+    until: Option<Timestamp>,
 }
 
 impl Seen {
     /// What is read from here on comes after what was read before, where times say nothing.
     pub(crate) const fn next_list(&mut self) {
         self.list += 1;
+    }
+
+    /// What is read from here on comes before what was read so far, where times say nothing.
+    const fn earlier_list(&mut self) {
+        self.list -= 1;
+        self.last = None;
+    }
+
+    /// Begins a list, again if its transfer is repeated; `before` is the value of `last` when it began first.
+    fn begin_list(&mut self, head: &Head, before: Option<Timestamp>) {
+        self.last = before.max(head.from.map(|from| from.instant));
+        self.until = head.until.map(|until| until.instant);
+    }
+
+    /// Begins a list that is read without interruption.
+    pub(crate) fn begin_whole_list(&mut self, head: &Head) {
+        self.begin_list(head, self.last);
     }
 }
 
@@ -207,11 +237,13 @@ impl Session<'_> {
                 }
             }
         }
+        sort_by_span(&mut index_entries);
         if let Some(place) = index_entries.iter().position(|list| list.url == start && !is_index) {
             if index_entries[..place].iter().any(|list| list.until.is_none_or(|until| until >= cursor)) {
                 // Of changes of one instant the last counts: those of the lists before come first.
                 self.mirror.clear_scratch()?;
                 self.changed = Changed::default();
+                seen.last = None;
                 reach.read_urls.remove(&start);
                 reach.open = None;
             } else {
@@ -312,6 +344,7 @@ impl Session<'_> {
                 if waiting.len() + inner.len() > LISTS_MAX {
                     return Err(too_many_lists(&list.url));
                 }
+                sort_by_span(&mut inner);
                 let listed = inner.iter().filter_map(|list| list.from).min();
                 reach.earliest = reach.earliest.into_iter().chain(listed).min();
                 for list in inner.into_iter().rev() {
@@ -340,7 +373,7 @@ impl Session<'_> {
     ) -> Result<(), Error> {
         // What is open stays so, however old the lists read from here on.
         let open = reach.open.take();
-        seen.list -= 1;
+        seen.earlier_list();
         let mut archives: VecDeque<(String, u8)> =
             reach.archives.drain(..).chain(self.mirror.meta(key::CHANGE_LIST_ARCHIVE)?).map(|url| (url, 0)).collect();
         while let Some((archive, depth)) = archives.pop_front() {
@@ -358,6 +391,7 @@ impl Session<'_> {
                 Ok(_) => {
                     // The archive may name what was read already: that is no circle.
                     lists.retain(|list| !reach.read_urls.contains(&list.url));
+                    sort_by_span(&mut lists);
                     let told = format!("changes since {cursor} are read from the archive");
                     self.notice("changes.archive", &archive, &told);
                     self.read_listed(documents, lists, cursor, seen, reach)?;
@@ -372,7 +406,7 @@ impl Session<'_> {
             && let Some(before) = reach.before.take()
         {
             self.check_cancelled()?;
-            seen.list -= 1;
+            seen.earlier_list();
             if !self.is_admitted(&before) || !reach.read_urls.insert(before.clone()) {
                 break;
             }
@@ -440,6 +474,7 @@ impl Session<'_> {
         let known = known.filter(|known| known.etag.is_some() || known.last_modified.is_some());
         let mut reading = self.reading_changes(url);
         let lists_before = lists.len();
+        let last_before = seen.last;
         let answer = documents.read(url, known, &mut |head: &Head, entry: &Entry| {
             if head.capability != Some(Capability::ChangeList) {
                 return Err(Error::new("list.capability", ExitCode::SourceInvalid, format!("{url} is no Change List")));
@@ -447,6 +482,7 @@ impl Session<'_> {
             if entry.loc.is_empty() {
                 // The head comes first, and again when a transfer broke off and is repeated.
                 lists.truncate(lists_before);
+                seen.begin_list(head, last_before);
                 // A list that begins at the cursor continues what was applied, also while it is empty.
                 seen.reaches_cursor |=
                     head.root == Root::UrlSet && head.from.is_some_and(|from| from.instant == cursor);
@@ -480,7 +516,6 @@ impl Session<'_> {
             wants_base: !self.knows_base(),
             admission: Admission::new(url, &self.options.allow_hosts, self.options.allow_downgrade),
             item: Pending::default(),
-            last: Timestamp::MIN,
             newest: None,
         }
     }
@@ -493,18 +528,20 @@ impl Session<'_> {
         seen: &mut Seen,
         reading: &mut ReadingChanges,
     ) -> Result<(), Error> {
-        let ReadingChanges { document, wants_base, admission, item, last, newest } = reading;
+        let ReadingChanges { document, wants_base, admission, item, newest } = reading;
         seen.entries += 1;
         if let Some(datetime) = entry.datetime {
             seen.stated = true;
             *newest = (*newest).max(Some(datetime.instant));
             seen.reaches_cursor |= datetime.instant >= cursor;
-            *last = (*last).max(datetime.instant);
+            seen.last = seen.last.max(Some(datetime.instant));
             if datetime.instant < cursor {
                 return Ok(());
             }
+        } else if seen.until.is_some_and(|until| until < cursor) {
+            return Ok(());
         }
-        let time = entry.datetime.or(entry.lastmod).map_or(*last, |time| time.instant);
+        let time = entry.datetime.map(|time| time.instant).or(seen.last).unwrap_or(Timestamp::MIN);
         self.packages.changes.note(entry);
         change_into(entry, item);
         item.action = match entry.change {

@@ -9,7 +9,7 @@
 
 mod server;
 
-use abreast_destination::{Error, Event, Summary, SyncOptions, Tolerance, sync};
+use abreast_destination::{AuditOptions, Error, Event, Summary, SyncOptions, Tolerance, audit, sync};
 use server::{BEGIN, Server, document, md5_hex};
 use std::io::Write as _;
 use std::path::Path;
@@ -479,4 +479,158 @@ fn digests_of_version_0_1_are_verified() {
     server.body("/list.xml", list("AAAAAAAAAAAAAAAAAAAAAA==", &server));
     let ran = copy.run();
     assert_eq!((ran.exit(), ran.has("fixity.mismatch")), (3, true));
+}
+
+/// Changes without `datetime`, drawn at random, and what is left of the resources after each.
+struct Undated {
+    seed: u64,
+    bodies: std::collections::BTreeMap<String, String>,
+}
+
+impl Undated {
+    fn draw(&mut self, below: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) % below
+    }
+
+    /// Entries for so many changes; their `lastmod` says nothing about their order, and may be missing.
+    fn changes(&mut self, server: &Server, count: u64) -> String {
+        let mut entries = String::new();
+        for _ in 0..count {
+            let path = format!("/d/{}", self.draw(4));
+            let lastmod = match self.draw(3) {
+                0 => String::new(),
+                _ => format!("<lastmod>202{}-03-01T00:00:00Z</lastmod>", self.draw(6)),
+            };
+            let md = if self.draw(3) == 0 {
+                self.bodies.remove(&path);
+                server.remove(&path);
+                "change=\"deleted\"".to_owned()
+            } else {
+                let body = format!("version {}", self.draw(1_000_000));
+                let change = if self.bodies.contains_key(&path) { "updated" } else { "created" };
+                let hash = format!(" hash=\"md5:{}\"", md5_hex(body.as_bytes()));
+                server.body(&path, body.as_str());
+                let with_hash = self.draw(2) == 0;
+                self.bodies.insert(path.clone(), body);
+                format!("change=\"{change}\"{}", if with_hash { &hash } else { "" })
+            };
+            entries.push_str(&format!("<url><loc>{}</loc>{lastmod}<rs:md {md}/></url>\n", server.url(&path)));
+        }
+        entries
+    }
+
+    fn assert_copied(&self, copy: &Copy, what: &str) {
+        let ran = copy.run();
+        assert_eq!(ran.exit(), 0, "{what} {:?}", ran.codes);
+        let kept: Vec<_> = copy
+            .names()
+            .into_iter()
+            .map(|name| {
+                let body = std::fs::read_to_string(copy.options.folder.join(&name)).unwrap();
+                (format!("/d/{name}"), body)
+            })
+            .collect();
+        assert_eq!(kept, self.bodies.clone().into_iter().collect::<Vec<_>>(), "{what}");
+    }
+
+    fn assert_audited(copy: &Copy, what: &str) {
+        let options = AuditOptions { sync: copy.options.clone(), full: true };
+        let report = audit(&options, &abreast_destination::Silent, &AtomicBool::new(false)).unwrap();
+        assert_eq!(report.exit_code, 0, "{what} {report:?}");
+    }
+}
+
+/// A Source of two resources whose copy is made, before any change.
+fn undated(seed: u64) -> (Server, Copy, Undated) {
+    let server = Server::start();
+    let mut changes = Undated { seed, bodies: std::collections::BTreeMap::new() };
+    for path in ["/d/0", "/d/1"] {
+        server.body(path, "hello");
+        changes.bodies.insert(path.to_owned(), "hello".to_owned());
+    }
+    let listed: String =
+        changes.bodies.keys().map(|path| format!("<url><loc>{}</loc></url>", server.url(path))).collect();
+    server.body("/list.xml", document("urlset", RESOURCE_LIST, &listed));
+    with_changes(&server, &format!("from=\"{BEGIN}\""), "");
+    let mut copy = Copy::of(caps(&server, ""));
+    copy.options.max_delete = abreast_destination::MaxDelete::Percent(100.0);
+    copy.options.base = Some(server.url("/d/"));
+    changes.assert_copied(&copy, "baseline");
+    (server, copy, changes)
+}
+
+#[test]
+fn changes_without_datetime_apply_in_document_order() {
+    for seed in 0..25 {
+        let (server, copy, mut changes) = undated(seed);
+        let mut entries = String::new();
+        for round in 0..3 {
+            entries += &changes.changes(&server, 8);
+            with_changes(&server, &format!("from=\"{BEGIN}\""), &entries);
+            let what = format!("seed {seed}, round {round}\n{entries}");
+            changes.assert_copied(&copy, &what);
+            Undated::assert_audited(&copy, &what);
+        }
+    }
+}
+
+#[test]
+fn lists_without_datetime_apply_in_the_order_of_their_spans() {
+    for seed in 100..125 {
+        let (server, copy, mut changes) = undated(seed);
+        // Every other time the index names the newest list first; the copy may have polled the open one before.
+        let backwards = seed % 2 == 1;
+        if seed % 4 > 1 {
+            server.body("/changes.xml", document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), ""));
+            changes.assert_copied(&copy, "polled");
+        }
+        let mut listed = Vec::new();
+        for day in 1..4 {
+            let span = format!("from=\"2026-01-0{day}T00:00:00Z\" until=\"2026-01-0{}T00:00:00Z\"", day + 1);
+            let path = format!("/changes{day}.xml");
+            let entries = changes.changes(&server, 4);
+            server.body(&path, document("urlset", &format!("capability=\"changelist\" {span}"), &entries));
+            listed.push(format!("<sitemap><loc>{}</loc><rs:md {span}/></sitemap>", server.url(&path)));
+        }
+        if backwards {
+            listed.reverse();
+        }
+        let index = document("sitemapindex", "capability=\"changelist\"", &listed.concat());
+        server.body("/changes.xml", index);
+        changes.assert_copied(&copy, &format!("seed {seed}"));
+        Undated::assert_audited(&copy, &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn lists_without_datetime_that_are_walked_back_apply_oldest_first() {
+    for seed in 200..225 {
+        let (server, copy, mut changes) = undated(seed);
+        for day in 0..4 {
+            let from = if day == 0 { BEGIN.to_owned() } else { format!("2026-01-1{day}T00:00:00Z") };
+            let entries = changes.changes(&server, 4);
+            let text = document("urlset", &format!("capability=\"changelist\" from=\"{from}\""), &entries);
+            let (path, before) = match day {
+                0 => ("/changes0.xml".to_owned(), String::new()),
+                3 => ("/changes.xml".to_owned(), "<rs:ln rel=\"prev\" href=\"/changes2.xml\"/>".to_owned()),
+                _ => (format!("/changes{day}.xml"), format!("<rs:ln rel=\"prev\" href=\"/changes{}.xml\"/>", day - 1)),
+            };
+            server.body(&path, text.replacen("<rs:md", &format!("{before}\n<rs:md"), 1));
+        }
+        changes.assert_copied(&copy, &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn a_closed_list_before_the_snapshot_deletes_nothing() {
+    let server = served(|server| document("urlset", RESOURCE_LIST, &entries(server)).into());
+    let gone = format!("<url><loc>{}</loc><rs:md change=\"deleted\"/></url>", server.url("/d/b"));
+    with_changes(&server, "from=\"2025-12-01T00:00:00Z\" until=\"2025-12-31T00:00:00Z\"", &gone);
+    let mut copy = Copy::of(caps(&server, ""));
+    copy.options.max_delete = abreast_destination::MaxDelete::Percent(100.0);
+    for _ in 0..2 {
+        let ran = copy.run();
+        assert_eq!((ran.exit(), copy.names().len()), (0, 2), "{:?}", ran.codes);
+    }
 }

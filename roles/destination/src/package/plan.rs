@@ -165,6 +165,9 @@ impl Session<'_> {
         }
         let mut packages = std::mem::take(&mut dump.packages);
         packages.retain(|package| package.until.is_none_or(|until| until >= cursor));
+        if packages.iter().all(|package| package.from.is_some()) {
+            packages.sort_by_key(|package| package.from);
+        }
         let mut first_error = None;
         let had = self.have_packages(packages, &mut first_error)?;
         if let Some(error) = first_error {
@@ -181,9 +184,6 @@ impl Session<'_> {
         self.commit()?;
         self.mirror.clear_scratch()?;
         let mut packages: Vec<Listed> = had.into_iter().map(|(package, _)| package).collect();
-        if packages.iter().all(|package| package.from.is_some()) {
-            packages.sort_by_key(|package| package.from);
-        }
         // The newest first: without a digest an older one could be taken for what changed last.
         packages.reverse();
         let capability = Capability::ChangeDumpManifest;
@@ -200,7 +200,8 @@ impl Session<'_> {
             let archive = try_clone(file).and_then(Package::open).map_err(|error| of(package, &error))?;
             let mut reading = self.reading_changes(&package.url);
             let manifest =
-                Manifest::read(&archive, &package.url, Capability::ChangeDumpManifest, &care, &mut |_, entry| {
+                Manifest::read(&archive, &package.url, Capability::ChangeDumpManifest, &care, &mut |head, entry| {
+                    seen.begin_whole_list(head);
                     self.note_change(entry, cursor, &mut seen, &mut reading)
                 })
                 .inspect_err(|_| self.discard_package(package))?;
