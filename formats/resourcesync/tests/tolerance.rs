@@ -118,10 +118,6 @@ fn what_would_lose_data_is_refused_however_lenient() {
         (list("<rs:md at='2026-01-03'/>"), "rs.capability"),
         (list("<rs:md capability='everything'/>"), "rs.capability"),
         (
-            list("<rs:md capability='resourcelist' at='2026-01-03T09:00:00Z' completed='2026-01-03T08:00:00Z'/>"),
-            "time.interval",
-        ),
-        (
             list("<rs:md capability='changelist' from='2026-01-03T09:00:00Z' until='2026-01-03T08:00:00Z'/>"),
             "time.interval",
         ),
@@ -129,5 +125,22 @@ fn what_would_lose_data_is_refused_however_lenient() {
         (list(&format!("<url><loc>a</loc></url>{MD}")), "rs.order"),
     ] {
         assert_eq!(read(&text, Tolerance::Lenient).unwrap_err().code(), code, "{text}");
+    }
+}
+
+#[test]
+fn of_a_snapshot_that_ends_early_the_earlier_time_is_taken() {
+    let text = |capability: &str| {
+        list(&format!("<rs:md capability='{capability}' at='2026-01-03T09:00:00Z' completed='2026-01-03T08:00:00Z'/>"))
+    };
+    for capability in ["resourcelist", "resourcedump", "resourcedump-manifest"] {
+        assert_eq!(read(&text(capability), Tolerance::Usual).unwrap_err().code(), "time.interval");
+        let (head, _, findings, skipped) = read(&text(capability), Tolerance::Lenient).unwrap();
+        let time = |time: Option<abreast_webtypes::W3cDatetime>| time.unwrap().instant.to_string();
+        assert_eq!(
+            (time(head.at), time(head.completed)),
+            ("2026-01-03T08:00:00Z".into(), "2026-01-03T09:00:00Z".into())
+        );
+        assert_eq!((findings, skipped), (vec![("time.interval", 2, 1)], 0));
     }
 }

@@ -337,7 +337,6 @@ impl Reading<'_> {
                 Step::NeedInput | Step::End => return Ok(Go::On),
                 Step::Head => {
                     self.read.head = parser.head().cloned().unwrap_or_default();
-                    check_interval(self.url, &self.read.head)?;
                     // Even before the first entry: the head may be all that was asked for.
                     if each(&self.read.head, &Entry::default())? == Go::Enough {
                         return Ok(Go::Enough);
@@ -428,22 +427,6 @@ impl Reading<'_> {
             self.care.found(self.url, finding);
         }
     }
-}
-
-/// A snapshot cannot end before it began, nor can an interval [rs-core §7].
-fn check_interval(url: &str, head: &Head) -> Result<(), Error> {
-    for (begin, end, what) in
-        [(head.at, head.completed, "`completed` is before `at`"), (head.from, head.until, "`until` is before `from`")]
-    {
-        if let (Some(begin), Some(end)) = (begin, end)
-            && end.instant < begin.instant
-            && end.precision >= begin.precision
-        {
-            return Err(Error::new("time.interval", ExitCode::SourceInvalid, format!("cannot use {url}: {what}"))
-                .with_help("the Source must publish the document again"));
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn syntax_error(url: &str, fault: &abreast_resourcesync::v1_1::Error) -> Error {

@@ -208,7 +208,7 @@ impl Session<'_> {
         } else if !is_compared
             && let (None, Some(dump), Some(cursor)) = (changes, entrance.change_dump.as_deref(), self.cursor()?)
         {
-            let followed = self.plan_change_dump(dump, cursor)?;
+            let followed = self.plan_change_dump(dump, cursor, false)?;
             if self.is_followed(followed, dump, entrance)? {
                 return Ok(());
             }
@@ -216,6 +216,12 @@ impl Session<'_> {
         let Some(list) = entrance.resource_list.as_deref() else {
             if let Some(dump) = entrance.resource_dump.as_deref() {
                 let baseline = self.plan_resource_dump(dump, changes.is_some() || entrance.change_dump.is_some())?;
+                if changes.is_none() && baseline.whole && baseline.at.is_some() {
+                    self.packages.changes_next.clone_from(&entrance.change_dump);
+                    if self.mirror.pending_counts()?.fetches == 0 {
+                        self.plan_changes_next()?;
+                    }
+                }
                 return self.plan_since(&baseline, changes);
             }
             if let (Some(changes), None) = (changes, self.cursor()?) {
@@ -296,6 +302,22 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Plans what changed since a Resource Dump, out of the Change Dump, where there is no Change List; `true` when
+    /// something may be planned. The packages of the Resource Dump have been used by then, since a plan is made from one
+    /// dump at a time.
+    fn plan_changes_next(&mut self) -> Result<bool, Error> {
+        let (Some(dump), Some(cursor)) = (self.packages.changes_next.take(), self.cursor()?) else { return Ok(false) };
+        match self.plan_change_dump(&dump, cursor, true) {
+            Ok(followed) => Ok(followed == Followed::Planned),
+            Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
+                // The cursor stays, so the next run reads the Change Dump again.
+                self.list_failed(error.code(), &dump, &error.to_string());
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The lists begin after the snapshot: follow them from their own beginning, so that the next run need not
@@ -380,6 +402,11 @@ impl Session<'_> {
         self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         self.apply_packages(entrance, &mut reports)?;
         self.apply_fetches(&mut reports)?;
+        if !self.summary.budget_spent && self.plan_changes_next()? {
+            self.withdraw(&mut reports)?;
+            self.apply_packages(entrance, &mut reports)?;
+            self.apply_fetches(&mut reports)?;
+        }
         let changes = entrance.change_list.as_deref();
         for _ in 0..SECOND_LOOKS {
             let (Some(changes), Some(cursor)) = (changes, self.cursor()?) else { break };

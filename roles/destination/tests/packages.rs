@@ -554,8 +554,11 @@ fn a_source_with_dumps_only_is_followed_by_its_change_dump() {
     let publish = |source: &mut Source, entries: &str, zip: &mut Zip| {
         let attributes = format!("capability=\"changedump-manifest\" from=\"{BEGIN}\"");
         zip.add("manifest.xml", document("urlset", &attributes, entries).as_bytes());
-        source.server.body("/changes.zip", zip.finish());
-        let entry = format!("<url><loc>{}</loc></url>", source.server.url("/changes.zip"));
+        let package = zip.finish();
+        // So that the document of the dump is another one when the package is.
+        let hash = md5_hex(&package);
+        source.server.body("/changes.zip", package);
+        let entry = format!("<url><loc>{}</loc><rs:md hash=\"md5:{hash}\"/></url>", source.server.url("/changes.zip"));
         source.offer("changedump", "/changedump.xml", "urlset", &format!("from=\"{BEGIN}\""), &entry);
     };
     publish(&mut source, "", &mut Zip::new());
@@ -579,6 +582,107 @@ fn a_source_with_dumps_only_is_followed_by_its_change_dump() {
     assert_eq!((copy.read("0/0000.txt").as_deref(), copy.read("1/0001.txt")), (Some("newer"), None));
     let ran = copy.run();
     assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Unchanged));
+}
+
+/// A Change Dump of one package: an update, a creation and a deletion after the Resource Dump of `resources(5)`.
+fn offer_changes(source: &mut Source, attributes: &str) {
+    let entries = [
+        source.entry("/d/0/0000.txt", "newer", "change=\"updated\" datetime=\"2026-01-01T00:00:02Z\" path=\"/a\""),
+        source.entry("/d/new.txt", "new", "change=\"created\" datetime=\"2026-01-01T00:00:02Z\" path=\"/b\""),
+        format!(
+            "<url><loc>{}</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:00:03Z\"/></url>",
+            source.server.url("/d/1/0001.txt")
+        ),
+    ];
+    let head = format!("capability=\"changedump-manifest\" {attributes}");
+    let mut zip = Zip::new();
+    zip.add("a", b"newer").add("b", b"new");
+    zip.add("manifest.xml", document("urlset", &head, &entries.concat()).as_bytes());
+    source.server.body("/changes.zip", zip.finish());
+    let entry = format!("<url><loc>{}</loc></url>", source.server.url("/changes.zip"));
+    source.offer("changedump", "/changedump.xml", "urlset", attributes, &entry);
+}
+
+fn assert_has_changes(copy: &Copy, ran: &Ran) {
+    assert_eq!(ran.exit(), 0, "{:?}", ran.told);
+    let read = |path| copy.read(path);
+    assert_eq!((read("0/0000.txt").as_deref(), read("new.txt").as_deref()), (Some("newer"), Some("new")));
+    assert_eq!((read("1/0001.txt"), read("2/0002.txt").as_deref()), (None, Some("resource 2")));
+}
+
+#[test]
+fn the_first_run_from_dumps_reads_the_change_dump_too() {
+    let mut source = Source::new();
+    source.server.body("/one.zip", source.package(&resources(5), false));
+    source.dump(&["/one.zip"]);
+    offer_changes(&mut source, &format!("from=\"{BEGIN}\""));
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/d/"));
+    let ran = copy.run();
+    assert_has_changes(&copy, &ran);
+    assert_eq!(ran.summary().mode, Mode::Baseline);
+    // The next run is one request, and a comparison with the old dump takes nothing back.
+    source.server.take_log();
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.summary().mode), (0, Mode::Unchanged));
+    assert_eq!(source.server.take_log(), ["/changedump.xml"]);
+    copy.options.baseline = true;
+    let ran = copy.run();
+    assert_has_changes(&copy, &ran);
+}
+
+#[test]
+fn a_first_run_with_a_late_or_broken_change_dump_reports_it() {
+    let mut source = Source::new();
+    source.server.body("/one.zip", source.package(&resources(5), false));
+    source.dump(&["/one.zip"]);
+    offer_changes(&mut source, "from=\"2026-01-01T00:00:01Z\"");
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/d/"));
+    let ran = copy.run();
+    assert!(ran.has("gap"), "{:?}", ran.told);
+    assert_has_changes(&copy, &ran);
+    assert_eq!(copy.run().summary().mode, Mode::Unchanged, "a gap is reported once");
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/d/"));
+    source.server.body("/changes.zip", "no package");
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.has("dump.zip")), (3, true), "{:?}", ran.told);
+    assert_eq!(files(&copy.options.folder), 5);
+    offer_changes(&mut source, &format!("from=\"{BEGIN}\""));
+    let ran = copy.run();
+    assert_has_changes(&copy, &ran);
+}
+
+#[test]
+fn a_dump_that_ends_before_it_begins_is_read_when_lenient() {
+    let mut source = Source::new();
+    let all = resources(5);
+    let early = "at=\"2026-01-01T00:00:09Z\" completed=\"2026-01-01T00:00:01Z\"";
+    let entries: String = all
+        .iter()
+        .enumerate()
+        .map(|(number, (path, body))| source.entry(path, body, &format!("path=\"/{number}\"")))
+        .collect();
+    let mut zip = Zip::new();
+    for (number, (_, body)) in all.iter().enumerate() {
+        zip.add(&number.to_string(), body.as_bytes());
+    }
+    let head = format!("capability=\"resourcedump-manifest\" {early}");
+    zip.add("manifest.xml", document("urlset", &head, &entries).as_bytes());
+    source.server.body("/one.zip", zip.finish());
+    let package = format!("<url><loc>{}</loc><rs:md {early}/></url>", source.server.url("/one.zip"));
+    source.offer("resourcedump", "/dump.xml", "urlset", early, &package);
+    // Changes after the earlier of the two times, and before the later one.
+    offer_changes(&mut source, &format!("from=\"{BEGIN}\""));
+    let mut copy = Copy::of(source.url());
+    copy.options.base = Some(source.server.url("/d/"));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), ran.code()), (4, "time.interval"), "{:?}", ran.told);
+    copy.options.tolerance = Tolerance::Lenient;
+    let ran = copy.run();
+    assert!(ran.has("time.interval"), "{:?}", ran.told);
+    assert_has_changes(&copy, &ran);
 }
 
 #[test]

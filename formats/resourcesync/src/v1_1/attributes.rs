@@ -94,7 +94,8 @@ pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>, notes: &mut N
             Fault::new("rs.capability", message).with_help("without it a list of changes looks like a list of all")
         );
     }
-    check_intervals(head.at, head.completed, head.from, head.until)
+    check_snapshot(&mut head.at, &mut head.completed, notes)?;
+    check_order((head.from, "from"), (head.until, "until"))
 }
 
 /// Reads the `rs:md` of an entry.
@@ -121,7 +122,8 @@ pub(super) fn read_entry_md(
             _ => {}
         }
     }
-    check_intervals(entry.at, entry.completed, entry.from, entry.until)
+    check_snapshot(&mut entry.at, &mut entry.completed, notes)?;
+    check_order((entry.from, "from"), (entry.until, "until"))
 }
 
 /// Reads an `rs:ln`; `None` when it has no `rel` or `href`.
@@ -323,22 +325,33 @@ pub(super) fn has_control_or_less(text: &str, most: u8) -> bool {
     text.bytes().fold(0, |found, byte| found | u8::from(byte <= most) | u8::from(byte == 0x7f)) != 0
 }
 
-/// A snapshot is complete after it was begun, and a span ends after it begins [rs-core §7].
-fn check_intervals(
-    at: Option<W3cDatetime>,
-    completed: Option<W3cDatetime>,
-    from: Option<W3cDatetime>,
-    until: Option<W3cDatetime>,
+/// A snapshot is complete after it was begun [rs-core §7].
+///
+/// Lenient, on demand: of two times in the wrong order the earlier one is taken for the beginning. That costs changes
+/// that are read twice, and loses none. A span in the wrong order is refused always: it may claim changes that are not in it.
+fn check_snapshot(
+    at: &mut Option<W3cDatetime>,
+    completed: &mut Option<W3cDatetime>,
+    notes: &mut Notes,
 ) -> Result<(), Fault> {
-    for (first, first_name, last, last_name) in [(at, "at", completed, "completed"), (from, "from", until, "until")] {
-        if let (Some(first), Some(last)) = (first, last)
-            && is_before(last, first)
-        {
-            let message = format!("`{last_name}` {} is before `{first_name}` {}", last.instant, first.instant);
-            return Err(Fault::new("time.interval", message));
+    match check_order((*at, "at"), (*completed, "completed")) {
+        Err(fault) if notes.lenient => {
+            notes.add(fault.code, format!("{}; the earlier time is taken for `at`", fault.message));
+            std::mem::swap(at, completed);
+            Ok(())
         }
+        checked => checked,
     }
-    Ok(())
+}
+
+/// What ends, ends after it begins [rs-core §7].
+fn check_order(begin: (Option<W3cDatetime>, &str), end: (Option<W3cDatetime>, &str)) -> Result<(), Fault> {
+    let ((Some(first), first_name), (Some(last), last_name)) = (begin, end) else { return Ok(()) };
+    if !is_before(last, first) {
+        return Ok(());
+    }
+    let message = format!("`{last_name}` {} is before `{first_name}` {}", last.instant, first.instant);
+    Err(Fault::new("time.interval", message))
 }
 
 /// Is all that `one` covers before `other`? `2013` is not before `2013-05`.

@@ -168,7 +168,7 @@ impl Parser {
             tolerance,
             entry_element: "",
             findings: Findings::default(),
-            notes: Notes::default(),
+            notes: Notes { lenient: tolerance == Tolerance::Lenient, ..Notes::default() },
             skipped: 0,
             failed: None,
         }
@@ -224,7 +224,7 @@ impl Parser {
     /// - `rs.md`: a second `rs:md` in one place
     /// - `rs.loc`: an entry without a URI
     /// - `rs.datetime`, `rs.length`, `rs.capability`, `rs.change`, `rs.value`: an attribute or text is wrong
-    /// - `time.interval`: `completed` before `at`, or `until` before `from`
+    /// - `time.interval`: `completed` before `at` (read with [`Tolerance::Lenient`]), or `until` before `from`
     /// - `rs.entries`, `rs.links`: too many
     /// - with [`Tolerance::Strict`] the code of any [`Finding`]
     pub fn next(&mut self, entry: &mut Entry) -> Result<Step, Error> {
@@ -411,22 +411,22 @@ impl Parser {
         let line = self.entry.line;
         self.findings.add("rs.entry", line, || format!("left out: {} ({})", fault.message, fault.code));
         self.skipped += 1;
-        self.notes.0.clear();
+        self.notes.list.clear();
         self.place = if open == 0 { Place::Root } else { Place::Ignored { open, in_entry: false } };
         Ok(())
     }
 
     /// Takes over what the reader of the last element noticed.
     fn note(&mut self) -> Result<(), Error> {
-        if self.notes.0.is_empty() {
+        if self.notes.list.is_empty() {
             return Ok(());
         }
         if self.tolerance == Tolerance::Strict {
-            let (code, message) = self.notes.0.swap_remove(0);
+            let (code, message) = self.notes.list.swap_remove(0);
             return Err(self.xml.error(code, message).with_help("`--strict` refuses what is read otherwise"));
         }
         let line = self.xml.line();
-        for (code, message) in self.notes.0.drain(..) {
+        for (code, message) in self.notes.list.drain(..) {
             self.findings.add(code, line, || message);
         }
         Ok(())

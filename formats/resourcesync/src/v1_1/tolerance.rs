@@ -42,10 +42,14 @@ impl Findings {
 
 /// What the readers of attributes noticed in one element; nearly always nothing.
 #[derive(Default)]
-pub(super) struct Notes(pub(super) Vec<(&'static str, String)>);
+pub(super) struct Notes {
+    pub(super) list: Vec<(&'static str, String)>,
+    /// The user asked for [`Tolerance::Lenient`].
+    pub(super) lenient: bool,
+}
 
 impl Notes {
     pub(super) fn add(&mut self, code: &'static str, message: String) {
-        self.0.push((code, message));
+        self.list.push((code, message));
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Packages {
     pub(crate) since: Option<Timestamp>,
     /// The plan was made from the manifests of these packages, which are here.
     planned: Option<Chosen>,
+    /// The Change Dump to read when the packages of a Resource Dump have been used.
+    pub(crate) changes_next: Option<String>,
     /// How much has changed since then.
     pub(crate) changes: since::Changes,
     /// The Capability List as it was read again in this run.

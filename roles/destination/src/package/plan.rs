@@ -139,7 +139,7 @@ impl Session<'_> {
         };
         self.conclude(url, &mut diff, whole, at)?;
         if let (Some(at), Some(_)) = (at, self.mirror.meta(key::CHANGE_DUMP)?) {
-            // What changed since is read again by the next run, from the Change Dump.
+            // What changed since is read again from the Change Dump.
             self.mirror.spare_newer(at.as_micros())?;
         }
         if whole {
@@ -148,8 +148,9 @@ impl Session<'_> {
         Ok(Baseline { unchanged: false, whole, at })
     }
 
-    /// Plans what changed since the cursor, out of a Change Dump.
-    pub(crate) fn plan_change_dump(&mut self, url: &str, cursor: Timestamp) -> Result<Followed, Error> {
+    /// Plans what changed since the cursor, out of a Change Dump. With `skip_gap`, a dump that begins later is read from
+    /// its beginning, and the gap is reported.
+    pub(crate) fn plan_change_dump(&mut self, url: &str, cursor: Timestamp, skip_gap: bool) -> Result<Followed, Error> {
         self.begin_phase("reading");
         self.refuse_dry_run(url)?;
         self.packages.since = Some(cursor);
@@ -158,10 +159,16 @@ impl Session<'_> {
             return Ok(Followed::Unchanged);
         };
         let earliest = dump.begins.into_iter().chain(dump.packages.iter().filter_map(|package| package.from)).min();
+        let mut cursor = cursor;
         if let Some(earliest) = earliest.filter(|earliest| *earliest > cursor) {
-            return Ok(Followed::Gap(format!(
-                "the Change Dump begins at {earliest}, after {cursor}, up to which the copy is known"
-            )));
+            let why = format!("the Change Dump begins at {earliest}, after {cursor}, up to which the copy is known");
+            if !skip_gap {
+                return Ok(Followed::Gap(why));
+            }
+            let message = format!("{why}; changes in between are known from the next Resource Dump only");
+            self.notice("gap", url, &message);
+            cursor = earliest;
+            self.mirror.set_meta(key::CURSOR, Some(&cursor.as_micros().to_string()))?;
         }
         let mut packages = std::mem::take(&mut dump.packages);
         packages.retain(|package| package.until.is_none_or(|until| until >= cursor));
