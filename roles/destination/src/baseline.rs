@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Entry, Head, Root};
 use abreast_store::mirror::{Document, Pending, PendingAction, Row};
-use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
+use abreast_webtypes::{Digests, Timestamp};
 use std::collections::{HashSet, VecDeque};
 
 /// Rows of the state read at a time.
@@ -501,14 +501,19 @@ pub(crate) fn listed_into(entry: &Entry, out: &mut Pending) {
     out.via = if entry.links.is_empty() { None } else { crate::sink::via::listed_via(entry) };
 }
 
-/// A change as listed. Its `lastmod` is the time of the change in lists of version 1.0, and in those written for
-/// clients of both versions; then only the server knows when the resource was modified [rs-core §12.1].
+/// A change as listed.
 pub(crate) fn change_into(entry: &Entry, out: &mut Pending) {
     listed_into(entry, out);
-    let same_time = |one: W3cDatetime, two: W3cDatetime| one.instant == two.instant;
-    if entry.datetime.is_none_or(|datetime| entry.lastmod.is_some_and(|lastmod| same_time(datetime, lastmod))) {
-        out.modified = None;
-    }
+    out.modified = modified_of_change(entry);
+}
+
+/// When the changed resource was last modified, microseconds, if the entry of a change says so.
+///
+/// `lastmod` is the time of the change in lists of version 1.0, and in those written for clients of both versions; then
+/// only the server, or the package, knows when the resource was modified [rs-core §12.1].
+pub(crate) fn modified_of_change(entry: &Entry) -> Option<i64> {
+    let lastmod = entry.lastmod?;
+    entry.datetime.filter(|datetime| datetime.instant != lastmod.instant).map(|_| lastmod.instant.as_micros())
 }
 
 /// What is to be done about a listed resource, given what is kept; `None` when nothing is.

@@ -326,6 +326,12 @@ fn write_head(response: &Response, encoded: bool, head: &mut Vec<u8>) {
     }
 }
 
+/// `Last-Modified`, nanoseconds since 1970.
+pub(crate) fn last_modified(response: &Response) -> Option<i64> {
+    let time = httpdate::parse_http_date(response.header("last-modified")?).ok()?;
+    i64::try_from(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos()).ok()
+}
+
 /// What was received in earlier attempts.
 struct Part {
     incoming: Incoming,
@@ -334,11 +340,7 @@ struct Part {
 
 impl Part {
     fn new(response: &Response, listed: &Digests, with_type: bool) -> Self {
-        let last_modified = response
-            .header("last-modified")
-            .and_then(|value| httpdate::parse_http_date(value).ok())
-            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
-            .and_then(|since| i64::try_from(since.as_nanos()).ok());
+        let last_modified = last_modified(response);
         let etag = response.header("etag").map(str::to_owned);
         let media_type = with_type.then(|| response.header("content-type")).flatten().map(str::to_owned);
         let received = with_type.then(crate::sink::now);

@@ -8,7 +8,7 @@ mod check;
 pub use check::check_any_input;
 
 use crate::alternates::{Patch, is_public_only};
-use crate::fetch::Fetcher;
+use crate::fetch::{Fetcher, last_modified};
 use crate::sink::outcome::Outcome;
 use crate::store::Facts;
 use crate::verify::{Hasher, Verdict, judge};
@@ -117,7 +117,21 @@ impl Fetcher {
             tracing::debug!(uri = task.pending.uri, "a patch leads to another version than the one listed");
             return None;
         }
-        Some(self.storer.store_slice(task, Facts::default(), &new).await)
+        let facts = Facts { last_modified: self.modified(task).await, ..Facts::default() };
+        Some(self.storer.store_slice(task, facts, &new).await)
+    }
+
+    /// When the resource was last modified, nanoseconds since 1970, where no list states it: a patch has no say in that.
+    async fn modified(&self, task: &Task) -> Option<i64> {
+        let item = &task.pending;
+        if item.modified.is_some() {
+            return None;
+        }
+        let rules = &self.storer.rules;
+        let authorized = crate::admit::same_origin(&item.uri, &rules.authorized_url);
+        let authorization = rules.authorization.as_ref().filter(|_| authorized);
+        let response = self.client.send(&Request { head: true, authorization, ..Request::new(&item.uri) }).await;
+        last_modified(&response.ok()?.require_success().ok()?)
     }
 }
 

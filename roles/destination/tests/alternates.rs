@@ -232,9 +232,13 @@ fn a_patch_of_the_version_kept_saves_the_whole() {
         let (source, copy) = kept("/d/a", old);
         source.body("/patch", bytes);
         changes(&source, &updated(&source, "/d/a", new, 1, &patch(&source, "/patch", media_type)));
+        source.put("/d/a", Answer::ok(new).header("last-modified", "Sun, 09 Sep 2001 01:46:40 GMT"));
         let ran = copy.run();
         assert_eq!((ran.exit(), copy.read("a").as_deref()), (0, Some(new)), "{:?}", ran.codes);
-        assert_eq!(source.take_log(), ["/changes.xml", "/patch"]);
+        assert_eq!(source.take_log(), ["/changes.xml", "/patch", "HEAD /d/a"]);
+        let time = std::fs::metadata(copy.options.folder.join("a")).unwrap().modified().unwrap();
+        let seconds = time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        assert_eq!(seconds, 1_000_000_000, "the time of the resource, not that of the patch");
     }
 }
 

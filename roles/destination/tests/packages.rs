@@ -974,3 +974,79 @@ fn an_address_of_changes_is_not_asked_when_it_is_not_the_sources_or_was_taken_ba
     changed.assert_copied(&ran);
     assert_eq!((changed.asked(), ran.told.len()), ((0, 1), 0), "{:?}", ran.told);
 }
+
+/// Seconds since 1970 of a file's last modification.
+fn modified(copy: &Copy, path: &str) -> u64 {
+    let time = std::fs::metadata(copy.options.folder.join(path)).unwrap().modified().unwrap();
+    time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+}
+
+#[test]
+fn a_file_has_the_time_of_the_resource_however_it_came() {
+    // Last modified at 2001-09-09T01:46:40Z, changed at BEGIN + 5 s; lists of changes are for clients of both versions.
+    let (seconds, date) = (1_000_000_000, "Sun, 09 Sep 2001 01:46:40 GMT");
+    let changed = "2026-01-01T00:00:05Z";
+    let all = resources(40);
+    let entry = |source: &Source, number: usize, lastmod: &str, more: &str| {
+        let (path, body) = &all[number];
+        source.entry(path, body, more).replace("2025-06-01T00:00:00Z", lastmod)
+    };
+    let change = |more: &str| format!("change=\"created\" datetime=\"{changed}\" {more}");
+    let package = |source: &Source, manifest: &str, lastmod: &str, more: &dyn Fn(&str) -> String| {
+        let mut zip = Zip::new();
+        zip.modified(seconds);
+        let mut entries = String::new();
+        for (number, (_, body)) in all.iter().enumerate() {
+            zip.add(&number.to_string(), body.as_bytes());
+            entries += &entry(source, number, lastmod, &more(&format!("path=\"/{number}\"")));
+        }
+        let head = format!("capability=\"{manifest}\" at=\"{BEGIN}\"");
+        zip.modified(0).add("manifest.xml", document("urlset", &head, &entries).as_bytes());
+        zip.finish()
+    };
+    for way in ["requests", "changes", "change dump", "change dump only", "dump", "dump only"] {
+        let mut source = Source::new();
+        for (path, body) in &all {
+            source.server.put(path, Answer::ok(body.as_str()).header("last-modified", date));
+        }
+        let listed: String = (0..all.len()).map(|number| entry(&source, number, "2001-09-09T01:46:40Z", "")).collect();
+        let changes: String = (0..all.len()).map(|number| entry(&source, number, changed, &change(""))).collect();
+        let span = format!("from=\"{BEGIN}\"");
+        let is_change = way.starts_with("change");
+        let (list, dumped) = if is_change { ("", "") } else { (&*listed, "/all.zip") };
+        if !way.ends_with("only") {
+            source.offer("resourcelist", "/resourcelist.xml", "urlset", &format!("at=\"{BEGIN}\""), list);
+            source.offer("changelist", "/changelist.xml", "urlset", &span, "");
+        }
+        if way.starts_with("dump") || way == "change dump only" {
+            let body = match dumped {
+                "" => Zip::new().add("manifest.xml", manifest("resourcedump-manifest", "").as_bytes()).finish(),
+                _ => package(&source, "resourcedump-manifest", "2001-09-09T01:46:40Z", &str::to_owned),
+            };
+            source.server.body("/all.zip", body);
+            source.dump(&["/all.zip"]);
+        }
+        if way.starts_with("change dump") {
+            source.server.body("/changes.zip", package(&source, "changedump-manifest", changed, &change));
+            let entry = format!("<url><loc>{}</loc></url>", source.server.url("/changes.zip"));
+            source.offer("changedump", "/changedump.xml", "urlset", &span, &entry);
+        }
+        let mut copy = Copy::of(source.url());
+        copy.options.base = Some(source.server.url("/d/"));
+        copy.options.dumps = if way.contains("dump") { Dumps::Always } else { Dumps::Never };
+        if is_change && !way.ends_with("only") {
+            // A package of changes is used when changes are followed.
+            assert_eq!(copy.run().exit(), 0);
+            source.offer("changelist", "/changelist.xml", "urlset", &span, &changes);
+        }
+        source.server.take_log();
+        let ran = copy.run();
+        assert_eq!((ran.exit(), ran.summary().created), (0, 40), "{way} {:?}", ran.told);
+        let asked = source.server.take_log().iter().any(|path| path.starts_with("/d/"));
+        assert_eq!(asked, !way.contains("dump"), "{way}");
+        for (path, _) in &all {
+            let path = path.trim_start_matches("/d/");
+            assert_eq!(modified(&copy, path), u64::from(seconds.unsigned_abs()), "{way} {path}");
+        }
+    }
+}

@@ -10,6 +10,7 @@ use crate::sink::outcome::Failure;
 use abreast_webtypes::excerpt;
 use crc32fast::Hasher as Crc;
 use flate2::{Decompress, FlushDecompress, Status};
+use rawzip::time::ZipDateTimeKind;
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
@@ -53,6 +54,9 @@ pub(crate) struct Member {
     crc: u32,
     name_length: u16,
     kind: Kind,
+    /// Last modification in UTC, seconds since 1970, if the directory states it (extended timestamp or NTFS time); the
+    /// plain time of a ZIP has no zone.
+    modified: Option<i64>,
 }
 
 /// How a member is stored.
@@ -124,6 +128,10 @@ impl Package {
                 crc: entry.crc32(),
                 name_length: name.len() as u16,
                 kind,
+                modified: match entry.last_modified() {
+                    ZipDateTimeKind::Utc(time) => Some(time.to_unix()),
+                    ZipDateTimeKind::Local(_) => None,
+                },
             });
         }
         if members.len() as u64 != stated {
@@ -277,6 +285,11 @@ impl Package {
 }
 
 impl Member {
+    /// Last modification in UTC, seconds since 1970, if that is stated.
+    pub(crate) const fn modified(&self) -> Option<i64> {
+        self.modified
+    }
+
     /// Is it read at once?
     pub(crate) const fn is_small(&self) -> bool {
         self.length <= SMALL_BYTES && self.packed <= SMALL_BYTES

@@ -2,6 +2,7 @@
 
 use super::archive::{Found, Package};
 use super::shelves::Shelves;
+use crate::baseline::modified_of_change;
 use crate::document::{at_earliest, is_zoneless, syntax_error};
 use crate::error::{Error, ExitCode};
 use crate::noticed::Care;
@@ -45,7 +46,7 @@ pub(crate) struct Manifest {
 struct Listed {
     uri: u64,
     number: u32,
-    /// Last modification, microseconds.
+    /// Last modification of the resource, microseconds, if the entry states it.
     modified: Option<i64>,
 }
 
@@ -139,7 +140,10 @@ impl Manifest {
         let fault = match package.find(path) {
             Found::Member(number) => {
                 name_it(number);
-                let modified = entry.lastmod.map(|lastmod| lastmod.instant.as_micros());
+                let modified = match entry.change {
+                    Some(_) => modified_of_change(entry),
+                    None => entry.lastmod.map(|lastmod| lastmod.instant.as_micros()),
+                };
                 self.listed.push(Listed { uri: self.hasher.hash_one(uri.as_bytes()), number, modified });
                 return;
             }

@@ -289,13 +289,27 @@ impl Supply<'_> {
     /// The member with the bytes that an item wants, if they are sure to be those: by a digest that is listed, or by
     /// a time, since without a digest nothing else tells versions apart.
     fn member_for(&self, task: &Task) -> Option<u32> {
+        self.found_for(task).map(|(number, _)| number)
+    }
+
+    /// What is known of a member beside its bytes. Its time is the resource's, as `Last-Modified` is for one that is
+    /// fetched: what the manifest states, or else the package's directory.
+    fn facts_of(&self, task: &Task) -> Facts {
+        let last_modified = self.found_for(task).and_then(|(number, listed)| {
+            let seconds = || self.package.member(number).modified();
+            listed.and_then(|micros| micros.checked_mul(1_000)).or_else(|| seconds()?.checked_mul(1_000_000_000))
+        });
+        Facts { last_modified, ..Facts::default() }
+    }
+
+    fn found_for(&self, task: &Task) -> Option<(u32, Option<i64>)> {
         let (number, modified) = self.manifest.members_for(&task.pending.uri).next_back()?;
         let mut digests = Digests::default();
         digests.set_from_bytes(&task.pending.digests);
         let is_sure = self.is_plan
             || digests.strongest().is_some()
             || task.pending.modified.is_some_and(|listed| modified == Some(listed) || self.at >= Some(listed));
-        is_sure.then_some(number)
+        is_sure.then_some((number, modified))
     }
 }
 
@@ -334,7 +348,7 @@ fn unpack(
             let sums = digests_of_all(bodies);
             let mut results = DoneChunk::with_capacity(chunk.len());
             for ((task, ready), digests) in chunk.into_iter().zip(ready).zip(sums) {
-                let facts = Facts::default();
+                let facts = supply.facts_of(&task);
                 let outcome = match ready {
                     _ if stop.load(Ordering::Relaxed) => None,
                     Ready::Absent => None,

@@ -186,7 +186,7 @@ fn serve(inner: &Inner, stream: TcpStream) {
         }
         let number = {
             let mut log = inner.log.lock().unwrap();
-            log.push(path.clone());
+            log.push(if line.starts_with("HEAD ") { format!("HEAD {path}") } else { path.clone() });
             log.len() - 1
         };
         let made = inner.handler.lock().unwrap().as_ref().and_then(|handler| handler(&path, number));
@@ -233,7 +233,9 @@ fn serve(inner: &Inner, stream: TcpStream) {
         head.push_str(&range);
         head.push_str("\r\n");
         let mut out = head.into_bytes();
-        out.extend_from_slice(body);
+        if !line.starts_with("HEAD ") {
+            out.extend_from_slice(body);
+        }
         if stream.write_all(&out).is_err() {
             return;
         }

@@ -11,11 +11,19 @@ pub(crate) struct Zip {
     out: Vec<u8>,
     directory: Vec<u8>,
     count: u16,
+    /// The extra field of the members that are added next.
+    extra: Vec<u8>,
 }
 
 impl Zip {
     pub(crate) fn new() -> Self {
         Self::default()
+    }
+
+    /// Members added next state this time, seconds since 1970 in UTC.
+    pub(crate) fn modified(&mut self, seconds: i32) -> &mut Self {
+        self.extra = [&b"UT\x05\x00\x01"[..], &seconds.to_le_bytes()].concat();
+        self
     }
 
     pub(crate) fn add(&mut self, name: &str, bytes: &[u8]) -> &mut Self {
@@ -67,10 +75,11 @@ impl Zip {
             shared.extend_from_slice(&long.to_le_bytes());
         }
         shared.extend_from_slice(&(name.len() as u16).to_le_bytes());
-        shared.extend_from_slice(&0_u16.to_le_bytes());
+        shared.extend_from_slice(&(self.extra.len() as u16).to_le_bytes());
         self.out.extend_from_slice(b"PK\x03\x04");
         self.out.extend_from_slice(&shared);
         self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(&self.extra);
         self.out.extend_from_slice(packed);
         self.entry(&shared, name, attributes, offset);
         self
@@ -84,6 +93,7 @@ impl Zip {
         self.directory.extend_from_slice(&attributes.to_le_bytes());
         self.directory.extend_from_slice(&offset.to_le_bytes());
         self.directory.extend_from_slice(name.as_bytes());
+        self.directory.extend_from_slice(&self.extra);
         self.count += 1;
     }
 

@@ -11,7 +11,7 @@ use abreast_webtypes::Timestamp;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write as _};
 use std::path::Path;
-use zip::write::SimpleFileOptions;
+use zip::write::{FullFileOptions, SimpleFileOptions};
 use zip::{CompressionMethod, DateTime, PreparedZipFile, ZipWriter};
 
 /// Bytes of a manifest, a little below what a Sitemap may have [rs-core §7].
@@ -39,6 +39,10 @@ const PACKED: &[&str] = &[
 ];
 /// Bytes that a member takes besides its content and its name, twice.
 const MEMBER_OVERHEAD: u64 = 150;
+
+/// The extra field with the time of a member in UTC, as Info-ZIP defines it, and its flag: only the modification.
+const EXTENDED_TIME: u16 = 0x5455;
+const MODIFICATION_ONLY: u8 = 1;
 
 /// A package that is being written.
 pub(super) struct PackageWriter {
@@ -82,7 +86,7 @@ impl PackageWriter {
     pub(super) fn add(&mut self, entry: &Entry, state: &State, bytes: &[u8]) -> io::Result<()> {
         if let Some(path) = &entry.path {
             self.look(bytes.len() as u64)?;
-            let options = self.options(state, bytes.len() as u64);
+            let options = self.options(state, bytes.len() as u64)?;
             self.zip.add_prepared_file(PreparedZipFile::from_data(member_name(path), options, bytes)?)?;
         }
         self.list(entry, bytes.len() as u64);
@@ -91,7 +95,7 @@ impl PackageWriter {
 
     /// Begins a bitstream that comes in pieces: [`Self::write`] them, then [`Self::end`] or [`Self::abort`].
     pub(super) fn begin(&mut self, entry: &Entry, state: &State) -> io::Result<()> {
-        let options = self.options(state, state.length.unwrap_or(0));
+        let options = self.options(state, state.length.unwrap_or(0))?;
         let path = entry.path.as_deref().unwrap_or_default();
         Ok(self.zip.start_file(member_name(path), options)?)
     }
@@ -149,14 +153,18 @@ impl PackageWriter {
         self.file.sync_all()
     }
 
-    fn options(&self, state: &State, length: u64) -> SimpleFileOptions {
+    fn options(&self, state: &State, length: u64) -> io::Result<FullFileOptions<'static, 'static>> {
         let packed = state.encoding.is_some() || state.media_type.as_deref().is_some_and(is_packed);
-        SimpleFileOptions::default()
+        let mut options = FullFileOptions::default()
             .compression_method(if packed { CompressionMethod::Stored } else { self.method })
             .unix_permissions(0o644)
             .last_modified_time(dos_time(state.modified))
             // Compressed bytes can be more than the bytes themselves, by a little.
-            .large_file(length > u64::from(u32::MAX) - 16 * 1024 * 1024)
+            .large_file(length > u64::from(u32::MAX) - 16 * 1024 * 1024);
+        if let Some(seconds) = extended_time(state.modified) {
+            options.add_extra_field(EXTENDED_TIME, seconds, false)?;
+        }
+        Ok(options)
     }
 }
 
@@ -184,6 +192,14 @@ fn leave_reserve(free: u64) -> io::Result<()> {
     }
     let why = format!("only {free} bytes are free, and {} stay free for the store", RESERVE + LOOK);
     Err(io::Error::new(io::ErrorKind::StorageFull, why))
+}
+
+/// The extended timestamp of a member: seconds in UTC, where the plain time of a ZIP has no zone and even seconds only.
+/// Change Dump Manifests state the time of the change as `lastmod`, so this is where the time of the resource is.
+fn extended_time(time: Timestamp) -> Option<[u8; 5]> {
+    let seconds = i32::try_from(time.as_micros().div_euclid(1_000_000)).ok()?.to_le_bytes();
+    let [a, b, c, d] = seconds;
+    Some([MODIFICATION_ONLY, a, b, c, d])
 }
 
 /// The time as a ZIP states it, in UTC; the first it can state when it is outside 1980 to 2107.
@@ -214,6 +230,36 @@ mod tests {
         let time = dos_time(Timestamp::from_seconds(1_700_000_000));
         assert_eq!((time.year(), time.month(), time.day(), time.hour(), time.minute()), (2023, 11, 14, 22, 13));
         assert_eq!(dos_time(Timestamp::from_seconds(0)), DateTime::default());
+    }
+
+    #[test]
+    fn members_state_the_time_of_the_resource_in_utc() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("package.zip");
+        let mut package = PackageWriter::create(&path, Compression::Store).unwrap();
+        // Odd seconds, and times that do not fit: those are stated by the plain time of a ZIP, or not at all.
+        let times = [1_700_000_001, -5, 1 << 33].map(Timestamp::from_seconds);
+        for (number, modified) in times.into_iter().enumerate() {
+            let entry = Entry { path: Some(format!("/{number}")), ..Entry::default() };
+            package.add(&entry, &State { modified, ..State::default() }, b"bytes").unwrap();
+            let entry = Entry { path: Some(format!("/large{number}")), ..Entry::default() };
+            let state = State { modified, length: Some(1 << 40), ..State::default() };
+            package.begin(&entry, &state).unwrap();
+            package.write(b"bytes").unwrap();
+            package.end(&entry, 5);
+        }
+        package.finish(&Head::default(), &folder.path().join("manifest.xml")).unwrap();
+        let mut zip = zip::ZipArchive::new(File::open(&path).unwrap()).unwrap();
+        for (number, stated) in [Some(1_700_000_001), Some(-5_i32), None].into_iter().enumerate() {
+            for name in [number.to_string(), format!("large{number}")] {
+                let member = zip.by_name(&name).unwrap();
+                let times = member.extra_data_fields().find_map(|field| match field {
+                    zip::ExtraField::ExtendedTimestamp(time) => time.mod_time(),
+                    _ => None,
+                });
+                assert_eq!(times, stated.map(i32::cast_unsigned), "{name}");
+            }
+        }
     }
 
     #[test]
