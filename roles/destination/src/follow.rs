@@ -5,9 +5,8 @@ use crate::events::{Event, Observer, Problem, Summary};
 use crate::options::SyncOptions;
 use crate::push::{Inbox, Pushing, Woken, listen};
 use crate::robots::Robots;
-use crate::run::{Ran, sync_with};
+use crate::run::{Ran, Woke, sync_with};
 use abreast_net::Shared;
-use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -16,6 +15,8 @@ use std::time::{Duration, Instant};
 const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// While changes are told, the lists are asked this many times less often.
 const TOLD_FACTOR: u32 = 10;
+/// Between two looks at the lists because of notifications, for each copy: whoever may notify may not make it ask more often.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// First pause before what was told and could not be done is tried again; it doubles up to the usual pause.
 const AGAIN_PAUSE: Duration = Duration::from_secs(1);
 
@@ -28,13 +29,13 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let listener = listen(options)?;
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
-    let ran = sync_with(options, observer, cancel, &shared, &robots, Vec::new())?;
+    let ran = sync_with(options, observer, cancel, &shared, &robots, Woke::default())?;
     let inbox = Arc::<Inbox>::default();
     let pushing = Pushing::start(options, ran.capability_list.clone(), &inbox, listener)?;
     let mut pace = Pace::new(options, &ran);
     let mut last = ran.summary;
     loop {
-        let woken = inbox.wait(pace.earliest, pace.due(inbox.is_live()), cancel);
+        let woken = inbox.wait(pace.earliest, pace.look_from, pace.due(inbox.is_live()), cancel);
         for note in inbox.take_notes() {
             let problem = Problem { code: note.code, uri: &note.uri, message: &note.message };
             observer.event(&Event::Notice(problem));
@@ -49,10 +50,13 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
             robots = Arc::default();
         }
         let was_told = told.is_some();
-        let told: Vec<Bytes> = told.unwrap_or_default();
+        let woke = Woke { notifications: told.unwrap_or_default(), look_from: was_told.then_some(pace.look_from) };
         let begun = Instant::now();
-        match sync_with(options, observer, cancel, &shared, &robots, told) {
+        match sync_with(options, observer, cancel, &shared, &robots, woke) {
             Ok(ran) => {
+                if ran.look_is_put_off {
+                    inbox.pull();
+                }
                 pace.ran(&ran, was_told, begun);
                 last = ran.summary;
             }
@@ -76,6 +80,8 @@ struct Pace {
     ended: Instant,
     /// What is told waits until then: no run begins sooner after one than that took.
     earliest: Instant,
+    /// The lists are not asked before because of a notification.
+    look_from: Instant,
     /// Between polls.
     pause: Duration,
     /// Sooner, since something is known to be missing.
@@ -92,6 +98,7 @@ impl Pace {
             interval: options.interval,
             ended: now,
             earliest: now,
+            look_from: now,
             pause: options.interval,
             again: None,
             is_behind: false,
@@ -116,6 +123,9 @@ impl Pace {
     }
 
     fn ran(&mut self, ran: &Ran, was_told: bool, begun: Instant) {
+        if let Some(looked) = ran.looked {
+            self.look_from = looked + LOOK_PAUSE;
+        }
         self.pause = self.interval.max(ran.fresh);
         self.is_behind = ran.is_behind || ran.summary.failed + ran.summary.held > 0;
         self.next_try(was_told && self.is_behind);
@@ -123,6 +133,7 @@ impl Pace {
     }
 
     fn failed(&mut self, was_told: bool, begun: Instant) {
+        self.look_from = begun + LOOK_PAUSE;
         self.pause = self.pause.saturating_mul(2).min(FOLLOW_PAUSE_MAX.max(self.interval));
         self.is_behind = true;
         self.next_try(was_told);

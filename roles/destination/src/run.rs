@@ -41,7 +41,16 @@ const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
 /// part of the [`Summary`].
 pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
-    sync_with(options, observer, cancel, &shared, &Arc::default(), Vec::new()).map(|ran| ran.summary)
+    sync_with(options, observer, cancel, &shared, &Arc::default(), Woke::default()).map(|ran| ran.summary)
+}
+
+/// Why a run begins.
+#[derive(Debug, Default)]
+pub(crate) struct Woke {
+    /// Notifications to apply instead of asking, as far as they continue what is known.
+    pub(crate) notifications: Vec<Bytes>,
+    /// Where they do not, the lists are not asked before this instant, but by a later run.
+    pub(crate) look_from: Option<Instant>,
 }
 
 /// What one run of several came to.
@@ -52,16 +61,19 @@ pub(crate) struct Ran {
     pub(crate) capability_list: Option<String>,
     /// Changes were told that the copy does not have.
     pub(crate) is_behind: bool,
+    /// When the lists were last asked, if they were.
+    pub(crate) looked: Option<Instant>,
+    /// It was too early to ask the lists.
+    pub(crate) look_is_put_off: bool,
 }
 
-/// `told` are notifications to apply instead of asking, as far as they go on from what is known.
 pub(crate) fn sync_with(
     options: &SyncOptions,
     observer: &dyn Observer,
     cancel: &AtomicBool,
     shared: &Arc<Shared>,
     robots: &Arc<Robots>,
-    told: Vec<Bytes>,
+    woke: Woke,
 ) -> Result<Ran, Error> {
     let began = Instant::now();
     let before = shared.counters();
@@ -69,7 +81,8 @@ pub(crate) fn sync_with(
     let State { mirror, folder, path, lock } = state;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
     let mut session = Session::new(options, observer, cancel, mirror, Arc::clone(shared), epoch)?;
-    session.told.notifications = told;
+    session.told.notifications = woke.notifications;
+    session.told.look_from = woke.look_from;
     if let Some(asked) = Arc::get_mut(&mut session.rules).and_then(|rules| rules.robots.as_mut()) {
         asked.clone_from(robots);
     }
@@ -85,6 +98,7 @@ pub(crate) fn sync_with(
     let cursor = session.cursor()?;
     let capability_list = session.mirror.meta(key::CAPABILITY_LIST)?;
     drop(lock);
+    let (looked, look_is_put_off) = (session.told.looked, session.told.look_is_put_off);
     let is_behind = session.told.wanted.is_some_and(|wanted| cursor.is_some_and(|cursor| cursor < wanted));
     let counters = shared.counters();
     let mut summary = session.summary;
@@ -93,7 +107,8 @@ pub(crate) fn sync_with(
     summary.seconds = began.elapsed().as_secs_f64();
     summary.exit_code = summary.outcome().number();
     observer.event(&Event::Summary(&summary));
-    Ok(Ran { summary, fresh: session.documents.fresh.get(), capability_list, is_behind })
+    let fresh = session.documents.fresh.get();
+    Ok(Ran { summary, fresh, capability_list, is_behind, looked, look_is_put_off })
 }
 
 /// Tells of each resource in the Source's Resource List what the filters say about it, and does nothing.
@@ -197,10 +212,17 @@ impl Session<'_> {
         if self.filter_changed() && !has_all {
             self.keep_filter()?;
         }
+        if !is_compared
+            && let (Some(changes), Some(cursor)) = (changes, self.cursor()?)
+            && self.plan_told(changes, cursor)?
+        {
+            return Ok(());
+        }
+        if !self.may_look() {
+            self.told.look_is_put_off = true;
+            return Ok(());
+        }
         if !is_compared && let (Some(changes), Some(cursor)) = (changes, self.cursor()?) {
-            if self.plan_told(changes, cursor)? {
-                return Ok(());
-            }
             let followed = self.plan_changes(changes, cursor, true)?;
             if self.is_followed(followed, changes, entrance)? {
                 return Ok(());
@@ -235,6 +257,16 @@ impl Session<'_> {
         };
         let baseline = self.plan_baseline(list, changes.is_some())?;
         self.plan_since(&baseline, changes)
+    }
+
+    /// Whether the lists may be asked now; if so, they are.
+    fn may_look(&mut self) -> bool {
+        let now = Instant::now();
+        if self.told.look_from.is_some_and(|from| now < from) {
+            return false;
+        }
+        self.told.looked = Some(now);
+        true
     }
 
     /// Do the changes tell all there is to do? If not, and all can be compared, that is told.
@@ -411,7 +443,7 @@ impl Session<'_> {
         for _ in 0..SECOND_LOOKS {
             let (Some(changes), Some(cursor)) = (changes, self.cursor()?) else { break };
             // What a rule refuses stays refused; what failed may be another version, or gone, by now.
-            if self.summary.budget_spent || reports.iter().all(|report| report.failure.refused) {
+            if self.summary.budget_spent || reports.iter().all(|report| report.failure.refused) || !self.may_look() {
                 break;
             }
             match self.plan_changes(changes, cursor, true) {

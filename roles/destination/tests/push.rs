@@ -417,8 +417,10 @@ impl Copy {
 fn a_short_lease_is_renewed_before_it_ends() {
     let mut source = Source::with_hub();
     let copy = Copy::with_callback(&source);
-    let first = copy.confirm(&source, 0, 2);
+    source.subscription("/hub", 0);
+    // The lease begins when it is confirmed, which is before the lists are asked once more.
     let begun = Instant::now();
+    let first = copy.confirm(&source, 0, 2);
     let second = source.subscription("/hub", 1);
     assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
     assert_eq!(second.topic, first.topic);
@@ -523,6 +525,40 @@ fn an_event_stream_tells_and_goes_on_where_it_was_cut() {
     source.server.say(b"data: <urlset");
     source.server.cut();
     copy.streams(&source, &["12"], runs + 1);
+}
+
+#[test]
+fn events_that_say_nothing_cause_one_look_a_second() {
+    let mut source = Source::with_events();
+    let copy = Copy::start(&source, |_| {});
+    copy.streams(&source, &[""], 2);
+    source.server.take_log();
+    let begun = Instant::now();
+    let mut number = 0;
+    let looks = |source: &Source| source.server.take_log().iter().filter(|path| *path == "/changelist.xml").count();
+    while begun.elapsed() < Duration::from_secs(4) {
+        number += 1;
+        let body = match number % 4 {
+            0 => String::new(),
+            1 => "<urlset/>".to_owned(),
+            2 => "changed".to_owned(),
+            _ => source.last().replace(" from=", " at="),
+        };
+        source.server.say(&event(number, &body));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let most = begun.elapsed().as_secs() as usize + 2;
+    let looked = looks(&source);
+    assert!((1..=most).contains(&looked), "{looked} looks for {number} events, at most {most}");
+    // What fits is applied without a look, and without waiting for the next one; what does not is found by the next one.
+    source.set("/d/told", "told");
+    source.publish();
+    source.server.say(&event(number + 1, &source.last()));
+    copy.follows(&source);
+    source.set("/d/lost", "not told");
+    source.publish();
+    source.server.say(&event(number + 2, ""));
+    copy.follows(&source);
 }
 
 impl Copy {

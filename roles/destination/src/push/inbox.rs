@@ -103,16 +103,18 @@ impl Inbox {
         std::mem::take(&mut self.lock().notes)
     }
 
-    /// Waits until something was told, though not before `earliest`, or until it is due.
-    pub(crate) fn wait(&self, earliest: Instant, due: Instant, cancel: &AtomicBool) -> Woken {
+    /// Waits until there are notifications to apply, though not before `earliest`; or until the lists are to be asked
+    /// for what was notified, though not before `look_from` either; or until they are due anyway.
+    pub(crate) fn wait(&self, earliest: Instant, look_from: Instant, due: Instant, cancel: &AtomicBool) -> Woken {
         let mut waiting = self.lock();
         loop {
             let now = Instant::now();
             if cancel.load(Ordering::Relaxed) {
                 return Woken::Stopped;
             }
+            let begins = if waiting.pull { earliest.max(look_from) } else { earliest };
             let has_told = waiting.pull || !waiting.told.is_empty();
-            if has_told && now >= earliest {
+            if has_told && now >= begins {
                 (waiting.pull, waiting.bytes) = (false, 0);
                 return Woken::Told(std::mem::take(&mut waiting.told));
             }
@@ -122,7 +124,7 @@ impl Inbox {
             if now >= due {
                 return Woken::Due;
             }
-            let until = if has_told { earliest.min(due) } else { due };
+            let until = if has_told { begins.min(due) } else { due };
             let pause = STOP_CHECK.min(until.saturating_duration_since(now));
             waiting = self.wake.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -137,7 +139,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     fn wait(inbox: &Inbox) -> Woken {
-        inbox.wait(Instant::now(), Instant::now() + LONG, &AtomicBool::new(false))
+        inbox.wait(Instant::now(), Instant::now(), Instant::now() + LONG, &AtomicBool::new(false))
     }
 
     #[test]
@@ -147,8 +149,20 @@ mod tests {
         let told = std::thread::spawn(move || teller.tell(Bytes::from_static(b"a")));
         assert!(matches!(wait(&inbox), Woken::Told(told) if told == [&b"a"[..]]));
         told.join().unwrap();
-        assert!(matches!(inbox.wait(Instant::now(), Instant::now(), &AtomicBool::new(false)), Woken::Due));
-        assert!(matches!(inbox.wait(Instant::now(), Instant::now() + LONG, &AtomicBool::new(true)), Woken::Stopped));
+        let now = Instant::now();
+        assert!(matches!(inbox.wait(now, now, now, &AtomicBool::new(false)), Woken::Due));
+        assert!(matches!(inbox.wait(now, now, now + LONG, &AtomicBool::new(true)), Woken::Stopped));
+    }
+
+    #[test]
+    fn notifications_do_not_wait_for_the_next_look_at_the_lists() {
+        let inbox = Inbox::default();
+        let now = Instant::now();
+        let wait = |due| inbox.wait(now, now + LONG, due, &AtomicBool::new(false));
+        inbox.tell(Bytes::from_static(b"a"));
+        assert!(matches!(wait(now + LONG), Woken::Told(told) if told.len() == 1));
+        inbox.pull();
+        assert!(matches!(wait(now), Woken::Due), "a look waits, unless it is due anyway");
     }
 
     #[test]

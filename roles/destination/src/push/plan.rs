@@ -14,7 +14,7 @@ use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Entry, Limits, Parser, Root, Step, Tolerance};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The cursor, when a notification moved it and no list has confirmed it yet, microseconds.
 pub(crate) const PUSHED: &str = "pushed";
@@ -32,6 +32,12 @@ pub(crate) struct Told {
     pub(crate) notifications: Vec<Bytes>,
     /// Up to when they say that there are changes.
     pub(crate) wanted: Option<Timestamp>,
+    /// The lists may not be asked before this instant.
+    pub(crate) look_from: Option<Instant>,
+    /// When the lists were last asked in this run.
+    pub(crate) looked: Option<Instant>,
+    /// It was too early to ask the lists.
+    pub(crate) look_is_put_off: bool,
 }
 
 /// A notification that is as it should be.
