@@ -231,7 +231,6 @@ impl Client {
                     return Ok(response);
                 }
                 Err(failure) => {
-                    shared.count_bytes(connection.received());
                     if reused && repeatable && failure.was_before_any_answer(connection.received()) {
                         shared.count_retry();
                         continue;
@@ -338,7 +337,6 @@ impl Host {
 
     /// Keeps a connection for the next request if it can serve one.
     pub(crate) fn give_back(&self, mut connection: Box<Connection>) {
-        self.shared.count_bytes(connection.received());
         if !connection.settle() {
             return;
         }

@@ -54,6 +54,8 @@ pub(crate) enum Stream {
 pub(crate) struct Metered {
     stream: Stream,
     meter: Arc<Meter>,
+    /// Bytes of all connections.
+    total: Arc<AtomicU64>,
     throttle: Option<Arc<Throttle>>,
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -95,7 +97,8 @@ impl Connection {
     pub(crate) async fn new(stream: Stream, shared: &Shared) -> Result<Self, hyper::Error> {
         let options = &shared.options;
         let meter = Arc::new(Meter::default());
-        let io = TokioIo::new(Metered { stream, meter: meter.clone(), throttle: shared.throttle(), pause: None });
+        let (throttle, total) = (shared.throttle(), shared.bytes_received());
+        let io = TokioIo::new(Metered { stream, meter: meter.clone(), total, throttle, pause: None });
         let header_bytes = options.max_header_bytes.max(MIN_BUFFER);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(header_bytes.max(MAX_BUFFER))
@@ -278,6 +281,7 @@ impl AsyncRead for Metered {
         if read > 0 {
             // One writer only: the task that drives this connection.
             this.meter.bytes.store(this.meter.bytes.load(Relaxed) + read as u64, Relaxed);
+            this.total.fetch_add(read as u64, Relaxed);
         }
         result
     }

@@ -368,9 +368,7 @@ impl Response {
 
     /// The connection is of no more use.
     fn close(&mut self) {
-        if let Some((connection, _permit)) = self.wire.take() {
-            self.host.shared.count_bytes(connection.received());
-        }
+        self.wire = None;
     }
 }
 

@@ -33,7 +33,8 @@ pub struct Shared {
 #[derive(Default)]
 struct Counts {
     requests: AtomicU64,
-    bytes_received: AtomicU64,
+    /// Every connection adds to it as bytes arrive.
+    bytes_received: Arc<AtomicU64>,
     retries: AtomicU64,
 }
 
@@ -92,8 +93,9 @@ impl Shared {
         self.counts.requests.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn count_bytes(&self, bytes: u64) {
-        self.counts.bytes_received.fetch_add(bytes, Relaxed);
+    /// What a connection adds to as it reads.
+    pub(crate) fn bytes_received(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.counts.bytes_received)
     }
 
     pub(crate) fn count_retry(&self) {

@@ -29,6 +29,24 @@ async fn one_connection_serves_many_requests() {
 }
 
 #[tokio::test]
+async fn bytes_count_while_a_body_is_received() {
+    let server = Server::new(|_, stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+        let _ = stream.write_all(&vec![b'a'; 50_000]);
+        hold(stream);
+        false
+    });
+    let client = client(quick());
+    let url = server.url("/");
+    let mut response = client.send(&Request::new(&url)).await.unwrap();
+    let mut received = 0;
+    while received < 50_000 {
+        received += response.chunk().await.unwrap().unwrap().len() as u64;
+        assert!(client.shared().counters().bytes_received >= received);
+    }
+}
+
+#[tokio::test]
 async fn not_modified_and_head_keep_the_connection() {
     let server = Server::script(&[
         "HTTP/1.1 304 Not Modified\r\n\r\n",
