@@ -40,6 +40,7 @@ impl Source {
     pub(crate) fn start(settings: &Settings, program: &Path, name: &str, arguments: &[&str]) -> Result<Self> {
         let log = log_path(&settings.folder, name)?;
         let mut command = Command::new(program);
+        command.env("ABREAST_LOG_FORMAT", "text");
         command.arg("serve").args(arguments).args(["--listen", "127.0.0.1:0"]);
         let mut server = Server::start(&mut command, &log)?;
         let mut address = None;

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Tell more on standard error; twice for every request. ABREAST_LOG sets filters such as `abreast=debug`.
+    /// Log more to standard error; twice: every request. ABREAST_LOG sets filters such as `abreast=debug`,
+    /// ABREAST_LOG_FORMAT chooses `text` or `json`.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }

@@ -92,9 +92,8 @@ fn branch(report: &Report, number: usize, first: &str, rest: &str, lines: &mut V
 }
 
 fn shown(document: &Document) -> String {
-    let url: String = document.url.chars().filter(|c| !c.is_control()).collect();
+    let url = &document.url;
     if let Some(problem) = document.problem.as_ref().filter(|_| !document.read) {
-        let problem: String = problem.chars().filter(|c| !c.is_control()).collect();
         return format!("{url}  ({problem})");
     }
     let entries = if document.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", document.entries) };

@@ -8,7 +8,6 @@ use crate::config::{self, File, Unusable};
 use crate::push::{self, PushConfig};
 use crate::serve::raise_file_limit;
 use crate::signals::Signals;
-use crate::terminal::line;
 use abreast_core::SystemClock;
 use abreast_folder::Folder;
 use abreast_server::api::{Api, ApiOptions};
@@ -175,9 +174,9 @@ fn serve(config: HubConfig) -> Result<()> {
         .name("server".into())
         .spawn(move || runtime.block_on(server.run(site, stopped)))
         .context("cannot start the server's thread")?;
-    line(&format!("a hub at {}hub", urls.base()));
-    line(&format!("  store          {shown}"));
-    line(&format!("  listening on   http://{address}/"));
+    crate::logging::ready(&format!("a hub at {}hub", urls.base()));
+    crate::logging::ready(&format!("  store          {shown}"));
+    crate::logging::ready(&format!("  listening on   http://{address}/"));
     signals.wait();
     tracing::info!("stopping: finishing requests in flight");
     let _ = stop.send(true);

@@ -294,7 +294,7 @@ pub(crate) fn shown(value: &str) -> String {
             let _ = url.set_password(None);
             url.into()
         }
-        _ => value.escape_debug().to_string(),
+        _ => abreast_webtypes::visible(value).into_owned(),
     }
 }
 

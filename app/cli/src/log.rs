@@ -64,7 +64,7 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
 
 fn tell(args: &LogArgs) -> Result<()> {
     let mut log = LogAccess::open(&args.log, &args.set, Task::Read)?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(crate::terminal::output());
     let (mut after, mut since) = (args.after, args.since);
     let mut left = args.limit.unwrap_or(usize::MAX);
     while left > 0 {

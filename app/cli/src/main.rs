@@ -1,5 +1,6 @@
 //! The `abreast` program: wiring only; it builds things and passes them in.
 #![doc = include_str!("../README.md")]
+#![warn(clippy::disallowed_methods, clippy::print_stderr)]
 
 mod access;
 mod api;
@@ -19,6 +20,7 @@ mod jobs;
 mod log;
 mod log_access;
 mod logging;
+mod progress;
 mod push;
 mod repair;
 mod report;
@@ -42,8 +44,11 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let parsed = Cli::command().try_get_matches().and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return terminal::usage(&error),
+    };
     // What was given on the command line, to be joined with what a configuration file says.
     let given = matches.subcommand().map_or(&matches, |(_, given)| given);
     let serves = match &cli.command {

@@ -1,11 +1,19 @@
-//! How is a run told? A progress bar and words for people, one JSON object a line for programs.
+//! The output of `sync` and `audit`: a progress bar and text for people, one JSON object a line for programs.
 
-use abreast_destination::{Event, ItemAction, Mode, Observer, Summary};
-use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal as _;
+use crate::progress::Progress;
+use abreast_destination::{Event, ItemAction, Mode, Observer, Problem, Summary};
+use abreast_webtypes::visible;
+use indicatif::{HumanBytes, HumanCount, HumanDuration};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::time::Duration;
 
-/// Tells a run in the way that was asked for.
+/// Failures that are remembered so that they are printed once; beyond, each is printed again.
+const REPEATED_MAX: usize = 10_000;
+/// The code of bytes that are not those listed.
+const MISMATCH: &str = "fixity.mismatch";
+
+/// Prints a run in the format that was asked for.
 pub(crate) struct Reporter {
     json: bool,
     quiet: bool,
@@ -13,33 +21,54 @@ pub(crate) struct Reporter {
     items: bool,
     /// The job's name, where several run.
     job: Option<String>,
-    bar: ProgressBar,
+    /// Of `--follow`: what the runs before printed.
+    before: Option<RefCell<Before>>,
+    progress: Progress,
+}
+
+/// What the runs before printed.
+#[derive(Default)]
+struct Before {
+    /// The code of each resource's failure, and how often it occurred.
+    failures: HashMap<String, (String, u32)>,
+    /// What the last run left undone.
+    undone: Option<Undone>,
+    /// The last run ended with an error.
+    failed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Undone {
+    failed: u64,
+    skipped: u64,
+    held: u64,
 }
 
 impl Reporter {
     pub(crate) fn new(json: bool, quiet: bool, items: bool) -> Self {
-        let bar = ProgressBar::no_length();
-        let shown = !json && !quiet && std::io::stderr().is_terminal();
-        bar.set_draw_target(if shown { ProgressDrawTarget::stderr_with_hz(8) } else { ProgressDrawTarget::hidden() });
-        if let Ok(style) = ProgressStyle::with_template("{msg:10} {wide_bar} {pos}/{len} {per_sec}, {eta} left") {
-            bar.set_style(style);
-        }
-        Self { json, quiet, items, job: None, bar }
+        let progress = Progress::new(!json && !quiet);
+        Self { json, quiet, items, job: None, before: None, progress }
     }
 
-    /// Names the job in all that is told.
+    /// Names the job in all that is printed.
     pub(crate) fn for_job(mut self, job: Option<&str>) -> Self {
         self.job = job.map(str::to_owned);
         self
     }
 
+    /// For many runs: prints what is new. A run without a change prints nothing, a failure that goes on is printed once.
+    pub(crate) fn following(mut self) -> Self {
+        self.before = Some(RefCell::default());
+        self
+    }
+
     /// A line for people, above the progress bar.
     pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| crate::terminal::line(&self.named(text)));
+        crate::terminal::line(&self.named(text));
     }
 
     fn warn(&self, text: &str) {
-        self.bar.suspend(|| crate::terminal::warning(&self.named(text)));
+        crate::terminal::warning(&self.named(text));
     }
 
     fn named<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
@@ -59,10 +88,10 @@ impl Reporter {
 
     /// Ends the progress bar.
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.progress.clear();
     }
 
-    /// Tells an error that ended the run.
+    /// Prints an error that ended the run.
     pub(crate) fn failed(&self, error: &abreast_destination::Error) {
         self.finish();
         if self.json {
@@ -90,6 +119,53 @@ impl Reporter {
             cause = next.source();
         }
     }
+
+    fn problem(&self, word: &str, problem: &Problem<'_>, more: &str) {
+        self.warn(&format!("{word}{}: {}{more} [{}]", visible(problem.uri), problem.message, problem.code));
+    }
+
+    fn error(&self, problem: &Problem<'_>) {
+        let Some(before) = &self.before else { return self.problem("", problem, "") };
+        let mut before = before.borrow_mut();
+        before.failed = true;
+        let is_full = before.failures.len() >= REPEATED_MAX;
+        let count = match before.failures.get(problem.uri) {
+            Some((code, count)) if code == problem.code => *count,
+            _ => 0,
+        };
+        match count {
+            0 => self.problem("", problem, ""),
+            1 if problem.code == MISMATCH => {
+                let more = " again: the resource changes faster than its list, or the list is wrong; it is tried at each \
+                            run, and this is not repeated";
+                self.problem("", problem, more);
+            }
+            _ => {}
+        }
+        if count > 0 || !is_full {
+            before.failures.insert(problem.uri.to_owned(), (problem.code.to_owned(), count.saturating_add(1)));
+        }
+    }
+
+    fn summary(&self, summary: &Summary) {
+        self.progress.clear();
+        if self.quiet || self.before.as_ref().is_some_and(|before| !is_new(summary, &mut before.borrow_mut())) {
+            return;
+        }
+        self.say(&told(summary));
+    }
+}
+
+/// Whether a run of `--follow` has something to report that the run before did not.
+fn is_new(summary: &Summary, before: &mut Before) -> bool {
+    let undone = Undone { failed: summary.failed, skipped: summary.skipped, held: summary.held };
+    let same = before.undone.replace(undone) == Some(undone);
+    let recovered = std::mem::take(&mut before.failed) && summary.failed == 0;
+    if summary.failed == 0 {
+        // What changes fast fails now and then, and is copied in between.
+        before.failures.retain(|_, (code, _)| code == MISMATCH);
+    }
+    !same || recovered || summary.budget_spent || summary.created + summary.updated + summary.deleted > 0
 }
 
 impl Observer for Reporter {
@@ -105,28 +181,18 @@ impl Observer for Reporter {
             return;
         }
         match event {
-            Event::Status(status) => {
-                self.bar.set_message(status.phase.to_owned());
-                if status.total > 0 {
-                    self.bar.set_length(status.total);
-                }
-                self.bar.set_position(status.done);
-            }
+            Event::Status(status) => self.progress.show(status),
             Event::Item(item) if self.items && !(self.quiet || item.action == ItemAction::Unchanged) => {
-                self.say(&format!("{:9} {}", word(item.action), item.path.escape_debug()));
+                self.say(&format!("{:9} {}", word(item.action), item.path));
             }
             Event::Filter(filtered) if self.items && !self.quiet => {
                 let place = if filtered.path.is_empty() { filtered.uri } else { filtered.path };
                 let word = if filtered.taken { "take" } else { "leave out" };
-                self.say(&format!("{word:9} {}  ({})", place.escape_debug(), filtered.rule.escape_debug()));
+                self.say(&format!("{word:9} {place}  ({})", filtered.rule));
             }
-            Event::Error(problem) => {
-                self.warn(&format!("{}: {} [{}]", problem.uri.escape_debug(), problem.message, problem.code));
-            }
-            Event::Notice(problem) if !self.quiet => {
-                self.warn(&format!("note: {}: {} [{}]", problem.uri.escape_debug(), problem.message, problem.code));
-            }
-            Event::Summary(summary) if !self.quiet => self.say(&told(summary)),
+            Event::Error(problem) => self.error(problem),
+            Event::Notice(problem) if !self.quiet => self.problem("note: ", problem, ""),
+            Event::Summary(summary) => self.summary(summary),
             _ => {}
         }
     }
@@ -151,10 +217,12 @@ const fn word(action: ItemAction) -> &'static str {
 
 /// A run in one line.
 pub(crate) fn told(summary: &Summary) -> String {
+    let changed = summary.created + summary.updated + summary.deleted;
     let how = match summary.mode {
         Mode::Baseline => "compared with the Resource List",
         Mode::Incremental => "followed the Change Lists",
-        Mode::Unchanged => "nothing has changed",
+        Mode::Unchanged if changed > 0 => "finished what an earlier run left undone",
+        Mode::Unchanged => "the Source reports no change",
     };
     let mut parts = Vec::new();
     for (count, what) in [
@@ -169,7 +237,7 @@ pub(crate) fn told(summary: &Summary) -> String {
         (summary.unverified, "stored without a digest to check them by"),
     ] {
         if count > 0 {
-            parts.push(format!("{count} {what}"));
+            parts.push(format!("{} {what}", HumanCount(count)));
         }
     }
     if parts.is_empty() {
@@ -182,9 +250,10 @@ pub(crate) fn told(summary: &Summary) -> String {
         (false, _) => "NOT in sync",
     };
     format!(
-        "{status}: {} ({how}; {} requests, {}, {})",
+        "{status}: {} ({how}; {} request{}, {}, {})",
         parts.join(", "),
-        summary.requests,
+        HumanCount(summary.requests),
+        if summary.requests == 1 { "" } else { "s" },
         HumanBytes(summary.bytes),
         human(summary.seconds)
     )
@@ -192,4 +261,51 @@ pub(crate) fn told(summary: &Summary) -> String {
 
 fn human(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.2} s") } else { HumanDuration(Duration::from_secs_f64(seconds)).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(mode: Mode, created: u64, failed: u64) -> Summary {
+        let mut summary = Summary::default();
+        (summary.mode, summary.created, summary.failed) = (mode, created, failed);
+        summary
+    }
+
+    #[test]
+    fn nothing_changed_is_not_said_beside_changes() {
+        let text = told(&summary(Mode::Unchanged, 417, 0));
+        assert!(text.starts_with("in sync: 417 created (finished what an earlier run left undone;"), "{text}");
+        assert!(told(&summary(Mode::Unchanged, 0, 0)).contains("no difference (the Source reports no change;"));
+    }
+
+    #[test]
+    fn idle_runs_of_follow_are_not_reported() {
+        let mut before = Before::default();
+        let runs =
+            [(3, 0, true), (0, 0, false), (0, 0, false), (0, 1, true), (0, 1, false), (0, 0, true), (1, 0, true)];
+        for (created, failed, expected) in runs {
+            let summary = summary(Mode::Incremental, created, failed);
+            assert_eq!(is_new(&summary, &mut before), expected, "{created} created, {failed} failed");
+        }
+        before.failed = true;
+        assert!(is_new(&summary(Mode::Unchanged, 0, 0), &mut before), "the end of a failure is reported");
+    }
+
+    #[test]
+    fn a_failure_that_goes_on_is_counted_until_it_is_over() {
+        let reporter = Reporter::new(false, true, false).following();
+        for code in [MISMATCH, "http.status"] {
+            let problem = Problem { code, uri: code, message: "other bytes" };
+            (0..3).for_each(|_| reporter.event(&Event::Error(problem)));
+        }
+        let count = |code| {
+            let before = reporter.before.as_ref().unwrap().borrow();
+            before.failures.get(code).map_or(0, |(_, count)| *count)
+        };
+        assert_eq!((count(MISMATCH), count("http.status")), (3, 3));
+        reporter.event(&Event::Summary(&summary(Mode::Incremental, 1, 0)));
+        assert_eq!((count(MISMATCH), count("http.status")), (3, 0), "what changes fast is reported once");
+    }
 }

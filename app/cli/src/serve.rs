@@ -279,14 +279,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let data = config.data.display().to_string();
     let running = Running::start(config)?;
     for (slug, folder) in shown {
-        crate::terminal::line(&format!("publishing {folder} as {}{slug}/capabilitylist.xml", running.base_url));
+        crate::logging::ready(&format!("publishing {folder} as {}{slug}/capabilitylist.xml", running.base_url));
     }
-    crate::terminal::line(&format!("  store          {data}"));
-    crate::terminal::line(&format!("  listening on   http://{}/", running.address));
+    crate::logging::ready(&format!("  store          {data}"));
+    crate::logging::ready(&format!("  listening on   http://{}/", running.address));
     if writes {
-        crate::terminal::line(&format!("  changes go to  {}api/v1/ (docs/api.md)", running.base_url));
+        crate::logging::ready(&format!("  changes go to  {}api/v1/ (docs/api.md)", running.base_url));
     }
-    crate::terminal::line(&format!("  to mirror it   abreast sync {} FOLDER", running.base_url));
+    crate::logging::ready(&format!("  to mirror it   abreast sync {} FOLDER", running.base_url));
     signals.wait();
     tracing::info!("stopping: finishing requests in flight");
     running.stop();

@@ -38,7 +38,7 @@ pub(crate) struct ManArgs {
 pub(crate) fn completions(args: &CompletionsArgs) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "abreast", &mut script);
-    crate::terminal::line(String::from_utf8_lossy(&script).trim_end());
+    crate::terminal::page(String::from_utf8_lossy(&script).trim_end());
     ExitCode::SUCCESS
 }
 
@@ -52,6 +52,6 @@ pub(crate) fn man(args: &ManArgs) -> Result<ExitCode> {
     }
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command()).render(&mut page).context("cannot make the manual page")?;
-    crate::terminal::line(String::from_utf8_lossy(&page).trim_end());
+    crate::terminal::page(String::from_utf8_lossy(&page).trim_end());
     Ok(ExitCode::SUCCESS)
 }

@@ -168,7 +168,7 @@ impl Reading {
     /// Reads one stream to its end.
     async fn one(&mut self, stream: &mut Stream) -> Result<Ended> {
         let mut events = EventReader::with_limit(MAX_EVENT_LENGTH);
-        let mut out = std::io::stdout();
+        let mut out = crate::terminal::output();
         loop {
             let piece = match stream.response.chunk().await {
                 Ok(Some(piece)) => piece,

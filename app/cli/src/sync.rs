@@ -90,6 +90,7 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         let stream = crate::target::takes_output(options);
         let quiet = args.mirror.quiet || stream;
         let reporter = Reporter::new(args.mirror.json && !stream, quiet, items && !stream).for_job(job);
+        let reporter = if args.follow && verbose == 0 { reporter.following() } else { reporter };
         run_one(options, args, &reporter, &cancel)
     };
     // Those that stay run beside each other, all others one after the other.

@@ -45,7 +45,7 @@ impl TargetArgs {
                 bail!(Unusable("`--content` is at most 1M: larger contents do not fit a line".to_owned()));
             }
             self.keep_state_apart(options, "a stream")?;
-            let output = Output::new(std::io::stdout());
+            let output = Output::new(crate::terminal::output());
             options.sink = SinkOptions::Lines(LinesOptions { output, content_bytes_max: self.content });
         } else if let Some(folder) = target.strip_prefix("warc:") {
             if folder.is_empty() {

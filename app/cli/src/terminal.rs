@@ -1,15 +1,160 @@
-//! Words for people and lines for programs: the only place that writes to standard output.
+//! Standard output and standard error: everything the program prints passes here, and leaves harmless.
+//!
+//! Names and texts come from strangers. Whatever they hold, no character that steers a terminal or turns the direction
+//! of text is printed ([`abreast_webtypes::is_control`]). `clippy.toml` refuses the streams of `std` elsewhere. Progress
+//! bars are drawn here, too, so that no line is written across one.
 
-use std::io::Write as _;
+#![expect(clippy::disallowed_methods, reason = "the one place that writes to the standard streams")]
 
-/// One line on standard output. A closed pipe is no error of ours.
+use abreast_webtypes::{visible, visible_lines};
+use indicatif::{MultiProgress, ProgressBar};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal as _, Write};
+use std::process::ExitCode;
+use std::sync::LazyLock;
+
+/// The bars on the terminal, if any.
+static BARS: LazyLock<Option<MultiProgress>> = LazyLock::new(|| error_is_terminal().then(MultiProgress::new));
+
+/// Prints one line on standard output, for people or as JSON. A closed pipe is not an error.
 pub(crate) fn line(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}");
-    let _ = out.flush();
+    print(&visible(text));
 }
 
-/// One line on standard error.
+/// Prints several lines on standard output: a report, a page, a script.
+pub(crate) fn page(text: &str) {
+    print(&visible_lines(text));
+}
+
+fn print(text: &str) {
+    beside_bars(|| {
+        let mut out = io::stdout().lock();
+        let _ = writeln!(out, "{text}");
+        let _ = out.flush();
+    });
+}
+
+/// Prints a message on standard error; its further lines are indented, so that none can pass for another message.
 pub(crate) fn warning(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let text = indented(text);
+    beside_bars(|| drop(writeln!(io::stderr().lock(), "{text}")));
+}
+
+/// Prints help, a version, or what is wrong with the arguments; returns the exit code.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if error.use_stderr() && visible_lines(&text) != text {
+        warning(text.trim_end());
+    } else {
+        // In colour, with nothing in it that others wrote.
+        let _ = error.print();
+    }
+    ExitCode::from(error.exit_code() as u8)
+}
+
+/// Standard output for many lines of JSON.
+pub(crate) fn output() -> Harmless<io::Stdout> {
+    Harmless { inner: io::stdout(), begun: Vec::new() }
+}
+
+/// Whether standard output is a terminal.
+pub(crate) fn output_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Whether standard error is a terminal.
+pub(crate) fn error_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Draws a progress bar on standard error, if that is a terminal.
+pub(crate) fn draw(bar: ProgressBar) -> ProgressBar {
+    match &*BARS {
+        Some(bars) => bars.add(bar),
+        None => bar,
+    }
+}
+
+fn beside_bars(write: impl FnOnce()) {
+    match &*BARS {
+        Some(bars) => bars.suspend(write),
+        None => write(),
+    }
+}
+
+fn indented(text: &str) -> Cow<'_, str> {
+    let text = visible_lines(text);
+    if !text.contains('\n') {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push_str(if line.starts_with("  ") { "\n" } else { "\n  " });
+        }
+        out.push_str(line);
+    }
+    out.into()
+}
+
+/// One entry of the log: the formatter writes it in one piece.
+pub(crate) struct LogEntry;
+
+impl Write for LogEntry {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        warning(String::from_utf8_lossy(bytes).trim_end_matches('\n'));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A stream of lines that escapes what is not to be printed.
+pub(crate) struct Harmless<W> {
+    inner: W,
+    /// The first bytes of a character whose others are to come.
+    begun: Vec<u8>,
+}
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let all = [self.begun.as_slice(), bytes].concat();
+        let end = match std::str::from_utf8(&all) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => all.len(),
+        };
+        let text = String::from_utf8_lossy(&all[..end]);
+        self.inner.write_all(visible_lines(&text).as_bytes())?;
+        self.begun = all[end..].to_vec();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_lines_of_a_message_are_indented() {
+        assert_eq!(indented("a\n  help: b"), "a\n  help: b");
+        assert_eq!(indented("a\nabreast: all is well\r\u{1b}[2J"), "a\n  abreast: all is well\\r\\u001b[2J");
+    }
+
+    #[test]
+    fn characters_in_pieces_are_escaped_as_whole_ones() {
+        let text = "{\"a\":\"é\u{202e}\u{9b}\u{7f}\"}\n";
+        for size in 1..text.len() {
+            let mut out = Harmless { inner: Vec::new(), begun: Vec::new() };
+            for piece in text.as_bytes().chunks(size) {
+                out.write_all(piece).unwrap();
+            }
+            assert_eq!(String::from_utf8(out.inner).unwrap(), "{\"a\":\"é\\u202e\\u009b\\u007f\"}\n");
+        }
+    }
 }

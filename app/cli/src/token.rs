@@ -156,7 +156,7 @@ fn list(args: &ListArgs) -> Result<()> {
         } else {
             let scope = serde_json::to_string(&token.scope)?;
             let sets = if token.sets.is_empty() { "all sets".to_owned() } else { token.sets.join(", ") };
-            line(&format!("{}  {}  {sets}  {}", token.name.escape_debug(), scope.trim_matches('"'), token.created));
+            line(&format!("{}  {}  {sets}  {}", token.name, scope.trim_matches('"'), token.created));
         }
     }
     Ok(())
@@ -168,9 +168,9 @@ fn revoke(args: &RevokeArgs) -> Result<()> {
     let before = tokens.len();
     tokens.retain(|token| token.name != args.name);
     if tokens.len() == before {
-        bail!(Unusable(format!("there is no token `{}` (help: abreast token list)", args.name.escape_debug())));
+        bail!(Unusable(format!("there is no token `{}` (help: abreast token list)", args.name)));
     }
     write_tokens(&path, &tokens).with_context(|| format!("cannot write `{}`", path.display()))?;
-    line(&format!("`{}` is of no use any more", args.name.escape_debug()));
+    line(&format!("`{}` is of no use any more", args.name));
     Ok(())
 }

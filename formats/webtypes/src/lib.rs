@@ -8,6 +8,7 @@ pub mod relation;
 mod segment;
 mod syntax_error;
 mod uri;
+mod visible;
 
 pub mod xml;
 
@@ -17,3 +18,4 @@ pub use link_header::{Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, 
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};
 pub use uri::{MAX_URI_LENGTH, Origin, ResolveError, resolve, without_fragment};
+pub use visible::{is_control, visible, visible_lines};

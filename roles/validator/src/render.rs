@@ -4,6 +4,7 @@ use crate::finding::Finding;
 use crate::report::{Document, Report};
 use crate::rule::severity_word;
 use abreast_core::Severity;
+use abreast_webtypes::visible;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -15,14 +16,14 @@ pub fn text(report: &Report) -> String {
         if last != Some(&found.url) {
             let name = name_of(report, &found.url);
             let _ =
-                writeln!(out, "{}{}", if last.is_some() { "\n" } else { "" }, shown(&format!("{name}{}", found.url)));
+                writeln!(out, "{}{}", if last.is_some() { "\n" } else { "" }, visible(&format!("{name}{}", found.url)));
             last = Some(&found.url);
         }
         let _ = write!(out, "  {:7} ", severity_word(found.severity));
         if found.line > 0 {
             let _ = write!(out, "line {}, column {}: ", found.line, found.column);
         }
-        let _ = writeln!(out, "{} ({}) [{}]", shown(&found.message), found.rule.id, found.rule.cites);
+        let _ = writeln!(out, "{} ({}) [{}]", visible(&found.message), found.rule.id, found.rule.cites);
         if found.more > 0 {
             let _ = writeln!(out, "          and {} more of this rule in this document", found.more);
         }
@@ -70,15 +71,6 @@ fn name_of(report: &Report, url: &str) -> String {
     document
         .filter(|document| !document.name.is_empty())
         .map_or(String::new(), |document| format!("{} ", document.name))
-}
-
-/// What others wrote may not steer a terminal.
-fn shown(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || is_bidi(c) { '\u{fffd}' } else { c }).collect()
-}
-
-fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// One JSON object a line: each document, each finding, then the summary.
@@ -169,7 +161,7 @@ pub fn html(report: &Report) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
          <title>Validation of {title}</title>\n<style>{STYLE}</style></head>\n<body><main>\
          <h1>Validation of {title}</h1>\n<p>{}</p>\n",
-        escaped(&summary(report)).replace('\n', "<br>")
+        summary(report).lines().map(escaped).collect::<Vec<_>>().join("<br>")
     );
     if report.findings.is_empty() {
         out.push_str("<p>Nothing was found.</p>\n");
@@ -240,15 +232,13 @@ pub fn rules_table() -> String {
 
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' => out.push('\n'),
-            c if c.is_control() || is_bidi(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

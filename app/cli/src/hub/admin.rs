@@ -121,10 +121,8 @@ fn each(
     }
 }
 
-/// A text as people may see it: others wrote it.
-fn text<'v>(value: &'v Value, name: &str) -> std::borrow::Cow<'v, str> {
-    let text = value[name].as_str().unwrap_or_default();
-    if text.contains(char::is_control) { text.escape_debug().to_string().into() } else { text.into() }
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
 }
 
 fn number(value: &Value, name: &str) -> u64 {
@@ -170,7 +168,7 @@ fn targets(args: &TargetsArgs) -> Result<()> {
         },
     )?;
     if let Some(topic) = args.topic.as_ref().filter(|_| !found) {
-        bail!(Unusable(format!("the hub has no topic `{}` (help: abreast hub topics)", topic.escape_debug())));
+        bail!(Unusable(format!("the hub has no topic `{topic}` (help: abreast hub topics)")));
     }
     Ok(())
 }
@@ -204,7 +202,7 @@ fn attempts(args: &TargetArgs) -> Result<()> {
     line(&shown(&target));
     for attempt in target["last_attempts"].as_array().into_iter().flatten() {
         let status = attempt["status"].as_u64().map_or("no answer".to_owned(), |status| status.to_string());
-        let how = if attempt["error"].is_string() { text(attempt, "error") } else { "taken".into() };
+        let how = if attempt["error"].is_string() { text(attempt, "error") } else { "taken" };
         line(&format!(
             "  {}  notification {}, attempt {}: {status}, {how} ({} ms)",
             text(attempt, "time"),

@@ -10,6 +10,7 @@ mod dumps;
 mod faults;
 mod follow;
 mod from_dumps;
+mod hostile_text;
 mod hub_interop;
 mod hub_kills;
 mod interop;

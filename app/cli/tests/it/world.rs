@@ -21,6 +21,8 @@ pub(crate) fn abreast() -> Command {
             command.env_remove(name);
         }
     }
+    // What a server offers stands on standard output then, although that is not a terminal.
+    command.env("ABREAST_LOG_FORMAT", "text");
     command
 }
 

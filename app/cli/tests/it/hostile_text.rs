@@ -1,0 +1,372 @@
+//! Names and texts of strangers, fed to every command: nothing that is printed may steer a terminal.
+
+use crate::world::{Running, Source, abreast, run};
+use abreast_webtypes::is_control;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+/// Clears the screen, rings, turns the text around, and begins a line as messages of this program begin.
+const EVIL: &str = "x\u{1b}[2J\u{7}\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}\u{8}\r\nabreast: FORGED\nINFO FORGED";
+/// What of it XML allows.
+const EVIL_XML: &str = "x\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}\u{7f}";
+/// What of it a header may hold.
+const EVIL_HEADER: &str = "x\u{9b}31m\u{202e}\u{2066}\u{85}\u{2028}";
+/// Such lines would pass for the program's own.
+const FORGED: [&str; 2] = ["abreast: FORGED", "INFO FORGED"];
+
+/// The commands that were run, by name.
+#[derive(Default)]
+struct Seen {
+    commands: BTreeSet<String>,
+    /// Output in which hostile text was shown, escaped.
+    shown: BTreeSet<String>,
+}
+
+impl Seen {
+    fn run(&mut self, arguments: &[&str]) -> Output {
+        let output = run(abreast().args(arguments));
+        self.check(arguments, &output);
+        output
+    }
+
+    fn check(&mut self, arguments: &[&str], output: &Output) {
+        for bytes in [&output.stdout, &output.stderr] {
+            let text = std::str::from_utf8(bytes).unwrap_or_else(|_| panic!("{arguments:?} prints no UTF-8"));
+            if let Some(found) = text.chars().find(|c| is_control(*c) && *c != '\n') {
+                panic!("{arguments:?} prints {found:?}: {text:?}");
+            }
+            if let Some(line) = text.lines().find(|line| FORGED.iter().any(|forged| line.starts_with(forged))) {
+                panic!("{arguments:?} prints a line of others: {line:?} in {text:?}");
+            }
+            if text.contains("\\u202e") || text.contains("\\u{202e}") || text.contains("FORGED") {
+                self.shown.insert(arguments[0].to_owned());
+            }
+        }
+        self.commands.insert(arguments[0].to_owned());
+    }
+}
+
+/// A server whose every answer is hostile; it ends with the test.
+fn hostile_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let own = base.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let base = own.clone();
+            std::thread::spawn(move || drop(answer(stream, &base)));
+        }
+    });
+    base
+}
+
+fn answer(mut stream: TcpStream, base: &str) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head);
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let json = |value: serde_json::Value| ("200 OK", "application/json", value.to_string());
+    let target = serde_json::json!({
+        "id": 1, "kind": EVIL, "address": EVIL, "topic": EVIL, "cursor": 0, "head": 1, "state": EVIL, "attempts": 2,
+        "lease_until": EVIL,
+        "last_attempts": [{"time": EVIL, "offset": 1, "number": 1, "error": EVIL, "took_ms": 1}],
+        "dead_letters": [{"first": 1, "last": 2, "time": EVIL, "error": EVIL}],
+    });
+    let (status, kind, body) = match path {
+        _ if path.starts_with("/api/v1/hub/topics?") => {
+            json(serde_json::json!({"topics": [{"id": 1, "url": EVIL, "head": 1, "trimmed": 0}], "next": null}))
+        }
+        _ if path.starts_with("/api/v1/hub/topics/") => json(serde_json::json!({"targets": [target], "next": null})),
+        _ if path.starts_with("/api/v1/hub/") => json(target),
+        _ if path.starts_with("/api/v1/sets/log/") => {
+            json(serde_json::json!({"changes": [{"position": 1, "uri": EVIL}], "next": 1}))
+        }
+        _ if path.starts_with("/api/") => {
+            let problem = serde_json::json!({"detail": EVIL, "help": EVIL});
+            ("422 Unprocessable Content", "application/problem+json", problem.to_string())
+        }
+        "/events" => ("200 OK", "text/event-stream", format!("id: 7\ndata: {EVIL_XML}\n\n")),
+        "/list.xml" => ("200 OK", "application/xml", list(base)),
+        "/capabilities.xml" => {
+            let text = format!(
+                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\
+                 <rs:md capability=\"capabilitylist\"/><url><loc>{base}/list.xml</loc><rs:md capability=\"resourcelist\"/></url>\
+                 <url><loc>{base}/{EVIL_XML}</loc><rs:md capability=\"{EVIL_XML}\"/></url></urlset>"
+            );
+            ("200 OK", "application/xml", text)
+        }
+        "/broken.xml" => ("200 OK", "application/xml", format!("<urlset><{EVIL_XML}>{EVIL}")),
+        "/page" => ("200 OK", "text/html", format!("<html><link rel=\"resourcesync\" href=\"{EVIL}\">{EVIL}</html>")),
+        "/robots.txt" => ("404 Not Found", "text/plain", String::new()),
+        _ => ("200 OK", "text/plain", EVIL.to_owned()),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nLink: <{EVIL_HEADER}>; rel=\"resourcesync\"\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// A Resource List with names that decode to control characters, and attributes that hold them.
+fn list(base: &str) -> String {
+    let name = encoded();
+    format!(
+        "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\
+         <rs:md capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"/>\
+         <url><loc>{base}/good{name}</loc><rs:md length=\"{length}\"/></url>\
+         <url><loc>{base}/wrong{name}</loc><rs:md hash=\"md5:1e0d5cb8ef6ba40c99b14c0237be735e\"/></url>\
+         <url><loc>{base}/raw{EVIL_XML}</loc><lastmod>{EVIL_XML}</lastmod></url>\
+         <url><loc>{base}/type</loc><rs:md type=\"{EVIL_XML}\" hash=\"{EVIL_XML}\" length=\"{EVIL_XML}\" change=\"{EVIL_XML}\"/>\
+         <rs:ln rel=\"{EVIL_XML}\" href=\"{EVIL_XML}\"/></url>\
+         <url><loc>http://other.invalid/{name}</loc></url></urlset>",
+        length = EVIL.len(),
+    )
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn no_command_prints_what_steers_a_terminal() {
+    let mut seen = Seen::default();
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let base = hostile_server();
+    let url = |name: &str| format!("{base}/{name}");
+
+    // A hostile Source.
+    let copy = path("copy");
+    for source in ["list.xml", "capabilities.xml", "broken.xml", "page", EVIL] {
+        for more in [&["-v"][..], &["--json"], &["--dry-run"], &["--test-filter"], &["--lenient"]] {
+            let copy = path(&format!("copy-{}", source.len()));
+            seen.run(&[&["sync", &url(source), text(&copy), "--retries", "0"], more].concat());
+        }
+        for format in ["text", "json", "html"] {
+            seen.run(&["validate", &url(source), "--retries", "0", "--format", format]);
+        }
+        seen.run(&["explore", &url(source), "--retries", "0"]);
+        seen.run(&["explore", &url(source), "--retries", "0", "--json"]);
+        seen.run(&["subscribe", &url(source), "--limit", "1", "--max-time", "5s"]);
+    }
+    seen.run(&["sync", &url("list.xml"), text(&copy), "--retries", "0", "--immutable"]);
+    seen.run(&["sync", &url("list.xml"), "-", "--state", text(&path("state")), "--retries", "0"]);
+    for more in [&[][..], &["--json"], &["--full"]] {
+        seen.run(&[&["audit", &url("list.xml"), text(&copy), "--retries", "0"], more].concat());
+    }
+    seen.run(&["subscribe", &url("events"), "--limit", "1", "--max-time", "5s"]);
+    seen.run(&["doctor", &url(EVIL)]);
+    seen.run(&["doctor", EVIL]);
+
+    // Files that a stranger named, and files that are gone.
+    fs::write(copy.join(EVIL), "extra").unwrap();
+    seen.run(&["audit", &url("list.xml"), text(&copy), "--retries", "0"]);
+    for entry in fs::read_dir(&copy).unwrap().flatten().filter(|entry| entry.file_name() != ".abreast") {
+        let _ = fs::remove_file(entry.path());
+    }
+    for more in [&[][..], &["--json"], &["--read-data"]] {
+        seen.run(&[&["check", text(&copy)], more].concat());
+    }
+    seen.run(&["repair", text(&copy), "--dry-run"]);
+    seen.run(&["repair", text(&copy)]);
+
+    // A hostile API.
+    let lines = path("lines.ndjson");
+    fs::write(&lines, "{\"uri\":\"http://example.org/a\"}\n").unwrap();
+    seen.run(&["import", "set", text(&lines), "--server", &base]);
+    for (name, content) in [("a.ndjson", EVIL), ("b.csv", EVIL), ("c.xml", EVIL_XML), ("d.xml", &list(&base))] {
+        fs::write(path(name), content).unwrap();
+        seen.run(&["import", "set", text(&path(name)), "--dry-run"]);
+        seen.run(&["import", "set", text(&path(name)), "--dry-run", "--json"]);
+    }
+    fs::write(path("e.ndjson"), format!("{{\"uri\":{}}}\n", serde_json::json!(EVIL))).unwrap();
+    seen.run(&["import", "set", text(&path("e.ndjson")), "--dry-run"]);
+    seen.run(&["log", "set", "--server", &base]);
+    seen.run(&["log", "log", "--server", &base, "--limit", "1"]);
+    for command in ["topics", "targets"] {
+        seen.run(&["hub", command, "--server", &base]);
+        seen.run(&["hub", command, "--server", &base, "--json"]);
+    }
+    seen.run(&["hub", "targets", EVIL, "--server", &base]);
+    seen.run(&["hub", "attempts", "1", "--server", &base]);
+    seen.run(&["hub", "replay", "1", "--after", "0", "--server", &base]);
+    seen.run(&["hub", "end", "1", "--reason", EVIL, "--server", &base]);
+
+    // A published folder in which strangers may write, with a server's log in both formats.
+    let folder = path("folder");
+    fs::create_dir_all(folder.join(format!("d{EVIL}"))).unwrap();
+    fs::write(folder.join(EVIL), "bytes").unwrap();
+    fs::write(folder.join(format!(".{EVIL}.links.json")), EVIL).unwrap();
+    std::os::unix::fs::symlink("/nowhere", folder.join(format!("l{EVIL}"))).unwrap();
+    std::os::unix::fs::symlink(EVIL, folder.join("link")).unwrap();
+    let out = path("out");
+    for more in [&[][..], &["--json"]] {
+        let build = ["build", text(&folder), "--base-url", "http://example.org/", "--out", text(&out)];
+        seen.run(&[&build, more].concat());
+    }
+    let data = path("data");
+    serve(&mut seen, &folder, &data, "text");
+    serve(&mut seen, &folder, &data, "json");
+    for more in [&[][..], &["--json"]] {
+        seen.run(&[&["check", text(&data), "--read-data"], more].concat());
+    }
+    seen.run(&["log", "set", "--data", text(&data)]);
+    seen.run(&["backup", text(&data), text(&path("backup"))]);
+    seen.run(&["restore", text(&path("backup")), text(&path("restored"))]);
+    seen.run(&["token", "create", "--name", EVIL, "--scope", "admin", "--data", text(&data)]);
+    seen.run(&["token", "list", "--data", text(&data)]);
+    seen.run(&["token", "revoke", EVIL, "--data", text(&data)]);
+
+    // Arguments and settings.
+    let config = path("abreast.toml");
+    for text_of in [
+        format!("[[set]]\nname = {}\nfolder = {}\n", toml(EVIL), toml(EVIL)),
+        format!("data = \"{EVIL}\"\n"),
+        format!("{} = 1\n", toml(EVIL)),
+        format!("[[mirror]]\nname = {0}\nurl = {0}\nfolder = {0}\nexclude = [{0}]\n", toml(EVIL)),
+    ] {
+        fs::write(&config, text_of).unwrap();
+        for command in [&["config", "check", text(&config)][..], &["config", "show", text(&config)]] {
+            seen.run(command);
+        }
+        seen.run(&["serve", "--config", text(&config), "--listen", EVIL]);
+        seen.run(&["sync", "--config", text(&config), "--all"]);
+        seen.run(&["hub", "--config", text(&config), "--listen", EVIL]);
+    }
+    for command in commands() {
+        seen.run(&[&command, EVIL, EVIL, EVIL, EVIL]);
+        seen.run(&[&command, "--no-such-option", EVIL]);
+        seen.run(&[&command, &format!("--{EVIL}")]);
+    }
+    seen.run(&[EVIL]);
+    seen.run(&["completions", "bash", EVIL]);
+    seen.run(&["man", "--dir", text(&path(EVIL))]);
+    seen.run(&["demo"]);
+
+    for command in commands() {
+        assert!(seen.commands.contains(&command), "`{command}` is not tried with hostile text: extend this test");
+    }
+    // Hidden text is no proof: each of these has to have shown some.
+    for command in ["sync", "audit", "validate", "explore", "import", "log", "hub", "subscribe", "check", "build"] {
+        assert!(seen.shown.contains(command), "`{command}` showed no hostile text: {:?}", seen.shown);
+    }
+}
+
+/// As it stands in a URI.
+fn encoded() -> String {
+    EVIL.bytes().fold(String::new(), |out, byte| format!("{out}%{byte:02X}"))
+}
+
+/// A string of TOML.
+fn toml(text: &str) -> String {
+    let escaped = text.chars().fold(String::new(), |out, c| format!("{out}\\U{:08x}", u32::from(c)));
+    format!("\"{escaped}\"")
+}
+
+/// What `abreast --help` lists.
+fn commands() -> Vec<String> {
+    let help = String::from_utf8(run(abreast().arg("--help")).stdout).unwrap();
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
+}
+
+/// Serves a folder, asks for hostile things, and stops; its output is checked.
+fn serve(seen: &mut Seen, folder: &Path, data: &Path, format: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let mut command = abreast();
+    command.env("ABREAST_LOG_FORMAT", format).env("ABREAST_LOG", "debug");
+    command.arg("serve").arg(folder).arg("--data").arg(data).args(["--listen", &address, "--name", "set"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    std::thread::spawn({
+        let address = address.clone();
+        move || {
+            crate::world::eventually("it is ready", || {
+                crate::world::get(&address, "/readyz").is_some_and(|(status, _)| status == 200)
+            });
+            for request in [
+                format!("GET /{EVIL_XML} HTTP/1.1\r\nHost: {EVIL_XML}\r\n\r\n"),
+                format!("GET /set/{} HTTP/1.1\r\nHost: x\r\nUser-Agent: {EVIL_XML}\r\n\r\n", encoded()),
+                format!("{EVIL}\r\n\r\n"),
+            ] {
+                let mut stream = TcpStream::connect(&address).unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+                let _ = stream.write_all(request.as_bytes());
+                let _ = stream.read(&mut [0; 512]);
+            }
+            let form =
+                format!("hub.mode=subscribe&hub.topic={0}&hub.callback=http%3A%2F%2F127.0.0.1%3A9%2F{0}", encoded());
+            let mut stream = TcpStream::connect(&address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let _ = write!(
+                stream,
+                "POST /hub HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\
+                 Connection: close\r\n\r\n{form}",
+                form.len()
+            );
+            let _ = stream.read(&mut [0; 512]);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    assert!(output.stderr.len() > 100, "the log says something");
+    if format == "json" {
+        assert!(output.stdout.is_empty(), "a log in JSON has no prose beside it");
+        for line in String::from_utf8_lossy(&output.stderr).lines() {
+            assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+        }
+    }
+    seen.check(&["serve", format], &output);
+}
+
+#[test]
+fn a_server_whose_log_is_json_prints_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = abreast();
+    command.env_remove("ABREAST_LOG_FORMAT").arg("serve").arg(place.path().join("nowhere"));
+    let output = run(&mut command);
+    assert_ne!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.stdout.is_empty() && !text.is_empty());
+    for line in text.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        assert_eq!(line["level"], "ERROR", "{line}");
+    }
+    let source = Source::start(place.path(), 0, &[]);
+    assert_eq!(source.stop(), Some(0), "with ABREAST_LOG_FORMAT=text it says on standard output where it listens");
+}
+
+#[test]
+fn a_log_entry_of_a_stranger_stays_one_entry() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let mut child = Running(
+        abreast()
+            .args(["sync", &format!("http://{address}/list.xml"), "-", "--state", EVIL, "-v", "--retries", "0"])
+            .current_dir(tempfile::tempdir().unwrap().path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    drop(listener);
+    let mut text = String::new();
+    child.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(
+        !text.is_empty() && !text.lines().any(|line| FORGED.iter().any(|forged| line.starts_with(forged))),
+        "{text}"
+    );
+}
