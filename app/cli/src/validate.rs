@@ -1,7 +1,9 @@
 //! `abreast validate`: flags into options, findings into an exit code.
 
 use crate::access::AccessArgs;
+use crate::config::Unusable;
 use abreast_validator::{Mode, Options, Report, Severity, Share, html, ndjson, text, validate};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,7 +78,7 @@ pub(crate) struct WalkArgs {
     /// Least time between two requests to one host
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     pub(crate) request_interval: Duration,
-    /// Most documents and packages
+    /// Most documents and packages: the first are read, and the rest is left out
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) max_documents: usize,
     /// Most bytes in all, in MiB, unpacked
@@ -96,6 +98,12 @@ impl WalkArgs {
     /// Credentials are for the first URL's server.
     pub(crate) fn options(&self, mut starts: Vec<String>) -> anyhow::Result<Options> {
         let mut net = abreast_net::Options::default();
+        for start in starts.iter().filter(|start| !start.contains("://")) {
+            if !std::fs::exists(start).unwrap_or(true) {
+                let help = "name a file, or a URL that begins with http:// or https://";
+                bail!(Unusable(format!("no such file: `{start}`\n  help: {help}")));
+            }
+        }
         if let Some(first) = starts.iter_mut().find(|start| start.contains("://")) {
             *first = self.access.apply(first, &mut net)?;
         }

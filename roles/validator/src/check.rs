@@ -4,7 +4,7 @@
 
 use crate::finding::Findings;
 use crate::judge;
-use crate::markup::{Faults, KNOWN, Md, RS, SM, datetime, read_ln};
+use crate::markup::{Faults, KNOWN, Md, RS, SM, alpha, datetime, read_ln};
 use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::v1_1::{Ln, Root, SPEC_MAX_ENTRIES};
@@ -413,7 +413,12 @@ impl Start {
 /// Elements of communities are welcome; ours and those of Sitemap have their places.
 fn misplaced(element: &Element<'_>, ns: Ns, faults: &mut Faults) {
     if ns == SM || ns == RS || ns == Ns::NONE {
-        faults.add(&r::ELEMENTS, format!("`{}` has no place here", excerpt(element.local())));
+        let name = element.local();
+        let message = match alpha(name) {
+            Some(now) => format!("`{name}` is an element of ResourceSync 0.1; in 1.1 write {now}"),
+            None => format!("`{}` has no place here", excerpt(name)),
+        };
+        faults.add(&r::ELEMENTS, message);
     }
 }
 

@@ -181,9 +181,18 @@ pub(crate) async fn url(
     }
 }
 
+/// Why a file cannot be read.
+pub(crate) fn unreadable(error: &io::Error) -> Failure {
+    Failure::Missing(match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::IsADirectory => "this is a folder; name a document in it".to_owned(),
+        _ => error.to_string(),
+    })
+}
+
 /// Reads a file.
 pub(crate) fn file(path: &str, budget: &Budget<'_>, mut piece: impl FnMut(&[u8]) -> Go) -> Result<(), Failure> {
-    let missing = |error: &io::Error| Failure::Missing(error.to_string());
+    let missing = unreadable;
     let mut file = File::open(path).map_err(|error| missing(&error))?;
     let mut buffer = vec![0; CHUNK];
     let mut unpacker: Option<Unpacker> = None;

@@ -90,7 +90,13 @@ impl Walk<'_> {
                 Ok(()) => {}
             }
         } else if is_url(url) {
-            self.manners(client, url, &facts, checker.bytes, &mut checker.found).await;
+            // Who has a package has its manifest: a copy of that is rarely asked for.
+            let packed = facts.content_encoding.is_some() || capability.is_some_and(kind::is_manifest);
+            if !packed && checker.bytes > GZIP_BYTES {
+                let bytes = checker.bytes;
+                checker.found.add(&r::GZIP, (0, 0), || format!("the server sent {bytes} bytes uncompressed"));
+            }
+            self.manners(client, url, &facts, &mut checker.found).await;
         }
         let Checker { watch, head, entries, bytes, complete, found, .. } = checker;
         let fingerprint = watch.fingerprint();
@@ -100,7 +106,7 @@ impl Walk<'_> {
     }
 
     /// Notes on how the server delivers documents.
-    async fn manners(&self, client: &Client, url: &str, facts: &Facts, bytes: u64, found: &mut Findings) {
+    async fn manners(&self, client: &Client, url: &str, facts: &Facts, found: &mut Findings) {
         let is_xml = facts.content_type.as_deref().is_some_and(|content_type| {
             let essence = crate::values::essence(content_type);
             essence.ends_with("/xml") || essence.ends_with("+xml") || essence.contains("gzip")
@@ -111,9 +117,6 @@ impl Walk<'_> {
         }
         if facts.url != abreast_webtypes::without_fragment(url) {
             found.add(&r::REDIRECT, (0, 0), || format!("the server redirects to {}", facts.url));
-        }
-        if bytes > GZIP_BYTES && facts.content_encoding.is_none() {
-            found.add(&r::GZIP, (0, 0), || format!("{bytes} bytes came unpacked"));
         }
         if facts.etag.is_none() && facts.last_modified.is_none() {
             found.add(&r::ETAG, (0, 0), || "neither ETag nor Last-Modified".to_owned());

@@ -214,7 +214,24 @@ fn own(name: &str, ns: Ns, faults: &mut Faults) -> bool {
 }
 
 fn unknown(name: &str, element: &str, faults: &mut Faults) {
-    faults.add(&r::ATTRIBUTES, format!("`{}` is no attribute of `{element}`", excerpt(name)));
+    let message = match alpha(name) {
+        Some(now) => format!("`{name}` is a name of ResourceSync 0.1; in 1.1 write {now}"),
+        None => format!("`{}` is no attribute of `{element}`", excerpt(name)),
+    };
+    faults.add(&r::ATTRIBUTES, message);
+}
+
+/// What took the place of a name that the first draft had [rs-0.1 §3.2, §5.2].
+pub(crate) fn alpha(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "size" => "`length` of `rs:md`",
+        "fixity" => "`hash` of `rs:md`, in hex",
+        "mimetype" => "`type` of `rs:md`",
+        "contentencoding" => "`encoding` of `rs:md`",
+        "path" => "`path` of `rs:md`, beginning with a slash",
+        "expires" => "`change=\"deleted\"` and `datetime` of `rs:md`",
+        _ => return None,
+    })
 }
 
 /// Reads a datetime of an attribute or element.
@@ -250,13 +267,12 @@ fn media_type(text: &str, faults: &mut Faults) {
 }
 
 fn hash(text: &str, digests: &mut Digests, faults: &mut Faults) {
-    if let Some(token) = values::bad_hash(text) {
-        faults.add(&r::HASH, format!("`hash` has \"{}\"", excerpt(token)));
+    if let Some((token, fault)) = values::bad_hash(text) {
+        faults.add(&r::HASH, format!("\"{}\" of `hash` {fault}", excerpt(token)));
     } else if text.trim_ascii().is_empty() {
         faults.add(&r::HASH, "`hash` is empty");
+    } else if let Some(message) = values::odd_algorithm(text) {
+        faults.add(&r::HASH_ALGORITHM, message);
     }
     digests.parse_leniently_into(text.as_bytes());
-    if digests.strongest().is_none() && !digests.unknown.is_empty() && values::bad_hash(text).is_none() {
-        faults.add(&r::HASH_ALGORITHM, format!("`hash` is \"{}\"", excerpt(text)));
-    }
 }

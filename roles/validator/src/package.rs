@@ -72,7 +72,7 @@ pub(crate) fn is_zip_file(path: &str) -> bool {
 pub(crate) async fn get(client: &Client, url: &str, budget: &Budget<'_>, most: u64) -> Result<Option<File>, Failure> {
     let missing = |error: io::Error| Failure::Missing(error.to_string());
     if !is_url(url) {
-        return File::open(url).map(Some).map_err(missing);
+        return File::open(url).map(Some).map_err(|error| fetch::unreadable(&error));
     }
     let file = std::cell::RefCell::new(tempfile::tempfile().map_err(missing)?);
     let mut length = 0;

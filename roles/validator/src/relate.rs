@@ -263,8 +263,9 @@ impl<'a> Relations<'a> {
         let own_at = doc.head.md.as_ref().and_then(|md| md.at);
         if let (Some(at), Some(below_at)) = (own_at, md.at)
             && values::is_before(below_at, at)
+            && self.has_changes(number, doc)
         {
-            let message = || format!("`at` of {url} is {}, before {}", below_at.instant, at.instant);
+            let message = || format!("`at` of {url} is {}, before {} of the index", below_at.instant, at.instant);
             self.add(number, &r::RESOURCE_INDEX_LATER, child.place, message);
         }
         if differs(child.from, md.from) || differs(child.until, md.until) {
@@ -277,6 +278,15 @@ impl<'a> Relations<'a> {
                 self.add(number, &r::CHANGE_INDEX_CLOSED, child.place, || format!("{url} is closed"));
             }
         }
+    }
+
+    /// Does the set publish changes? Without them nobody continues from a list's `at`.
+    fn has_changes(&self, number: usize, doc: &Doc) -> bool {
+        let above = doc.link(&self.walked.nodes[number].url, "up").and_then(|(url, _)| self.node(&url));
+        let above = above.and_then(|(above, _)| self.doc(above));
+        let is_change =
+            |child: &Child| matches!(child.capability, Some(Capability::ChangeList | Capability::ChangeDump));
+        above.is_some_and(|above| above.children.iter().any(is_change))
     }
 
     /// An entry of a dump.

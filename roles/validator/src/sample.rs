@@ -11,6 +11,7 @@ use crate::relate::wrong_link;
 use crate::rules as r;
 use crate::sketch::Listed;
 use crate::values;
+use crate::walk::MAX_DOCUMENTS;
 use abreast_net::{Client, Shared};
 use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::{Origin, excerpt};
@@ -33,7 +34,8 @@ pub(crate) struct Sampled {
 
 /// Fetches the sample; findings are added to those of the list that has the resource.
 pub(crate) fn sample(walked: &mut Walked, options: &Options, shared: &Arc<Shared>, budget: &Budget<'_>) -> Sampled {
-    if options.sample.is_none() || !options.walk || walked.cancelled || walked.limit.is_some() {
+    let is_over = walked.limit.is_some_and(|limit| limit != MAX_DOCUMENTS);
+    if options.sample.is_none() || !options.walk || walked.cancelled || is_over {
         return Sampled::default();
     }
     let hosts = hosts(options);

@@ -20,6 +20,8 @@ use url::Url;
 
 /// Findings after which a document keeps one of each rule; the others are counted.
 const FINDINGS_MAX: usize = 100_000;
+/// The limit of documents, by the name of its option.
+pub(crate) const MAX_DOCUMENTS: &str = "--max-documents";
 /// URIs kept for finding those listed twice; beyond it an even share is looked at. About 70 MB.
 const SEEN_MAX: usize = 2 << 20;
 struct State {
@@ -36,7 +38,14 @@ struct State {
     sets: HashMap<String, SetData>,
     /// What documents that were given say: only in the end it is known whether an archive has them.
     given: Vec<(usize, String, Sketch<Listed>, Sketch<Changes>)>,
+    /// A limit of bytes or time, which ends the walk at once.
     limit: Option<&'static str>,
+    /// Documents and packages that were read or are waiting.
+    taken: usize,
+    /// Addresses beyond the limit of documents, in order.
+    refused: VecDeque<usize>,
+    /// More addresses than are remembered.
+    overflowed: bool,
     cancelled: bool,
     steps: u64,
 }
@@ -77,6 +86,9 @@ impl<'a> Walk<'a> {
                 sets: HashMap::new(),
                 given: Vec::new(),
                 limit: None,
+                taken: 0,
+                refused: VecDeque::new(),
+                overflowed: false,
                 cancelled: false,
                 steps: 0,
             }),
@@ -123,7 +135,7 @@ impl<'a> Walk<'a> {
             nodes: state.nodes,
             by_url: state.by_url,
             sets: state.sets,
-            limit: state.limit,
+            limit: state.limit.or((state.overflowed || !state.refused.is_empty()).then_some(MAX_DOCUMENTS)),
             cancelled: state.cancelled,
             unique_one_in: one_in,
         }
@@ -152,39 +164,26 @@ impl<'a> Walk<'a> {
         entry: usize,
         level: u32,
         origin: Origin,
-    ) -> usize {
+    ) {
         let key = abreast_webtypes::without_fragment(url);
-        if let Some(known) = state.by_url.get(key) {
-            return *known;
+        if state.by_url.contains_key(key) {
+            return;
         }
         let number = state.nodes.len();
-        let mut outcome = Outcome::Waiting;
-        let is_start = way == Way::Start;
-        if !is_start && !self.is_allowed(url) {
-            outcome = Outcome::Left("other host");
-        } else if state.limit.is_some() || state.cancelled {
-            outcome = Outcome::Left("limit");
-        } else if number >= self.options.max_documents {
-            state.limit = Some("--max-documents");
-            outcome = Outcome::Left("limit");
+        let is_full = state.taken >= self.options.max_documents;
+        let outcome = if way != Way::Start && !self.is_allowed(url) {
+            Outcome::Left("other host")
+        } else if state.limit.is_some() || state.cancelled || is_full {
+            Outcome::Left("limit")
+        } else {
+            Outcome::Waiting
+        };
+        if is_full && number >= self.options.max_documents.saturating_mul(2) {
+            state.overflowed = true;
+            return;
         }
-        if matches!(outcome, Outcome::Waiting) {
-            let parent = from.map(|from| &state.nodes[from].outcome);
-            let is_change_list = matches!(parent, Some(Outcome::Document(doc))
-                if doc.is(Capability::ChangeList) && way == Way::Down
-                    || doc.is(Capability::CapabilityList)
-                        && doc.children.get(entry).is_some_and(|c| c.capability == Some(Capability::ChangeList)));
-            if origin.archived {
-                state.past.push_back(number);
-            } else if is_change_list {
-                state.late.push_back(number);
-            } else {
-                state.queue.push_back(number);
-            }
-        } else if state.limit.is_some() && number >= self.options.max_documents * 2 {
-            // Not even remembered.
-            return number - 1;
-        }
+        let is_refused = is_full && matches!(outcome, Outcome::Left("limit"));
+        let is_waiting = matches!(outcome, Outcome::Waiting);
         state.by_url.insert(key.to_owned(), number);
         state.nodes.push(Node {
             url: key.to_owned(),
@@ -198,7 +197,38 @@ impl<'a> Walk<'a> {
             millis: 0,
             steps: (0, 0),
         });
-        number
+        if is_refused {
+            state.refused.push_back(number);
+        } else if is_waiting {
+            Self::take(state, number);
+        }
+    }
+
+    /// Puts an address into the queue of its stage.
+    fn take(state: &mut State, number: usize) {
+        state.taken += 1;
+        let node = &state.nodes[number];
+        let parent = node.from.map(|from| &state.nodes[from].outcome);
+        let is_change_list = matches!(parent, Some(Outcome::Document(doc))
+            if doc.is(Capability::ChangeList) && node.way == Way::Down
+                || doc.is(Capability::CapabilityList)
+                    && doc.children.get(node.entry).is_some_and(|c| c.capability == Some(Capability::ChangeList)));
+        if node.origin.archived {
+            state.past.push_back(number);
+        } else if is_change_list {
+            state.late.push_back(number);
+        } else {
+            state.queue.push_back(number);
+        }
+    }
+
+    /// An address that was only tried, and has no document, does not count.
+    fn give_back(state: &mut State) {
+        state.taken -= 1;
+        if let Some(number) = state.refused.pop_front() {
+            state.nodes[number].outcome = Outcome::Waiting;
+            Self::take(state, number);
+        }
     }
 
     fn work(&self) {
@@ -278,6 +308,10 @@ impl<'a> Walk<'a> {
         state.nodes[number].steps.1 = state.steps;
         self.kept.fetch_add(looked.findings.len(), Ordering::Relaxed);
         state.nodes[number].findings = looked.findings;
+        let is_tried = matches!(state.nodes[number].way, Way::WellKnown | Way::Robots);
+        if is_tried && matches!(looked.found, Found::Nothing(_) | Found::Plain | Found::Page(..)) {
+            Self::give_back(state);
+        }
         match looked.found {
             Found::Nothing(message) => state.nodes[number].outcome = Outcome::Failed(message),
             Found::Left(why) => state.nodes[number].outcome = Outcome::Left(why),

@@ -131,7 +131,11 @@ fn files_are_judged_and_exit_codes_tell_the_outcome() {
     let page = validate(&[name, "--format", "html"], 1);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("&quot;&lt;b&gt;&quot;"), "{page}");
     let nowhere = folder.path().join("nothing.xml");
-    validate(&[nowhere.to_str().unwrap()], 2);
+    for command in ["validate", "explore"] {
+        let output = run(abreast().arg(command).arg(&nowhere));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+        assert!(shown(&output).contains("no such file: `") && shown(&output).contains("help:"), "{}", shown(&output));
+    }
     validate(&["http://127.0.0.1:1/", "--retries", "0"], 2);
     assert_eq!(run(abreast().args(["validate"])).status.code(), Some(2));
     assert_eq!(run(abreast().args(["validate", name, "--strict", "--lenient"])).status.code(), Some(2));

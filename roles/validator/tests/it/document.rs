@@ -102,6 +102,29 @@ fn reading_goes_on_behind_every_fault_and_tells_where_each_is() {
 }
 
 #[test]
+fn names_of_the_first_draft_are_named() {
+    let document = br#"<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/">
+<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>
+<url><loc>http://h/a</loc><rs:size>3</rs:size><rs:fixity type="md5">Hg1cuO9rpAyZsUwCN75zXg==</rs:fixity>
+<rs:mimetype>text/html</rs:mimetype><rs:contentencoding>gzip</rs:contentencoding><expires>2026-01-01</expires></url>
+<url><loc>http://h/b</loc><rs:md size="3" color="red"/></url>
+</urlset>"#;
+    let found = check_document("d", document, Mode::Normal);
+    let messages: Vec<_> = found.iter().map(|found| found.message.as_str()).collect();
+    for (name, now) in [
+        ("`size` is an element of ResourceSync 0.1", "`length`"),
+        ("`fixity` is an element of ResourceSync 0.1", "`hash` of `rs:md`, in hex"),
+        ("`mimetype` is an element of ResourceSync 0.1", "`type`"),
+        ("`contentencoding` is an element of ResourceSync 0.1", "`encoding`"),
+        ("`expires` is an element of ResourceSync 0.1", "`change=\"deleted\"`"),
+        ("`size` is a name of ResourceSync 0.1", "`length`"),
+        ("`color` is no attribute of `rs:md`", ""),
+    ] {
+        assert!(messages.iter().any(|told| told.starts_with(name) && told.contains(now)), "{name}: {messages:#?}");
+    }
+}
+
+#[test]
 fn no_bytes_panic_and_pieces_do_not_matter() {
     use proptest::prelude::*;
     let seeds = [examples(), notifications()].concat();

@@ -71,10 +71,56 @@ fn limits_end_the_walk_and_are_told() {
     let few = look(&server, "/caps.xml", |options| options.max_documents = 6);
     assert_eq!(few.limit, Some("--max-documents"));
     assert!(few.read() <= 6 && few.count(Severity::Warning) >= 1, "{}", text(&few));
+    let more = look(&server, "/caps.xml", |options| options.max_documents = 20);
+    assert!(more.limit.is_some() && more.sampled > 0, "what was read is sampled: {}", text(&more));
     let small = look(&server, "/caps.xml", |options| options.max_bytes = 2_000);
     assert_eq!(small.limit, Some("--max-bytes"), "{}", text(&small));
     let alone = look(&server, "/rl.xml", |options| options.walk = false);
     assert_eq!((alone.read(), alone.findings.len()), (1, 0), "{}", text(&alone));
+}
+
+#[test]
+fn notes_are_made_only_where_they_matter() {
+    let finds = |rule: &str, breaks: &[Break]| {
+        let server = Server::start(|base| broken(base, breaks));
+        let report = look(&server, "/caps.xml", |_| {});
+        report.findings.iter().any(|found| found.rule.id == rule)
+    };
+    // Nobody continues from the time of a list where no changes are published.
+    let older = Break::Replace("/rl1.xml", "at=\"2026-01-10", "at=\"2026-01-09");
+    let no_list = Break::Replace("/caps.xml", "capability=\"changelist\"", "capability=\"x\"");
+    let no_dump = Break::Replace("/caps.xml", "capability=\"changedump\"", "capability=\"x\"");
+    assert!(finds("RS-10.2-at-later", &[older.clone(), no_dump.clone()]));
+    assert!(!finds("RS-10.2-at-later", &[older, no_list, no_dump]));
+    // Who has a package has its manifest.
+    assert!(finds("HTTP-8.4.1-gzip", &[Break::Swell("/rl1.xml", 70 << 10)]));
+    assert!(!finds("HTTP-8.4.1-gzip", &[Break::Swell("/p1.xml", 70 << 10)]));
+}
+
+#[test]
+fn as_many_documents_as_allowed_are_read() {
+    let server = Server::start(|base| {
+        let list = format!(
+            "<rs:md capability=\"resourcelist\" at=\"2026-01-10T00:00:00Z\"/><url><loc>{base}/r/a.txt</loc></url>"
+        );
+        let lists = |number| format!("<sitemap><loc>{base}/{number}.xml</loc></sitemap>");
+        let index = (0..60).map(lists).collect::<String>();
+        let index =
+            crate::site::urlset(&format!("<rs:md capability=\"resourcelist\" at=\"2026-01-10T00:00:00Z\"/>{index}"));
+        let index = String::from_utf8(index).unwrap().replace("urlset", "sitemapindex");
+        let answer = |body: Vec<u8>| crate::server::Answer { body, ..Default::default() };
+        let lists = (0..60).map(|number| (format!("/{number}.xml"), answer(crate::site::urlset(&list))));
+        lists.chain([("/index.xml".to_owned(), answer(index.into_bytes()))]).collect()
+    });
+    for most in [1, 2, 30, 61] {
+        let report = look(&server, "/index.xml", |options| options.max_documents = most);
+        assert_eq!(report.read(), most, "{}", text(&report));
+        let first = (0..60).take_while(|number| {
+            report.documents.iter().any(|document| document.read && document.url.ends_with(&format!("/{number}.xml")))
+        });
+        assert!(first.count() + 1 >= most, "the first are read: {}", text(&report));
+        assert_eq!(report.limit, (most < 61).then_some("--max-documents"));
+    }
 }
 
 #[test]
