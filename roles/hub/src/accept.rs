@@ -1,5 +1,6 @@
 //! Who may publish, and when is a notification accepted? When it is durable, not before.
 
+use crate::fetch::Speaker;
 use crate::hub::Inner;
 use crate::request::{HubAnswer, HubRequest, Publisher};
 use crate::text;
@@ -137,29 +138,31 @@ impl Inner {
                 return HubAnswer::new(403, format!("this hub does not take the topic {topic}\n"));
             }
         }
+        let speaker = match publisher {
+            Publisher::Local | Publisher::Token => Speaker::Known,
+            Publisher::Anonymous => Speaker::Stranger(request.client),
+        };
         for topic in topics {
             // What this server says itself is in the log before anybody can ask for it.
             if self.engine.topic(&topic).is_some_and(|topic| self.engine.is_own(topic)) {
                 continue;
             }
-            if let Err(answer) = self.remember_to_fetch(topic).await {
+            if let Err(answer) = self.remember_to_fetch(topic, speaker).await {
                 return answer;
             }
         }
         HubAnswer::new(202, "accepted; the topic will be fetched\n")
     }
 
-    async fn remember_to_fetch(self: &Arc<Self>, url: String) -> Result<(), HubAnswer> {
-        if !self.fetcher.has_room() {
-            return Err(HubAnswer::later(503, 30, "too many topics wait to be fetched\n"));
-        }
+    async fn remember_to_fetch(self: &Arc<Self>, url: String, speaker: Speaker) -> Result<(), HubAnswer> {
+        self.fetcher.has_room(&url, speaker).map_err(|(status, reason)| HubAnswer::later(status, 30, reason))?;
         let notification = NewNotification {
             media_type: "text/uri-list".to_owned(),
             links: String::new(),
             payload: Payload::Bytes(Arc::from(url.as_bytes())),
         };
         let offset = self.record(self.fetcher.topic, notification, |_| ()).await?;
-        self.fetcher.add(url, offset);
+        self.fetcher.add(&url, offset, speaker);
         Ok(())
     }
 

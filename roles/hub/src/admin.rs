@@ -105,7 +105,7 @@ impl Hub {
             let (sender, receiver) = sync_channel(1);
             self.store().put_verification_then(denied.clone(), Box::new(move |result| drop(sender.send(result))));
             if let Ok(result) = receiver.recv() {
-                self.inner().verifier.add(result?, denied);
+                self.inner().verifier.add(result?, &denied);
             }
         }
         Ok(ended)

@@ -1,27 +1,41 @@
-//! What does a topic say itself? Fetched from its own host when somebody says that it changed, or speaks in its name.
+//! Topics fetched from their own hosts, when somebody says that they changed or publishes in their name.
 //!
 //! Which topics are to be fetched is kept in a log of its own until it is done: what was answered with 202 is not lost.
+//! Those that publishers with tokens name have places of their own. Of the others the clients take turns, and the topics
+//! of each client by their hosts; a topic that waits for its next attempt holds no place.
 
 use crate::accept::shared;
 use crate::deliver::Engine;
+use crate::deliver::lanes::{Contact, Cut, Flight, Lanes, Pace};
+use crate::deliver::table::{host_of, origin_of};
+use crate::options::LaneOptions;
 use crate::text;
 use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog};
 use abreast_net::{Answer, HeaderMap, HeaderValue, Message, Sender, Want};
 use abreast_websub::{PublishedLinks, discover};
 use bytes::Bytes;
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, OnceCell, Semaphore};
+use tokio::sync::{Notify, OnceCell};
 
 /// The log of topics to be fetched.
 const LOG: &str = "abreast:to-be-fetched";
-/// Most topics that wait to be fetched.
+/// Most topics that wait to be fetched; as many again of publishers with tokens.
 const MAX_WAITING: usize = 10_000;
-/// Topics fetched at the same time.
+/// Of those that strangers name: of one client, and of one host.
+const MAX_WAITING_OF_ONE: usize = 1_000;
+/// Topics fetched at the same time, and as many again for publishers with tokens: those fetched before, and new ones.
 const AT_ONCE: usize = 16;
+/// … that were slow or did not answer; … that gave up their place to others.
+const SLOW_AT_ONCE: usize = 16;
+const ASIDE: usize = 64;
+/// … of one client; for publishers with tokens of one host.
+const PER_GROUP: usize = 4;
 /// How often a topic is fetched before it is left alone until somebody speaks of it again.
 const ATTEMPTS: u32 = 4;
 /// The pause after the first failure; then four times as long.
@@ -44,13 +58,51 @@ pub(crate) struct Fetcher {
     checked: Mutex<HashMap<String, Checked>>,
 }
 
-#[derive(Default)]
+/// Topics that are to be fetched.
 struct Waiting {
-    /// The last time each was spoken of, and the first that is not done.
-    topics: HashMap<String, (Offset, Offset)>,
-    queue: VecDeque<String>,
+    topics: HashMap<Arc<str>, Spoken>,
+    numbers: HashMap<u64, Arc<str>>,
+    next_number: u64,
+    /// Of strangers, and of publishers with tokens.
+    lanes: [Lanes<u64>; 2],
+    retries: BinaryHeap<Reverse<(Instant, u64)>>,
+    /// How many wait: of strangers, and of publishers with tokens.
+    counts: [usize; 2],
+    clients: HashMap<IpAddr, usize>,
+    hosts: HashMap<String, usize>,
     last: Offset,
     trimmed: Offset,
+}
+
+/// A topic somebody has spoken of.
+struct Spoken {
+    number: u64,
+    /// The last time, and the first that is not done.
+    last: Offset,
+    first: Offset,
+    /// Whose places it takes: 0 for those of strangers.
+    share: usize,
+    client: Option<IpAddr>,
+    attempts: u32,
+    pace: Pace,
+}
+
+/// Who says that a topic changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    /// A part of this process, or a publisher with a token.
+    Known,
+    Stranger(IpAddr),
+    /// It was before the start.
+    Forgotten,
+}
+
+struct Job {
+    flight: Flight<u64>,
+    share: usize,
+    url: Arc<str>,
+    /// Whoever speaks of it later wants it fetched again.
+    spoken: Offset,
 }
 
 #[derive(Clone)]
@@ -67,11 +119,75 @@ impl Checked {
     }
 }
 
+impl Waiting {
+    fn new() -> Self {
+        let lanes = || {
+            Lanes::new(LaneOptions {
+                all: AT_ONCE,
+                new: AT_ONCE,
+                per_host: PER_GROUP,
+                slow: SLOW_AT_ONCE,
+                silent: SLOW_AT_ONCE,
+                aside: ASIDE,
+                ..LaneOptions::default()
+            })
+        };
+        Self {
+            topics: HashMap::new(),
+            numbers: HashMap::new(),
+            next_number: 0,
+            lanes: [lanes(), lanes()],
+            retries: BinaryHeap::new(),
+            counts: [0; 2],
+            clients: HashMap::new(),
+            hosts: HashMap::new(),
+            last: Offset(0),
+            trimmed: Offset(0),
+        }
+    }
+
+    /// Gives a topic its turn.
+    fn push(&mut self, url: &Arc<str>, now: Instant) {
+        let Some(spoken) = self.topics.get(url) else { return };
+        let lanes = &mut self.lanes[spoken.share];
+        let (origin, patience) = (origin_of(url), lanes.options().patience);
+        if spoken.share == 0 {
+            // Clients take turns, and the topics of each by their hosts.
+            let client = spoken.client.map_or_else(String::new, |client| client.to_string());
+            let key = format!("{client} {origin}");
+            lanes.push_to(&key, || client, spoken.number, spoken.pace, patience, now);
+        } else {
+            lanes.push(url, spoken.number, spoken.pace, patience, now);
+        }
+    }
+
+    fn remove(&mut self, url: &str) {
+        let Some(spoken) = self.topics.remove(url) else { return };
+        self.numbers.remove(&spoken.number);
+        self.counts[spoken.share] -= 1;
+        if spoken.share == 0 {
+            if let Some(client) = spoken.client {
+                count_down(&mut self.clients, &client);
+            }
+            count_down(&mut self.hosts, &host_of(url));
+        }
+    }
+}
+
+fn count_down<K: Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
+    }
+}
+
 impl Fetcher {
     pub(crate) fn new(engine: Arc<Engine>, sender: Sender) -> Result<Arc<Self>, LogError> {
         let topic = engine.open_topic(LOG, true)?;
-        let fetcher =
-            Self { topic, engine, sender, waiting: Mutex::default(), wake: Notify::new(), checked: Mutex::default() };
+        let waiting = Mutex::new(Waiting::new());
+        let fetcher = Self { topic, engine, sender, waiting, wake: Notify::new(), checked: Mutex::default() };
         let mut after = Offset(0);
         loop {
             let page = fetcher.engine.store.read(topic, after, 1_000)?;
@@ -81,27 +197,59 @@ impl Fetcher {
                 if let Payload::Bytes(url) = &found.content.payload
                     && let Ok(url) = std::str::from_utf8(url)
                 {
-                    fetcher.add(url.to_owned(), found.offset);
+                    fetcher.add(url, found.offset, Speaker::Forgotten);
                 }
             }
         }
         Ok(Arc::new(fetcher))
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        self.lock().topics.len() < MAX_WAITING
+    /// Whether a topic may wait to be fetched; otherwise the status and the reason.
+    pub(crate) fn has_room(&self, url: &str, speaker: Speaker) -> Result<(), (u16, &'static str)> {
+        let waiting = self.lock();
+        if waiting.topics.contains_key(url) {
+            return Ok(());
+        }
+        let share = usize::from(speaker == Speaker::Known);
+        if let Speaker::Stranger(client) = speaker {
+            if waiting.clients.get(&client).is_some_and(|count| *count >= MAX_WAITING_OF_ONE) {
+                return Err((429, "too many topics that you named wait to be fetched\n"));
+            }
+            if waiting.hosts.get(&host_of(url)).is_some_and(|count| *count >= MAX_WAITING_OF_ONE) {
+                return Err((429, "too many topics of that host wait to be fetched\n"));
+            }
+        }
+        if waiting.counts[share] >= MAX_WAITING {
+            return Err((503, "too many topics wait to be fetched\n"));
+        }
+        Ok(())
     }
 
     /// Somebody said that a topic changed. What waits already is not fetched twice for that.
-    pub(crate) fn add(&self, url: String, offset: Offset) {
+    pub(crate) fn add(&self, url: &str, offset: Offset, speaker: Speaker) {
         let mut waiting = self.lock();
         waiting.last = waiting.last.max(offset);
-        if let Some((last, _)) = waiting.topics.get_mut(&url) {
-            *last = offset.max(*last);
+        if let Some(spoken) = waiting.topics.get_mut(url) {
+            spoken.last = offset.max(spoken.last);
             return;
         }
-        waiting.topics.insert(url.clone(), (offset, offset));
-        waiting.queue.push_back(url);
+        let (number, url): (_, Arc<str>) = (waiting.next_number, url.into());
+        waiting.next_number += 1;
+        let share = usize::from(speaker == Speaker::Known);
+        let client = if let Speaker::Stranger(client) = speaker { Some(client) } else { None };
+        waiting.counts[share] += 1;
+        if share == 0 {
+            if let Some(client) = client {
+                *waiting.clients.entry(client).or_default() += 1;
+            }
+            *waiting.hosts.entry(host_of(&url)).or_default() += 1;
+        }
+        // Topics that somebody follows come before those that nobody knows.
+        let pace = if self.engine.topic(&url).is_some() { Pace::Quick } else { Pace::New };
+        let spoken = Spoken { number, last: offset, first: offset, share, client, attempts: 0, pace };
+        waiting.topics.insert(Arc::clone(&url), spoken);
+        waiting.numbers.insert(number, Arc::clone(&url));
+        waiting.push(&url, Instant::now());
         drop(waiting);
         self.wake.notify_one();
     }
@@ -111,59 +259,111 @@ impl Fetcher {
     }
 
     pub(crate) async fn run(self: Arc<Self>) {
-        let places = Arc::new(Semaphore::new(AT_ONCE));
         loop {
-            let next = self.lock().queue.pop_front();
-            let Some(url) = next else {
-                self.wake.notified().await;
-                continue;
-            };
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            let fetcher = Arc::clone(&self);
-            tokio::spawn(async move {
-                fetcher.fetch_until_done(url).await;
-                drop(place);
-            });
-        }
-    }
-
-    async fn fetch_until_done(&self, url: String) {
-        let (mut attempts, mut pause) = (0, PAUSE);
-        loop {
-            // Whoever speaks of it from now on wants it fetched again.
-            let spoken = self.lock().topics.get(&url).map(|(last, _)| *last);
-            match self.fetch(&url).await {
-                Ok(()) if self.is_done(&url, spoken) => return self.trim().await,
-                Ok(()) => attempts = 0,
-                Err(error) => {
-                    attempts += 1;
-                    tracing::warn!(topic = url, error, attempts, "a topic that changed cannot be fetched");
-                    if attempts >= ATTEMPTS {
-                        self.lock().topics.remove(&url);
-                        return self.trim().await;
+            let now = Instant::now();
+            {
+                let mut waiting = self.lock();
+                while let Some(Reverse((due, number))) = waiting.retries.peek().copied() {
+                    if due > now {
+                        break;
                     }
-                    tokio::time::sleep(pause).await;
-                    pause *= 4;
+                    waiting.retries.pop();
+                    if let Some(url) = waiting.numbers.get(&number).cloned() {
+                        waiting.push(&url, now);
+                    }
                 }
+                for lanes in &mut waiting.lanes {
+                    lanes.tick(now);
+                }
+            }
+            let mut cut = Arc::default();
+            while let Some(job) = self.next_job(&cut) {
+                let (fetcher, cut) = (Arc::clone(&self), std::mem::take(&mut cut));
+                tokio::spawn(async move {
+                    let mut next = Some(job);
+                    while let Some(job) = next {
+                        fetcher.fetch_one(job, &cut).await;
+                        next = fetcher.next_job(&cut);
+                        // The next look may have to be sooner.
+                        fetcher.wake.notify_one();
+                    }
+                });
+            }
+            let wake = self.wake.notified();
+            let due = {
+                let waiting = self.lock();
+                let retry = waiting.retries.peek().map(|Reverse((due, _))| *due);
+                waiting.lanes.iter().filter_map(Lanes::due).chain(retry).min()
+            };
+            match due {
+                Some(due) => drop(tokio::time::timeout_at(due.into(), wake).await),
+                None => wake.await,
             }
         }
     }
 
-    /// Whether nobody has spoken of it since.
-    fn is_done(&self, url: &str, spoken: Option<Offset>) -> bool {
-        let mut waiting = self.lock();
-        let done = waiting.topics.get(url).is_none_or(|(last, _)| Some(*last) <= spoken);
-        if done {
-            waiting.topics.remove(url);
+    fn next_job(&self, cut: &Arc<Cut>) -> Option<Job> {
+        if self.engine.is_stopping() {
+            return None;
         }
-        done
+        let now = Instant::now();
+        let mut waiting = self.lock();
+        let Waiting { lanes, numbers, topics, .. } = &mut *waiting;
+        for (share, lanes) in lanes.iter_mut().enumerate().rev() {
+            while let Some(flight) = lanes.next(now, Some(cut)) {
+                let url = numbers.get(&flight.item);
+                if let Some(url) = url
+                    && let Some(spoken) = topics.get(url)
+                {
+                    return Some(Job { flight, share, url: Arc::clone(url), spoken: spoken.last });
+                }
+                lanes.finish(&flight, Contact::Silent, now);
+            }
+        }
+        None
+    }
+
+    async fn fetch_one(&self, job: Job, cut: &Cut) {
+        let begun = Instant::now();
+        let fetched = self.fetch(&job.url, cut, &job.flight).await;
+        let (now, took) = (Instant::now(), begun.elapsed());
+        let is_done = {
+            let mut waiting = self.lock();
+            let waiting = &mut *waiting;
+            let lanes = &mut waiting.lanes[job.share];
+            // Many hosts are behind one client: none is left alone for another.
+            lanes.finish(&job.flight, if fetched.is_ok() { Contact::Answered } else { Contact::Silent }, now);
+            let pace = job.flight.pace.after(took, fetched.is_ok(), lanes.options());
+            let Some(spoken) = waiting.topics.get_mut(&job.url) else { return };
+            spoken.pace = pace;
+            match fetched {
+                Ok(()) if spoken.last <= job.spoken => true,
+                Ok(()) => {
+                    spoken.attempts = 0;
+                    waiting.push(&job.url, now);
+                    false
+                }
+                Err(error) => {
+                    spoken.attempts += 1;
+                    let attempts = spoken.attempts;
+                    tracing::warn!(topic = &*job.url, error, attempts, "a topic that changed cannot be fetched");
+                    let pause = PAUSE * 4_u32.saturating_pow(attempts - 1);
+                    waiting.retries.push(Reverse((now + pause, spoken.number)));
+                    attempts >= ATTEMPTS
+                }
+            }
+        };
+        if is_done {
+            self.lock().remove(&job.url);
+            self.trim().await;
+        }
     }
 
     /// Drops from the log what is done.
     async fn trim(&self) {
         let up_to = {
             let mut waiting = self.lock();
-            let first = waiting.topics.values().map(|(_, first)| first.0).min();
+            let first = waiting.topics.values().map(|spoken| spoken.first.0).min();
             let up_to = first.map_or(waiting.last, |first| Offset(first - 1));
             // Not one by one.
             if up_to.0 < waiting.trimmed.0 + 100 && !waiting.topics.is_empty() || up_to <= waiting.trimmed {
@@ -177,8 +377,10 @@ impl Fetcher {
     }
 
     /// Fetches a topic and records what is new.
-    async fn fetch(&self, url: &str) -> Result<(), String> {
-        let answer = self.get(url).await?;
+    async fn fetch(&self, url: &str, cut: &Cut, flight: &Flight<u64>) -> Result<(), String> {
+        // Only asking is cut off: what is being recorded is recorded wholly.
+        let answer = cut.unless(flight, self.get(url)).await;
+        let answer = answer.ok_or("no answer in time, and other topics were waiting")??;
         self.engine.counters.fetched.fetch_add(1, Relaxed);
         let Some(found) = self.named(url, &answer)? else { return Ok(()) };
         let Some(topic) = self.engine.topic(&found) else { return Ok(()) };
@@ -234,7 +436,7 @@ impl Fetcher {
         let options = &self.engine.options;
         match discover(url, links(answer), media_type(answer), &answer.body) {
             Ok(found) if found.hubs.iter().any(|hub| options.is_own(hub)) => {
-                let same = crate::deliver::table::origin_of(&found.topic) == crate::deliver::table::origin_of(url);
+                let same = origin_of(&found.topic) == origin_of(url);
                 if same {
                     Ok(Some(found.topic))
                 } else {

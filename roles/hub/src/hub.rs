@@ -250,7 +250,7 @@ impl Inner {
         let of_callbacks = SenderOptions {
             connect_timeout: options.sending.connect,
             timeout: options.sending.total,
-            kept_per_origin: options.lanes.per_origin,
+            kept_per_origin: options.lanes.per_host,
             // There are two senders.
             lookups: BLOCKING_THREADS / 4,
             public_only: !options.private_callbacks,

@@ -77,22 +77,28 @@ pub struct Sending {
     pub total: Duration,
 }
 
-/// How deliveries share what there is. Each delivery that waits takes a socket and no thread.
+/// How deliveries share what there is. Each delivery under way takes a socket and no thread.
 #[derive(Clone, Debug)]
 pub struct LaneOptions {
-    /// Deliveries at the same time, first attempts. Default 256.
+    /// Deliveries at the same time to recipients that answered soon the last time. Default 256.
     pub all: usize,
-    /// … to one origin. Default 8.
-    pub per_origin: usize,
-    /// … that repeat what failed before. Default 32, of these a quarter to one origin.
-    pub late: usize,
-    /// Deliveries that take much longer than others of their origin make room for the next ones, up to that many.
-    /// Default 1,024.
+    /// … to recipients that nothing was sent to since the start. Default 64.
+    pub new: usize,
+    /// … of either kind to one host. Default 8.
+    pub per_host: usize,
+    /// … to recipients that took longer than `slow_after` the last time, a quarter of these to one host. Default 256.
     pub slow: usize,
-    /// … of one origin. Default 256.
-    pub slow_per_origin: usize,
-    /// The longest that a delivery keeps others of its origin waiting. Default 250 ms, less where answers come fast.
+    /// … to recipients that did not answer several times in a row, a quarter of these to one host. Default 64.
+    pub silent: usize,
+    /// Deliveries that gave up their place to others and continue, a quarter of these to one host; what would be more
+    /// is cut off and repeated. Default 1,024.
+    pub aside: usize,
+    /// The longest that a delivery to a fast or new recipient keeps others waiting, four times what is usual for its
+    /// host where answers come fast; and from when on a recipient counts as slow. Default 250 ms.
     pub slow_after: Duration,
+    /// How long a delivery to a slow recipient keeps others waiting, or four times as long as it took the last time; each
+    /// fourth attempt in a row has the whole time of an exchange. Default 1 s.
+    pub patience: Duration,
     /// After so many connections in a row that could not be made, an origin is left alone. Default 10.
     pub breaker_failures: u32,
     /// How long it is left alone; then one attempt decides. Default 30 s.
@@ -115,7 +121,8 @@ pub struct Retries {
 /// How subscribers are asked, and how often strangers may make the hub ask.
 #[derive(Clone, Debug)]
 pub struct VerificationOptions {
-    /// Questions at the same time. Default 64, of these 8 to one origin.
+    /// Questions at the same time, of these 8 to one host. Default 64; besides, half as many to callbacks that were
+    /// slow, a quarter to those that are silent, and four times as many that gave up their place to others.
     pub all: usize,
     /// How often is asked when no answer comes, or 5xx. Default 3.
     pub attempts: u32,
@@ -207,11 +214,13 @@ impl Default for LaneOptions {
     fn default() -> Self {
         Self {
             all: 256,
-            per_origin: 8,
-            late: 32,
-            slow: 1_024,
-            slow_per_origin: 256,
+            new: 64,
+            per_host: 8,
+            slow: 256,
+            silent: 64,
+            aside: 1_024,
             slow_after: Duration::from_millis(250),
+            patience: Duration::from_secs(1),
             breaker_failures: 10,
             breaker_pause: Duration::from_secs(30),
         }

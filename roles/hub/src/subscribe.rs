@@ -11,6 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// Longest `scheme://host:port`: a name has 255 characters at most.
+const MAX_ORIGIN: usize = 300;
+
 impl Inner {
     pub(crate) async fn subscribe(&self, wish: Subscribe, client: IpAddr) -> HubAnswer {
         if let Some(redirect) = &self.options.redirect {
@@ -81,7 +84,7 @@ impl Inner {
         match receiver.await {
             Ok(Ok(id)) => {
                 self.counters.requested.fetch_add(1, Relaxed);
-                self.verifier.add(id, verification);
+                self.verifier.add(id, &verification);
                 HubAnswer::new(202, "accepted; the callback will be asked\n")
             }
             Ok(Err(error)) => text::not_stored(&error),
@@ -93,6 +96,9 @@ impl Inner {
     fn check_callback(&self, callback: &str) -> Result<(), String> {
         let sender = &self.sender;
         let recipient = sender.recipient(callback).map_err(|error| format!("`hub.callback`: {error}\n"))?;
+        if crate::deliver::table::origin_of(callback).len() > MAX_ORIGIN {
+            return Err("`hub.callback` names a host that no name server can know\n".to_owned());
+        }
         let host = recipient.host().trim_end_matches('.').to_ascii_lowercase();
         let private = host.parse().map_or_else(
             |_| host == "localhost" || host.ends_with(".localhost"),

@@ -4,9 +4,9 @@
 //! is what counts.
 
 use crate::deliver::Engine;
-use crate::deliver::lanes::{Contact, Flight, Lanes};
+use crate::deliver::lanes::{Contact, Cut, Flight, Lanes, Pace};
 use crate::deliver::payloads::later;
-use crate::deliver::table::origin_of;
+use crate::deliver::table::{host_of, origin_of};
 use crate::options::LaneOptions;
 use crate::rates::Rates;
 use abreast_core::{LogError, Offset, TopicLog as _};
@@ -44,10 +44,15 @@ struct State {
     hasher: RandomState,
 }
 
+/// What is known of a request without reading it: it may have URLs of 8 KiB, and there may be many.
 struct Pending {
-    request: NewVerification,
+    /// The hash of its callback and topic.
+    key: u64,
+    /// `scheme://host:port` of its callback.
+    origin: Box<str>,
     attempts: u32,
     created: Timestamp,
+    pace: Pace,
 }
 
 /// Requests for one callback and topic: one is being asked or waits to be asked again, others are behind it.
@@ -67,13 +72,21 @@ enum Outcome {
 
 struct Job {
     flight: Flight<VerificationId>,
-    request: NewVerification,
+    key: u64,
 }
 
 impl Verifier {
     pub(crate) fn new(engine: Arc<Engine>, sender: Sender) -> Result<Arc<Self>, LogError> {
         let options = &engine.options.verification;
-        let lanes = LaneOptions { all: options.all, late: (options.all / 4).max(1), ..LaneOptions::default() };
+        let all = options.all.max(1);
+        let lanes = LaneOptions {
+            all,
+            new: all,
+            slow: all.div_ceil(2),
+            silent: all.div_ceil(4),
+            aside: all * 4,
+            ..LaneOptions::default()
+        };
         let state = State {
             lanes: Lanes::new(lanes),
             pending: HashMap::new(),
@@ -90,10 +103,8 @@ impl Verifier {
             after = last.id;
             let mut state = verifier.lock();
             for found in page {
-                state.add(
-                    found.id,
-                    Pending { request: found.request, attempts: found.attempts, created: found.created },
-                );
+                let pending = state.pending(&found.request, found.attempts, found.created);
+                state.add(found.id, pending);
             }
         }
         Ok(Arc::new(verifier))
@@ -104,9 +115,12 @@ impl Verifier {
     }
 
     /// Takes in a request that is durable.
-    pub(crate) fn add(&self, id: VerificationId, request: NewVerification) {
+    pub(crate) fn add(&self, id: VerificationId, request: &NewVerification) {
         let created = self.engine.now();
-        self.lock().add(id, Pending { request, attempts: 0, created });
+        let mut state = self.lock();
+        let pending = state.pending(request, 0, created);
+        state.add(id, pending);
+        drop(state);
         self.wake.notify_one();
     }
 
@@ -135,13 +149,14 @@ impl Verifier {
                 }
                 state.lanes.tick(now);
             }
-            while let Some(job) = self.next_job() {
-                let verifier = Arc::clone(&self);
+            let mut cut = Arc::default();
+            while let Some(job) = self.next_job(&cut) {
+                let (verifier, cut) = (Arc::clone(&self), std::mem::take(&mut cut));
                 tokio::spawn(async move {
                     let mut next = Some(job);
                     while let Some(job) = next {
-                        verifier.verify(job).await;
-                        next = verifier.next_job();
+                        verifier.verify(job, &cut).await;
+                        next = verifier.next_job(&cut);
                         // The next look may have to be sooner.
                         verifier.wake.notify_one();
                     }
@@ -160,23 +175,36 @@ impl Verifier {
         }
     }
 
-    fn next_job(&self) -> Option<Job> {
+    fn next_job(&self, cut: &Arc<Cut>) -> Option<Job> {
         if self.engine.is_stopping() {
             return None;
         }
         let now = Instant::now();
         let mut state = self.lock();
         loop {
-            let flight = state.lanes.next(now)?;
+            let flight = state.lanes.next(now, Some(cut))?;
             if let Some(pending) = state.pending.get(&flight.item) {
-                return Some(Job { flight, request: pending.request.clone() });
+                return Some(Job { flight, key: pending.key });
             }
             state.lanes.finish(&flight, Contact::Silent, now);
         }
     }
 
-    async fn verify(&self, job: Job) {
-        let request = &job.request;
+    /// Reads a request, asks its callback and records what follows.
+    async fn verify(&self, job: Job, cut: &Cut) {
+        let (store, id) = (Arc::clone(&self.engine.store), job.flight.item);
+        let read = tokio::task::spawn_blocking(move || store.verification(id)).await;
+        let request = match read {
+            Ok(Ok(Some(found))) => found.request,
+            Ok(Ok(None)) => return self.forget(&job),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a request to be verified cannot be read; it is verified after the next start");
+                return self.forget(&job);
+            }
+            Err(_) => return,
+        };
+        let request = &request;
+        let begun = Instant::now();
         let known = self.engine.topic(&request.topic_url);
         // What is published from now on belongs to a new subscription; its lease runs from now on too.
         let head = known.and_then(|topic| self.engine.store.head(topic).ok());
@@ -192,42 +220,63 @@ impl Verifier {
             ),
         };
         let answer = match self.sender.recipient(&url) {
-            Ok(to) => self.sender.get(&to, Message::default(), Want::Whole(MAX_ANSWER_LENGTH)).await,
-            Err(error) => Err(error),
+            Ok(to) => {
+                let asked = self.sender.get(&to, Message::default(), Want::Whole(MAX_ANSWER_LENGTH));
+                cut.unless(&job.flight, asked).await
+            }
+            Err(error) => Some(Err(error)),
         };
         let contact = match &answer {
-            Ok(_) => Contact::Answered,
-            Err(error) if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Dns) => Contact::Unreachable,
-            Err(_) => Contact::Silent,
+            Some(Ok(_)) => Contact::Answered,
+            Some(Err(error)) if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Dns) => Contact::Unreachable,
+            Some(Err(_)) | None => Contact::Silent,
         };
-        self.lock().lanes.finish(&job.flight, contact, Instant::now());
-        let settled = match outcome(request, answer) {
+        {
+            let mut state = self.lock();
+            state.lanes.finish(&job.flight, contact, Instant::now());
+            let pace = job.flight.pace.after(begun.elapsed(), contact == Contact::Answered, state.lanes.options());
+            if let Some(pending) = state.pending.get_mut(&job.flight.item) {
+                pending.pace = pace;
+            }
+        }
+        let outcome = match answer {
+            Some(answer) => outcome(request, answer),
+            None => Outcome::Silent("no answer in time, and other callbacks were waiting".to_owned()),
+        };
+        let host = host_of(&request.callback);
+        let settled = match outcome {
             Outcome::Silent(error) => {
-                if self.ask_again(&job, &error) {
+                if self.ask_again(&job, request, &error) {
                     return;
                 }
                 Settled::Dropped
             }
             Outcome::Refused(error) => {
-                tracing::info!(callback = request.callback, topic = request.topic_url, error, "not confirmed");
+                tracing::info!(host, topic = request.topic_url, error, "not confirmed");
                 self.engine.counters.unconfirmed.fetch_add(1, Relaxed);
-                let mut state = self.lock();
-                let key = state.key(request);
-                let _ = state.refused.take(key, Instant::now());
+                let _ = self.lock().refused.take(job.key, Instant::now());
                 Settled::Dropped
             }
             Outcome::Confirmed => match self.confirmed(request, head, asked).await {
                 Ok(settled) => settled,
                 Err(error) => {
                     tracing::error!(%error, "a confirmed request cannot be recorded; it is asked again");
-                    if self.ask_again(&job, "the store failed") {
+                    if self.ask_again(&job, request, "the store failed") {
                         return;
                     }
                     Settled::Dropped
                 }
             },
         };
-        self.settle(job, settled).await;
+        self.settle(&job, request, settled).await;
+    }
+
+    /// A request that cannot be read is not asked for the moment.
+    fn forget(&self, job: &Job) {
+        let mut state = self.lock();
+        state.lanes.finish(&job.flight, Contact::Silent, Instant::now());
+        state.pending.remove(&job.flight.item);
+        state.go_on(job.key, Instant::now());
     }
 
     /// What a confirmed request comes to.
@@ -260,7 +309,7 @@ impl Verifier {
         }))
     }
 
-    async fn settle(&self, job: Job, settled: Settled) {
+    async fn settle(&self, job: &Job, request: &NewVerification, settled: Settled) {
         let id = job.flight.item;
         let (sender, receiver) = oneshot::channel();
         let ends = settled == Settled::Unsubscribed;
@@ -276,14 +325,20 @@ impl Verifier {
         let result = receiver.await;
         match result {
             Ok(Ok(Some(target))) if begins => {
-                tracing::info!(callback = target.address, topic = job.request.topic_url, "subscribed");
+                tracing::info!(
+                    target = target.id.0,
+                    host = host_of(&target.address),
+                    topic = request.topic_url,
+                    "subscribed"
+                );
                 self.engine.counters.confirmed.fetch_add(1, Relaxed);
                 self.engine.put(target);
             }
             Ok(Ok(target)) if ends => {
                 self.engine.counters.confirmed.fetch_add(1, Relaxed);
                 if let Some(target) = target {
-                    tracing::info!(callback = target.address, topic = job.request.topic_url, "unsubscribed");
+                    let host = host_of(&target.address);
+                    tracing::info!(target = target.id.0, host, topic = request.topic_url, "unsubscribed");
                     self.engine.counters.ended.fetch_add(1, Relaxed);
                     self.engine.forget(target.id);
                 }
@@ -297,24 +352,24 @@ impl Verifier {
         }
         let mut state = self.lock();
         state.pending.remove(&id);
-        state.go_on(&job.request, Instant::now());
+        state.go_on(job.key, Instant::now());
         drop(state);
         self.wake.notify_one();
     }
 
     /// Plans another question, unless there were enough, it is too late, or a newer request is there.
-    fn ask_again(&self, job: &Job, error: &str) -> bool {
+    fn ask_again(&self, job: &Job, request: &NewVerification, error: &str) -> bool {
         let options = &self.engine.options.verification;
         let id = job.flight.item;
         let mut state = self.lock();
-        let key = state.key(&job.request);
+        let key = job.key;
         let Some(pending) = state.pending.get_mut(&id) else { return false };
         pending.attempts += 1;
         let attempts = pending.attempts;
         let too_late = later(pending.created, options.patience) <= self.engine.now();
         let newer = state.chains.get(&key).is_some_and(|chain| !chain.behind.is_empty());
         if attempts >= options.attempts || too_late || newer {
-            tracing::info!(callback = job.request.callback, topic = job.request.topic_url, error, "not confirmed");
+            tracing::info!(host = host_of(&request.callback), topic = request.topic_url, error, "not confirmed");
             self.engine.counters.unconfirmed.fetch_add(1, Relaxed);
             let _ = state.refused.take(key, Instant::now());
             return false;
@@ -333,12 +388,19 @@ impl Verifier {
 }
 
 impl State {
-    fn key(&self, request: &NewVerification) -> u64 {
-        self.hasher.hash_one((request.callback.as_str(), request.topic_url.as_str()))
+    fn pending(&self, request: &NewVerification, attempts: u32, created: Timestamp) -> Pending {
+        Pending {
+            key: self.hasher.hash_one((request.callback.as_str(), request.topic_url.as_str())),
+            origin: origin_of(&request.callback).into(),
+            attempts,
+            created,
+            // Why it failed before the start is not known.
+            pace: if attempts > 0 { Pace::Slow } else { Pace::New },
+        }
     }
 
     fn add(&mut self, id: VerificationId, pending: Pending) {
-        let key = self.key(&pending.request);
+        let key = pending.key;
         self.pending.insert(id, pending);
         let Some(chain) = self.chains.get_mut(&key) else {
             self.chains.insert(key, Chain { current: id, waits: false, behind: VecDeque::new() });
@@ -354,20 +416,18 @@ impl State {
 
     fn ask(&mut self, id: VerificationId, again: bool, now: Instant) {
         let Some(pending) = self.pending.get(&id) else { return };
-        let key = self.key(&pending.request);
-        if let Some(chain) = self.chains.get_mut(&key) {
+        if let Some(chain) = self.chains.get_mut(&pending.key) {
             if again && !chain.waits {
                 return;
             }
             chain.waits = false;
         }
-        let origin = origin_of(&self.pending[&id].request.callback).into_owned();
-        self.lanes.push(&origin, id, again, now);
+        let patience = self.lanes.options().patience;
+        self.lanes.push(&pending.origin, id, pending.pace, patience, now);
     }
 
     /// The next request for the same callback and topic.
-    fn go_on(&mut self, request: &NewVerification, now: Instant) {
-        let key = self.key(request);
+    fn go_on(&mut self, key: u64, now: Instant) {
         let Some(chain) = self.chains.get_mut(&key) else { return };
         match chain.behind.pop_front() {
             Some(next) => {

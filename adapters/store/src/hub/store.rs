@@ -327,6 +327,14 @@ impl HubStore {
         self.readers.with("cannot read the verifications", |connection| verifications::due(connection, now, limit))
     }
 
+    /// A verification that is not settled.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn verification(&self, id: VerificationId) -> Result<Option<Verification>, LogError> {
+        self.readers.with("cannot read a verification", |connection| verifications::one(connection, id))
+    }
+
     /// All verifications by number, those after one; begin with 0.
     ///
     /// # Errors

@@ -1,31 +1,72 @@
-//! Whose turn is it? Deliveries share a number of places, fairly among origins.
+//! Which exchange begins next: lanes by how fast a recipient answers, shared fairly among hosts.
 //!
-//! Origins with something to deliver take turns. Each has a few places of its own; a delivery that takes much longer
-//! than its origin's others gives its place up and goes on beside (`slow`), so that one that hangs costs a socket and
-//! keeps nobody waiting. What failed before has places apart (`late`). An origin that cannot be connected to is left
-//! alone for a while, then tried with one (a breaker).
+//! A slow recipient may cost only itself. So recipients that answer fast, that are new, that are slow and that do not
+//! answer have lanes with places of their own. Within a lane hosts take turns, within a host its origins. An exchange
+//! with a fast or new recipient that takes much longer than others of its host gives up its place as soon as somebody
+//! waits for it, and continues aside; where there is no room aside it is cut off. An exchange with a slow recipient is
+//! cut off after its patience, if somebody waits for its place. An origin that cannot be connected to is left alone
+//! for a while, then tried with one exchange (a breaker).
 
+use super::table::{host_of, origin_of};
 use crate::options::LaneOptions;
+use slab::Slab;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// Origins remembered though nothing is to do for them.
 const MAX_IDLE_ORIGINS: usize = 4_096;
-/// The shortest time after which a delivery can be called slow.
-const LEAST_SLOW: Duration = Duration::from_millis(40);
+/// The shortest time after which an exchange gives up its place.
+const LEAST_SLOW: Duration = Duration::from_millis(20);
+/// Lanes: one for each [`Pace`].
+const LANES: usize = 4;
 
-/// A delivery under way.
+/// How fast a recipient answers, by its last exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Nothing was sent to it since the start.
+    #[default]
+    New,
+    /// It answered, or failed, soon.
+    Quick,
+    /// It took long.
+    Slow,
+    /// It did not answer several times in a row.
+    Silent,
+}
+
+impl Pace {
+    /// After an exchange that took that long.
+    pub(crate) fn after(self, took: Duration, answered: bool, options: &LaneOptions) -> Self {
+        match self {
+            _ if took < options.slow_after => Self::Quick,
+            Self::Slow | Self::Silent if !answered => Self::Silent,
+            _ => Self::Slow,
+        }
+    }
+
+    /// A lane of their own for those whose last exchange took long.
+    pub(crate) const fn is_slow(self) -> bool {
+        matches!(self, Self::Slow | Self::Silent)
+    }
+}
+
+/// An exchange under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flight<T> {
     pub(crate) item: T,
+    pub(crate) pace: Pace,
     origin: usize,
+    slot: usize,
     number: u64,
-    late: bool,
     begun: Instant,
 }
 
-/// How a delivery ended, as far as its origin is concerned.
+/// How an exchange ended, as far as its origin is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     /// The origin answered.
@@ -36,42 +77,99 @@ pub(crate) enum Contact {
     Silent,
 }
 
+/// Ends an exchange of a runner from elsewhere. A runner has one, for one exchange after another.
+#[derive(Debug, Default)]
+pub(crate) struct Cut {
+    number: AtomicU64,
+    notify: Notify,
+}
+
+impl Cut {
+    fn cut(&self, number: u64) {
+        self.number.store(number, Relaxed);
+        self.notify.notify_one();
+    }
+
+    /// Does the work of an exchange; `None` when it was cut off.
+    pub(crate) async fn unless<T, W: Future>(&self, flight: &Flight<T>, work: W) -> Option<W::Output> {
+        let cut = async {
+            loop {
+                self.notify.notified().await;
+                // It may have been meant for the exchange before.
+                if self.number.load(Relaxed) == flight.number {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = cut => None,
+        }
+    }
+}
+
+/// Exchanges of one pace.
 #[derive(Default)]
-struct Origin<T> {
-    fresh: VecDeque<T>,
-    late: VecDeque<T>,
-    /// In the round of those who have a turn?
-    in_round: bool,
-    in_late_round: bool,
-    /// Deliveries that hold a place, the oldest first.
-    quick: VecDeque<(Instant, u64)>,
-    slow: usize,
-    late_running: usize,
+struct Lane {
+    places: usize,
+    per_host: usize,
+    running: usize,
+    /// Hosts that have something waiting and a place for it.
+    round: VecDeque<usize>,
+    waiting: usize,
+    /// The slots of exchanges that hold a place, by when they are to give it up.
+    overdue: BTreeSet<(Instant, usize)>,
+}
+
+/// What shares the places of a host.
+#[derive(Default)]
+struct Host {
+    /// Origins that have something waiting, for each lane.
+    rounds: [VecDeque<usize>; LANES],
+    in_round: [bool; LANES],
+    waiting: [usize; LANES],
+    running: [usize; LANES],
+    aside: usize,
     /// How long answers take, smoothed.
     usual: Option<Duration>,
+    origins: usize,
+    key: Box<str>,
+}
+
+struct Origin<T> {
+    host: usize,
+    queues: [VecDeque<(T, Duration)>; LANES],
+    in_round: [bool; LANES],
+    flying: usize,
     unreachable: u32,
     /// Left alone until then; afterwards one attempt at a time.
     broken_until: Option<Instant>,
-    /// A look at it is planned.
     check_planned: bool,
 }
 
-/// Deliveries that wait and deliveries under way.
+/// An exchange under way, as the lanes know it.
+struct Slot {
+    number: u64,
+    lane: usize,
+    host: usize,
+    overdue: Instant,
+    aside: bool,
+    cut: Option<Arc<Cut>>,
+}
+
+/// Exchanges that wait and exchanges under way.
 pub(crate) struct Lanes<T> {
     options: LaneOptions,
-    origins: Vec<Origin<T>>,
-    by_key: HashMap<Box<str>, usize>,
-    free: Vec<usize>,
-    round: VecDeque<usize>,
-    late_round: VecDeque<usize>,
-    running: usize,
-    late_running: usize,
-    slow: usize,
-    ready: usize,
+    lanes: [Lane; LANES],
+    hosts: Slab<Host>,
+    origins: Slab<Origin<T>>,
+    by_origin: HashMap<Box<str>, usize>,
+    by_host: HashMap<Box<str>, usize>,
+    slots: Slab<Slot>,
+    aside: usize,
     next_number: u64,
     checks: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// All places are taken and somebody waits: when to look who is slow.
-    crowded: Option<Instant>,
     /// With so many origins, those with nothing to do are forgotten.
     forget_at: usize,
 }
@@ -83,7 +181,7 @@ pub(crate) struct Load {
     pub(crate) ready: usize,
     /// Under way, all of them.
     pub(crate) flying: usize,
-    /// Of these slow.
+    /// Of these slow: aside, or in the lanes of the slow.
     pub(crate) slow: usize,
     /// Origins left alone.
     pub(crate) broken: usize,
@@ -91,117 +189,183 @@ pub(crate) struct Load {
 
 impl<T: Copy> Lanes<T> {
     pub(crate) fn new(options: LaneOptions) -> Self {
+        let lane = |places: usize, per_host: usize| Lane {
+            places: places.max(1),
+            per_host: per_host.clamp(1, places.max(1)),
+            ..Lane::default()
+        };
+        let lanes = [
+            lane(options.new, options.per_host),
+            lane(options.all, options.per_host),
+            lane(options.slow, options.slow / 4),
+            lane(options.silent, options.silent / 4),
+        ];
         Self {
             options,
-            origins: Vec::new(),
-            by_key: HashMap::new(),
-            free: Vec::new(),
-            round: VecDeque::new(),
-            late_round: VecDeque::new(),
-            running: 0,
-            late_running: 0,
-            slow: 0,
-            ready: 0,
-            next_number: 0,
+            lanes,
+            hosts: Slab::new(),
+            origins: Slab::new(),
+            by_origin: HashMap::new(),
+            by_host: HashMap::new(),
+            slots: Slab::new(),
+            aside: 0,
+            next_number: 1,
             checks: BinaryHeap::new(),
-            crowded: None,
             forget_at: MAX_IDLE_ORIGINS,
         }
     }
 
-    /// Something is to be delivered to an origin.
-    pub(crate) fn push(&mut self, origin: &str, item: T, late: bool, now: Instant) {
-        let at = match self.by_key.get(origin) {
-            Some(at) => *at,
-            None => self.add_origin(origin, now),
-        };
-        let entry = &mut self.origins[at];
-        let queue = if late { &mut entry.late } else { &mut entry.fresh };
-        queue.push_back(item);
-        self.ready += 1;
-        self.offer(at, now);
+    pub(crate) const fn options(&self) -> &LaneOptions {
+        &self.options
     }
 
-    /// The next delivery that may begin.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<Flight<T>> {
-        while self.running < self.options.all {
-            let Some(at) = self.round.pop_front() else { break };
-            let entry = &mut self.origins[at];
-            entry.in_round = false;
-            if !Self::may_begin(entry, now) {
-                self.plan_check(at, now);
-                continue;
+    /// Something is to be sent to a URL, by a recipient's pace. `patience` is how long a slow one keeps its place while
+    /// others wait.
+    pub(crate) fn push(&mut self, url: &str, item: T, pace: Pace, patience: Duration, now: Instant) {
+        let origin = origin_of(url);
+        self.push_to(&origin, || host_of(url), item, pace, patience, now);
+    }
+
+    /// The same with other names for what shares a breaker, and for the group of these that takes turns with others.
+    pub(crate) fn push_to(
+        &mut self,
+        origin: &str,
+        group: impl FnOnce() -> String,
+        item: T,
+        pace: Pace,
+        patience: Duration,
+        now: Instant,
+    ) {
+        let at = match self.by_origin.get(origin) {
+            Some(at) => *at,
+            None => self.add_origin(origin, group(), now),
+        };
+        let lane = pace as usize;
+        self.origins[at].queues[lane].push_back((item, patience));
+        self.lanes[lane].waiting += 1;
+        self.hosts[self.origins[at].host].waiting[lane] += 1;
+        self.offer_origin(at, lane);
+    }
+
+    /// The next exchange that may begin, which `cut` can end.
+    pub(crate) fn next(&mut self, now: Instant, cut: Option<&Arc<Cut>>) -> Option<Flight<T>> {
+        [Pace::Quick, Pace::New, Pace::Slow, Pace::Silent].into_iter().find_map(|pace| self.next_of(pace, now, cut))
+    }
+
+    fn next_of(&mut self, pace: Pace, now: Instant, cut: Option<&Arc<Cut>>) -> Option<Flight<T>> {
+        let lane = pace as usize;
+        while self.lanes[lane].running < self.lanes[lane].places {
+            let host = self.lanes[lane].round.pop_front()?;
+            self.hosts[host].in_round[lane] = false;
+            let found = self.take(host, lane, now);
+            if let Some((origin, item, patience)) = found {
+                let flight = self.begin(pace, host, origin, item, patience, now, cut);
+                self.offer_host(host, lane);
+                return Some(flight);
             }
-            let Some(item) = entry.fresh.pop_front() else { continue };
-            let number = self.next_number;
-            self.next_number += 1;
-            entry.quick.push_back((now, number));
-            self.running += 1;
-            self.ready -= 1;
-            self.offer(at, now);
-            return Some(Flight { item, origin: at, number, late: false, begun: now });
-        }
-        if !self.round.is_empty() && self.crowded.is_none() {
-            self.crowded = Some(now + LEAST_SLOW);
-        }
-        while self.late_running < self.options.late {
-            let Some(at) = self.late_round.pop_front() else { break };
-            let entry = &mut self.origins[at];
-            entry.in_late_round = false;
-            if !Self::may_begin(entry, now) {
-                self.plan_check(at, now);
-                continue;
-            }
-            let Some(item) = entry.late.pop_front() else { continue };
-            let number = self.next_number;
-            self.next_number += 1;
-            entry.late_running += 1;
-            self.late_running += 1;
-            self.ready -= 1;
-            self.offer(at, now);
-            return Some(Flight { item, origin: at, number, late: true, begun: now });
         }
         None
     }
 
-    /// A delivery ended.
-    pub(crate) fn finish(&mut self, flight: &Flight<T>, contact: Contact, now: Instant) {
-        let entry = &mut self.origins[flight.origin];
-        if flight.late {
-            entry.late_running -= 1;
-            self.late_running -= 1;
-        } else if let Some(place) = entry.quick.iter().position(|(_, number)| *number == flight.number) {
-            entry.quick.remove(place);
-            self.running -= 1;
-        } else {
-            entry.slow -= 1;
-            self.slow -= 1;
+    /// What a host has waiting, of the origin whose turn it is.
+    fn take(&mut self, host: usize, lane: usize, now: Instant) -> Option<(usize, T, Duration)> {
+        while let Some(at) = self.hosts[host].rounds[lane].pop_front() {
+            let origin = &mut self.origins[at];
+            origin.in_round[lane] = false;
+            if origin.broken_until.is_some_and(|until| until > now || origin.flying > 0) {
+                self.plan_check(at, now);
+                continue;
+            }
+            let Some((item, patience)) = origin.queues[lane].pop_front() else { continue };
+            if !origin.queues[lane].is_empty() {
+                origin.in_round[lane] = true;
+                self.hosts[host].rounds[lane].push_back(at);
+            }
+            return Some((at, item, patience));
         }
+        None
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of what an exchange begins with")]
+    fn begin(
+        &mut self,
+        pace: Pace,
+        host: usize,
+        origin: usize,
+        item: T,
+        patience: Duration,
+        now: Instant,
+        cut: Option<&Arc<Cut>>,
+    ) -> Flight<T> {
+        let lane = pace as usize;
+        let keeps = if pace.is_slow() { patience } else { self.slow_after(host) };
+        let overdue = now + keeps;
+        let number = self.next_number;
+        self.next_number += 1;
+        self.origins[origin].flying += 1;
+        self.hosts[host].running[lane] += 1;
+        self.hosts[host].waiting[lane] -= 1;
+        let slot = self.slots.insert(Slot { number, lane, host, overdue, aside: false, cut: cut.cloned() });
+        let entry = &mut self.lanes[lane];
+        entry.running += 1;
+        entry.waiting -= 1;
+        entry.overdue.insert((overdue, slot));
+        Flight { item, pace, origin, slot, number, begun: now }
+    }
+
+    /// An exchange ended.
+    pub(crate) fn finish(&mut self, flight: &Flight<T>, contact: Contact, now: Instant) {
+        let slot = self.slots.remove(flight.slot);
+        let (lane, host) = (slot.lane, slot.host);
+        if slot.aside {
+            self.aside -= 1;
+            self.hosts[host].aside -= 1;
+        } else {
+            self.lanes[lane].overdue.remove(&(slot.overdue, flight.slot));
+            self.leave(lane, host);
+        }
+        let origin = &mut self.origins[flight.origin];
+        origin.flying -= 1;
         match contact {
             Contact::Answered => {
-                let took = now.saturating_duration_since(flight.begun);
-                entry.usual = Some(entry.usual.map_or(took, |usual| (usual * 7 + took) / 8));
-                entry.unreachable = 0;
-                entry.broken_until = None;
+                origin.unreachable = 0;
+                origin.broken_until = None;
+                if !flight.pace.is_slow() {
+                    let took = now.saturating_duration_since(flight.begun);
+                    let host = &mut self.hosts[host];
+                    host.usual = Some(host.usual.map_or(took, |usual| (usual * 7 + took) / 8));
+                }
             }
             Contact::Unreachable => {
-                entry.unreachable = entry.unreachable.saturating_add(1);
-                if entry.unreachable >= self.options.breaker_failures {
-                    entry.broken_until = Some(now + self.options.breaker_pause);
+                origin.unreachable = origin.unreachable.saturating_add(1);
+                if origin.unreachable >= self.options.breaker_failures {
+                    origin.broken_until = Some(now + self.options.breaker_pause);
                 }
             }
             Contact::Silent => {}
         }
-        self.offer(flight.origin, now);
+        for lane in 0..LANES {
+            self.offer_origin(flight.origin, lane);
+        }
     }
 
-    /// Makes room where deliveries take long, and tries again where an origin was left alone. To be called at the
-    /// instant [`Lanes::due`] says.
+    /// An exchange no longer holds a place.
+    fn leave(&mut self, lane: usize, host: usize) {
+        self.lanes[lane].running -= 1;
+        self.hosts[host].running[lane] -= 1;
+        self.offer_host(host, lane);
+    }
+
+    /// Frees places that exchanges keep for too long, and tries origins again that were left alone. To be called at the
+    /// instant [`Lanes::due`] returns.
     pub(crate) fn tick(&mut self, now: Instant) {
-        if self.crowded.is_some_and(|due| due <= now) {
-            self.crowded = None;
-            for at in 0..self.origins.len() {
-                self.make_room(at, now);
+        for lane in 0..LANES {
+            while self.lanes[lane].waiting > 0
+                && let Some((due, slot)) = self.lanes[lane].overdue.first().copied()
+                && due <= now
+            {
+                self.lanes[lane].overdue.pop_first();
+                self.make_room(lane, slot, now);
             }
         }
         while let Some(Reverse((due, at))) = self.checks.peek().copied() {
@@ -210,135 +374,141 @@ impl<T: Copy> Lanes<T> {
             }
             self.checks.pop();
             self.origins[at].check_planned = false;
-            self.make_room(at, now);
-            self.offer(at, now);
+            for lane in 0..LANES {
+                self.offer_origin(at, lane);
+            }
         }
     }
 
-    fn make_room(&mut self, at: usize, now: Instant) {
-        let slow_after = self.slow_after(at);
-        let entry = &mut self.origins[at];
-        while let Some((begun, _)) = entry.quick.front() {
-            let room = entry.slow < self.options.slow_per_origin && self.slow < self.options.slow;
-            if !room || *begun + slow_after > now {
-                return;
-            }
-            entry.quick.pop_front();
-            entry.slow += 1;
-            self.slow += 1;
-            self.running -= 1;
+    fn make_room(&mut self, lane: usize, at: usize, now: Instant) {
+        let host = self.slots[at].host;
+        let entry = &self.lanes[lane];
+        let known = &self.hosts[host];
+        let is_short = entry.round.len() > entry.places - entry.running;
+        let host_is_short = known.waiting[lane] > entry.per_host - known.running[lane];
+        if !is_short && !host_is_short {
+            // Nobody waits for this place.
+            let again = now + self.slow_after(host);
+            self.slots[at].overdue = again;
+            self.lanes[lane].overdue.insert((again, at));
+            return;
         }
+        let beside = lane == Pace::New as usize || lane == Pace::Quick as usize;
+        let room = beside && self.aside < self.options.aside && known.aside < self.options.aside / 4;
+        let slot = &mut self.slots[at];
+        slot.aside = true;
+        if !room && let Some(cut) = &slot.cut {
+            cut.cut(slot.number);
+        }
+        // One that is cut off is aside, too, for the instant that it needs to end.
+        self.aside += 1;
+        self.hosts[host].aside += 1;
+        self.leave(lane, host);
     }
 
     /// When to call [`Lanes::tick`].
     pub(crate) fn due(&self) -> Option<Instant> {
         let check = self.checks.peek().map(|Reverse((due, _))| *due);
-        [check, self.crowded].into_iter().flatten().min()
+        let waiting = self.lanes.iter().filter(|lane| lane.waiting > 0);
+        waiting.filter_map(|lane| lane.overdue.first().map(|(due, _)| *due)).chain(check).min()
     }
 
     pub(crate) fn load(&self) -> Load {
+        let slow = [Pace::Slow, Pace::Silent].map(|pace| self.lanes[pace as usize].running);
         Load {
-            ready: self.ready,
-            flying: self.running + self.late_running + self.slow,
-            slow: self.slow,
-            broken: self.by_key.values().filter(|at| self.origins[**at].broken_until.is_some()).count(),
+            ready: self.lanes.iter().map(|lane| lane.waiting).sum(),
+            flying: self.aside + self.lanes.iter().map(|lane| lane.running).sum::<usize>(),
+            slow: self.aside + slow.iter().sum::<usize>(),
+            broken: self.origins.iter().filter(|(_, origin)| origin.broken_until.is_some()).count(),
         }
     }
 
-    fn may_begin(entry: &Origin<T>, now: Instant) -> bool {
-        let flying = entry.quick.len() + entry.slow + entry.late_running;
-        entry.broken_until.is_none_or(|until| until <= now && flying == 0)
-    }
-
-    fn slow_after(&self, at: usize) -> Duration {
+    /// How long an exchange with a host may keep others waiting.
+    fn slow_after(&self, host: usize) -> Duration {
         let most = self.options.slow_after;
-        self.origins[at].usual.map_or(most, |usual| (usual * 8).clamp(LEAST_SLOW.min(most), most))
+        self.hosts[host]
+            .usual
+            .map_or(most, |usual| (usual * 4).clamp(LEAST_SLOW.min(most), most))
+            .max(Duration::from_millis(1))
     }
 
-    /// Gives an origin a turn if it has something to deliver and a place for it.
-    fn offer(&mut self, at: usize, now: Instant) {
-        let entry = &mut self.origins[at];
-        let mut blocked = false;
-        if !entry.fresh.is_empty() && !entry.in_round {
-            if entry.quick.len() < self.options.per_origin {
-                entry.in_round = true;
-                self.round.push_back(at);
-            } else {
-                blocked = true;
-            }
+    /// Gives an origin a turn at its host if it has something waiting.
+    fn offer_origin(&mut self, at: usize, lane: usize) {
+        let origin = &mut self.origins[at];
+        let host = origin.host;
+        if !origin.queues[lane].is_empty() && !origin.in_round[lane] {
+            origin.in_round[lane] = true;
+            self.hosts[host].rounds[lane].push_back(at);
         }
-        if !entry.late.is_empty() && !entry.in_late_round && entry.late_running < (self.options.late / 4).max(1) {
-            entry.in_late_round = true;
-            self.late_round.push_back(at);
-        }
-        if blocked {
-            self.plan_check(at, now);
+        self.offer_host(host, lane);
+    }
+
+    /// Gives a host a turn if it has something waiting and a place for it.
+    fn offer_host(&mut self, at: usize, lane: usize) {
+        let host = &mut self.hosts[at];
+        let has_place = host.running[lane] < self.lanes[lane].per_host;
+        if has_place && !host.in_round[lane] && !host.rounds[lane].is_empty() {
+            host.in_round[lane] = true;
+            self.lanes[lane].round.push_back(at);
         }
     }
 
     fn plan_check(&mut self, at: usize, now: Instant) {
-        let slow_after = self.slow_after(at);
-        let full = self.slow >= self.options.slow || self.origins[at].slow >= self.options.slow_per_origin;
-        let entry = &mut self.origins[at];
-        if entry.check_planned {
-            return;
+        let origin = &mut self.origins[at];
+        // Without a time, one attempt is under way; its end offers the next turn.
+        if let Some(until) = origin.broken_until.filter(|until| *until > now)
+            && !origin.check_planned
+        {
+            origin.check_planned = true;
+            self.checks.push(Reverse((until, at)));
         }
-        let due = match (entry.broken_until, entry.quick.front()) {
-            (Some(until), _) if until > now => until,
-            (_, Some((begun, _))) => (*begun + slow_after).max(now),
-            // One attempt is under way at an origin that was left alone; its end offers the next turn.
-            _ => return,
-        };
-        // Where no more can be slow there is nothing to do for a while.
-        let due =
-            if full && due <= now { now + self.options.slow_after } else { due.max(now + Duration::from_millis(1)) };
-        entry.check_planned = true;
-        self.checks.push(Reverse((due, at)));
     }
 
-    fn add_origin(&mut self, key: &str, now: Instant) -> usize {
-        if self.by_key.len() >= self.forget_at {
+    fn add_origin(&mut self, key: &str, group: String, now: Instant) -> usize {
+        if self.by_origin.len() >= self.forget_at {
             self.forget_idle(now);
-            self.forget_at = (self.by_key.len() * 2).max(MAX_IDLE_ORIGINS);
+            self.forget_at = (self.by_origin.len() * 2).max(MAX_IDLE_ORIGINS);
         }
-        let entry = Origin {
-            fresh: VecDeque::new(),
-            late: VecDeque::new(),
-            in_round: false,
-            in_late_round: false,
-            quick: VecDeque::new(),
-            slow: 0,
-            late_running: 0,
-            usual: None,
+        let host = match self.by_host.get(&*group) {
+            Some(host) => *host,
+            None => {
+                let key: Box<str> = group.into();
+                let host = self.hosts.insert(Host { key: key.clone(), ..Host::default() });
+                self.by_host.insert(key, host);
+                host
+            }
+        };
+        self.hosts[host].origins += 1;
+        let at = self.origins.insert(Origin {
+            host,
+            queues: Default::default(),
+            in_round: [false; LANES],
+            flying: 0,
             unreachable: 0,
             broken_until: None,
             check_planned: false,
-        };
-        let at = if let Some(at) = self.free.pop() {
-            self.origins[at] = entry;
-            at
-        } else {
-            self.origins.push(entry);
-            self.origins.len() - 1
-        };
-        self.by_key.insert(key.into(), at);
+        });
+        self.by_origin.insert(key.into(), at);
         at
     }
 
     fn forget_idle(&mut self, now: Instant) {
-        let Self { origins, by_key, free, .. } = self;
-        by_key.retain(|_, at| {
-            let entry = &origins[*at];
-            let busy = entry.in_round
-                || entry.in_late_round
-                || entry.check_planned
-                || !entry.fresh.is_empty()
-                || !entry.late.is_empty()
-                || !entry.quick.is_empty()
-                || entry.slow + entry.late_running > 0
-                || entry.broken_until.is_some_and(|until| until > now);
+        let Self { origins, hosts, by_origin, by_host, .. } = self;
+        by_origin.retain(|_, at| {
+            let origin = &origins[*at];
+            let busy = origin.check_planned
+                || origin.flying > 0
+                || origin.in_round.contains(&true)
+                || origin.queues.iter().any(|queue| !queue.is_empty())
+                || origin.broken_until.is_some_and(|until| until > now);
             if !busy {
-                free.push(*at);
+                let origin = origins.remove(*at);
+                let host = &mut hosts[origin.host];
+                host.origins -= 1;
+                // Without origins there are neither exchanges nor turns.
+                if host.origins == 0 && !host.in_round.contains(&true) {
+                    by_host.remove(&hosts.remove(origin.host).key);
+                }
             }
             busy
         });

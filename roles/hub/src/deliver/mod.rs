@@ -22,7 +22,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use table::{Doing, Entry, Place, Table, TopicEntry, origin_of};
+use table::{Doing, Entry, Place, Table, TopicEntry, host_of};
 use tokio::sync::{Notify, watch};
 
 /// Targets read from the store at once.
@@ -315,7 +315,8 @@ impl Engine {
     fn begin(&self, state: &mut State, place: Place) {
         let topic = state.table.get(place).and_then(|entry| state.table.topics.get(&entry.topic));
         let head = topic.map(|topic| topic.head);
-        let Some(entry) = state.table.get_mut(place) else { return };
+        let State { table, lanes, retries, .. } = state;
+        let Some(entry) = table.get_mut(place) else { return };
         if head.is_none_or(|head| entry.cursor >= head) {
             entry.doing = Doing::Idle;
             return;
@@ -328,18 +329,28 @@ impl Engine {
             // A clock that went far back must not put a target to sleep for years.
             let pause = Duration::from_micros(pause as u64)
                 .min(self.options.retries.most.max(self.options.retries.retry_after));
-            state.retries.push(Reverse((now + pause, place, entry.epoch)));
+            retries.push(Reverse((now + pause, place, entry.epoch)));
         } else {
             entry.doing = Doing::Ready;
-            let late = entry.trouble.is_some();
-            state.lanes.push(&origin_of(&entry.address), (place, entry.epoch), late, now);
+            let patience = self.patience(entry);
+            lanes.push(&entry.address, (place, entry.epoch), entry.pace, patience, now);
         }
+    }
+
+    /// How long a slow target keeps its place while others wait: by what it needed the last time, and now and then all
+    /// the time there is.
+    fn patience(&self, entry: &Entry) -> Duration {
+        let whole = self.options.sending.total;
+        let failures = entry.trouble.as_ref().map_or(0, |trouble| trouble.failures);
+        let needed = Duration::from_millis(u64::from(entry.took) * 4);
+        if failures % 4 == 3 { whole } else { self.options.lanes.patience.max(needed).min(whole) }
     }
 
     /// Ends a target; [`Engine::part`] tells the store.
     fn end(&self, state: &mut State, place: Place, why: Ending) {
         let Some(entry) = state.table.remove(place) else { return };
-        tracing::info!(target = entry.id.0, callback = &*entry.address, ?why, "a subscription ended");
+        // The URL of a callback is a secret: whoever knows it is believed to own it.
+        tracing::info!(target = entry.id.0, host = host_of(&entry.address), ?why, "a subscription ended");
         self.counters.ended.fetch_add(1, Relaxed);
         state.ending.push(Parting { id: entry.id, topic: entry.topic, address: entry.address, why });
     }

@@ -56,6 +56,13 @@ impl Outcome {
         Self::Failed { status: Some(status.as_u16()), error, pause, contact: Contact::Answered }
     }
 
+    /// Ended by the hub, since others waited for its place.
+    pub(crate) fn cut_off(after: Duration) -> Self {
+        let error =
+            format!("no answer within {} ms, and other deliveries were waiting (net.timeout)", after.as_millis());
+        Self::Failed { status: None, error, pause: None, contact: Contact::Silent }
+    }
+
     pub(crate) fn contact(&self) -> Contact {
         match self {
             Self::Failed { contact, .. } => *contact,

@@ -63,31 +63,44 @@ pub(crate) struct PayloadCache {
     hub_url: String,
     room: Arc<Semaphore>,
     units: usize,
+    /// What deliveries to slow recipients hold, for as long as they take: none of the room of the others.
+    slow_room: Arc<Semaphore>,
+    slow_units: usize,
     kept: Mutex<Kept>,
 }
 
 #[derive(Default)]
 struct Kept {
     cells: HashMap<(TopicId, Offset), Arc<OnceCell<Found>>>,
+    /// Those of slow recipients, while they are read.
+    slow_cells: HashMap<(TopicId, Offset), Arc<OnceCell<Found>>>,
     order: VecDeque<((TopicId, Offset), usize)>,
     bytes: usize,
 }
 
 impl PayloadCache {
     pub(crate) fn new(store: Arc<HubStore>, payloads: Arc<dyn Payloads>, hub_url: String, bytes: usize) -> Self {
-        let units = (bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS / 2);
-        Self { store, payloads, hub_url, room: Arc::new(Semaphore::new(units)), units, kept: Mutex::default() }
+        let slow_units = (bytes / 4 / UNIT).clamp(1, Semaphore::MAX_PERMITS / 2);
+        let units = (bytes / UNIT).saturating_sub(slow_units).clamp(1, Semaphore::MAX_PERMITS / 2);
+        let [room, slow_room] = [units, slow_units].map(|units| Arc::new(Semaphore::new(units)));
+        Self { store, payloads, hub_url, room, units, slow_room, slow_units, kept: Mutex::default() }
     }
 
-    /// A notification, from memory or from the log. Waits while too many bytes are in memory.
+    /// A notification, from memory or from the log. Waits while too many bytes are in memory, those of slow recipients
+    /// and of others counted apart.
     pub(crate) async fn find(
         self: &Arc<Self>,
         topic: TopicId,
         topic_url: &Arc<str>,
         offset: Offset,
+        slow: bool,
     ) -> Result<Found, LogError> {
         let key = (topic, offset);
-        let cell = Arc::clone(self.lock().cells.entry(key).or_default());
+        let cell = {
+            let mut kept = self.lock();
+            let cells = if slow { &mut kept.slow_cells } else { &mut kept.cells };
+            Arc::clone(cells.entry(key).or_default())
+        };
         let mut made = None;
         let found = cell
             .get_or_try_init(|| async {
@@ -104,12 +117,13 @@ impl PayloadCache {
                     return Ok(Found::Trimmed(notification.offset));
                 }
                 made = Some(body.len());
-                let room = self.room(body.len()).await;
+                let room = self.room(body.len(), slow).await;
                 Ok(Found::Ready(Arc::new(self.ready(topic_url, &notification, body, room))))
             })
             .await
             .cloned();
         match &found {
+            _ if slow => drop(self.lock().slow_cells.remove(&key)),
             Ok(Found::Ready(_)) => {
                 if let Some(bytes) = made {
                     self.keep(key, bytes);
@@ -167,7 +181,11 @@ impl PayloadCache {
         Ready { body, headers, media_type: content.media_type.clone(), links: content.links.clone(), _room: room }
     }
 
-    async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    async fn room(&self, bytes: usize, slow: bool) -> Option<OwnedSemaphorePermit> {
+        if slow {
+            let units = (bytes.div_ceil(UNIT) + 1).min(self.slow_units) as u32;
+            return Arc::clone(&self.slow_room).acquire_many_owned(units).await.ok();
+        }
         let units = self.units_of(bytes);
         if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(units) {
             return Some(room);
@@ -195,7 +213,7 @@ impl PayloadCache {
 
     fn forget(&self) {
         let mut kept = self.lock();
-        let Kept { cells, order, bytes } = &mut *kept;
+        let Kept { cells, order, bytes, .. } = &mut *kept;
         for (key, _) in order.drain(..) {
             cells.remove(&key);
         }

@@ -1,9 +1,9 @@
 //! How is one delivery made?
 
-use super::lanes::{Contact, Flight};
+use super::lanes::{Contact, Cut, Flight};
 use super::outcome::{Outcome, backoff};
 use super::payloads::{Found, Ready, headers, later};
-use super::table::{Doing, Place};
+use super::table::{Doing, Place, host_of};
 use super::{Engine, State};
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_net::{HeaderMap, HeaderValue, Message, Recipient, Want};
@@ -56,29 +56,33 @@ enum Ended {
 impl Engine {
     /// Begins as many deliveries as there are places for; each place then goes on by itself.
     pub(super) fn start_runners(self: &Arc<Self>) {
-        while let Some(job) = self.next_job() {
-            let engine = Arc::clone(self);
+        let mut cut = Arc::default();
+        while let Some(job) = self.next_job(&cut) {
+            let (engine, cut) = (Arc::clone(self), std::mem::take(&mut cut));
             tokio::spawn(async move {
                 let mut next = Some(job);
                 while let Some(job) = next {
-                    let ended = engine.attempt(&job).await;
-                    next = engine.finish(&job, ended);
+                    let ended = match cut.unless(&job.flight, engine.attempt(&job)).await {
+                        Some(ended) => ended,
+                        None => engine.tried(&job, Outcome::cut_off(job.begun.elapsed())).await,
+                    };
+                    next = engine.finish(&job, ended, &cut);
                 }
             });
         }
     }
 
-    fn next_job(&self) -> Option<Job> {
-        self.take_job(&mut self.lock(), Instant::now())
+    fn next_job(&self, cut: &Arc<Cut>) -> Option<Job> {
+        self.take_job(&mut self.lock(), Instant::now(), cut)
     }
 
-    fn take_job(&self, state: &mut State, begun: Instant) -> Option<Job> {
+    fn take_job(&self, state: &mut State, begun: Instant, cut: &Arc<Cut>) -> Option<Job> {
         if self.is_stopping() {
             return None;
         }
         let time = self.now();
         loop {
-            let flight = state.lanes.next(begun)?;
+            let flight = state.lanes.next(begun, Some(cut))?;
             let (place, epoch) = flight.item;
             let State { table, lanes, .. } = state;
             let topics = &table.topics;
@@ -129,7 +133,7 @@ impl Engine {
                 return self.tried(job, outcome).await;
             }
         };
-        let ready = match self.cache.find(job.topic, &job.topic_url, job.offset).await {
+        let ready = match self.cache.find(job.topic, &job.topic_url, job.offset, job.flight.pace.is_slow()).await {
             Ok(Found::Ready(ready)) => ready,
             Ok(Found::Trimmed(next)) => return Ended::Trimmed(next),
             Err(error) => return Ended::Ours(error),
@@ -180,7 +184,7 @@ impl Engine {
     }
 
     /// Notes what came of a delivery and takes the next one.
-    fn finish(&self, job: &Job, ended: Ended) -> Option<Job> {
+    fn finish(&self, job: &Job, ended: Ended, cut: &Arc<Cut>) -> Option<Job> {
         let now = Instant::now();
         let contact = match &ended {
             Ended::Tried { outcome, .. } => outcome.contact(),
@@ -189,6 +193,16 @@ impl Engine {
         let (place, epoch) = job.flight.item;
         let mut state = self.lock();
         state.lanes.finish(&job.flight, contact, now);
+        if matches!(ended, Ended::Tried { .. })
+            && let Some(entry) = state.table.get_mut(place)
+            && entry.epoch == epoch
+        {
+            let (took, answered) = (now.saturating_duration_since(job.begun), contact == Contact::Answered);
+            entry.pace = entry.pace.after(took, answered, &self.options.lanes);
+            if answered {
+                entry.took = u16::try_from(took.as_millis()).unwrap_or(u16::MAX);
+            }
+        }
         if state.table.get(place).is_some_and(|entry| entry.epoch == epoch && entry.doing == Doing::Flying) {
             match ended {
                 Ended::Tried { outcome: Outcome::Taken(status), .. } => self.taken(&mut state, place, job, status, now),
@@ -208,7 +222,7 @@ impl Engine {
                 }
             }
         }
-        let next = self.take_job(&mut state, now);
+        let next = self.take_job(&mut state, now, cut);
         let due = self.due(&mut state, now);
         let sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
         if sooner {
@@ -261,13 +275,14 @@ impl Engine {
         if give_up.is_some() {
             trouble.attempts = 0;
         }
-        tracing::debug!(callback = &*entry.address, offset = job.offset.0, attempts, error, "a delivery failed");
-        let callback = give_up.map(|_| entry.address.clone());
+        let (id, host) = (entry.id.0, host_of(&entry.address));
+        tracing::debug!(target = id, host, offset = job.offset.0, attempts, error, "a delivery failed");
         state.table.note(place, attempt_of(job, attempts, status, Some(error.clone()), now));
         if let Some(last) = give_up {
             let letter = DeadLetter::range(job.offset, last, error, time);
             tracing::warn!(
-                callback = callback.as_deref(),
+                target = id,
+                host,
                 first = job.offset.0,
                 last = last.0,
                 "notifications were given up; the subscription stays"

@@ -1,5 +1,6 @@
 //! Who is told of what? All targets in memory, a few hundred bytes each.
 
+use super::lanes::Pace;
 use abreast_core::{Offset, TopicId};
 use abreast_store::hub::{Attempt, DeadLetter, Progress, Target, TargetId, TargetKind};
 use abreast_webtypes::Timestamp;
@@ -31,6 +32,10 @@ pub(crate) struct Entry {
     pub(crate) doing: Doing,
     /// Its progress is to be recorded.
     pub(crate) dirty: bool,
+    /// How fast it answers.
+    pub(crate) pace: Pace,
+    /// How long its last answer took, in milliseconds.
+    pub(crate) took: u16,
     /// Grows when what is under way no longer counts: replays, and a place that is used again.
     pub(crate) epoch: u32,
     /// Where it stands among its topic's members.
@@ -158,6 +163,9 @@ impl Table {
             kind: target.kind,
             doing: Doing::Idle,
             dirty: false,
+            // Why the last attempt before the start failed is not known.
+            pace: if troubled { Pace::Slow } else { Pace::New },
+            took: 0,
             epoch: self.epochs,
             member,
             address: target.address.into_boxed_str(),

@@ -1,11 +1,18 @@
+use super::Pace::{New, Quick, Silent, Slow};
 use super::*;
 
-fn lanes(all: usize, per_origin: usize) -> Lanes<u32> {
-    Lanes::new(LaneOptions { all, per_origin, late: 4, breaker_failures: 3, ..LaneOptions::default() })
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn lanes(all: usize, per_host: usize) -> Lanes<u32> {
+    Lanes::new(LaneOptions { all, new: all, per_host, breaker_failures: 3, ..LaneOptions::default() })
+}
+
+fn push(lanes: &mut Lanes<u32>, url: &str, item: u32, pace: Pace, now: Instant) {
+    lanes.push(url, item, pace, Duration::from_secs(1), now);
 }
 
 fn all_next(lanes: &mut Lanes<u32>, now: Instant) -> Vec<Flight<u32>> {
-    std::iter::from_fn(|| lanes.next(now)).collect()
+    std::iter::from_fn(|| lanes.next(now, None)).collect()
 }
 
 fn items(flights: &[Flight<u32>]) -> Vec<u32> {
@@ -13,12 +20,12 @@ fn items(flights: &[Flight<u32>]) -> Vec<u32> {
 }
 
 #[test]
-fn origins_take_turns_and_have_a_few_places_each() {
+fn hosts_take_turns_and_have_a_few_places_each() {
     let (mut lanes, now) = (lanes(100, 2), Instant::now());
     for item in 0..5 {
-        lanes.push("a", item, false, now);
+        push(&mut lanes, "http://a:1/x", item, Quick, now);
     }
-    lanes.push("b", 10, false, now);
+    push(&mut lanes, "http://b", 10, Quick, now);
     let flights = all_next(&mut lanes, now);
     assert_eq!(items(&flights), [0, 10, 1]);
     lanes.finish(&flights[0], Contact::Answered, now);
@@ -27,14 +34,25 @@ fn origins_take_turns_and_have_a_few_places_each() {
 }
 
 #[test]
-fn whoever_hangs_makes_room() {
+fn ports_of_a_host_share_its_places_and_take_turns() {
+    let (mut lanes, now) = (lanes(100, 3), Instant::now());
+    for item in 0..5 {
+        push(&mut lanes, "http://a:1/", item, New, now);
+    }
+    push(&mut lanes, "http://a:2/", 10, New, now);
+    push(&mut lanes, "https://A:3/", 20, New, now);
+    assert_eq!(items(&all_next(&mut lanes, now)), [0, 10, 20]);
+}
+
+#[test]
+fn a_delivery_that_hangs_makes_room() {
     let (mut lanes, now) = (lanes(100, 2), Instant::now());
     for item in 0..5 {
-        lanes.push("a", item, false, now);
+        push(&mut lanes, "http://a", item, Quick, now);
     }
     let hanging = all_next(&mut lanes, now);
     let due = lanes.due().unwrap();
-    assert!(due > now && due <= now + Duration::from_millis(250));
+    assert!(due > now && due <= now + MS(250));
     lanes.tick(due);
     assert_eq!(items(&all_next(&mut lanes, due)), [2, 3]);
     assert_eq!(lanes.load().slow, 2);
@@ -43,40 +61,136 @@ fn whoever_hangs_makes_room() {
 }
 
 #[test]
+fn nobody_leaves_a_place_that_nobody_waits_for() {
+    let (mut lanes, now) = (lanes(3, 2), Instant::now());
+    for (item, host) in ["http://a", "http://b"].iter().enumerate() {
+        push(&mut lanes, host, item as u32, Quick, now);
+    }
+    assert_eq!((all_next(&mut lanes, now).len(), lanes.due()), (2, None));
+    // One waits for a place of its host: others keep theirs.
+    for item in 10..13 {
+        push(&mut lanes, "http://c", item, New, now);
+    }
+    all_next(&mut lanes, now);
+    let later = now + MS(300);
+    lanes.tick(later);
+    assert_eq!((items(&all_next(&mut lanes, later)), lanes.load().slow), (vec![12], 1));
+}
+
+#[test]
 fn places_of_all_are_given_up_too() {
     let (mut lanes, now) = (lanes(3, 2), Instant::now());
-    for (item, origin) in ["a", "b", "c", "d"].iter().enumerate() {
-        lanes.push(origin, item as u32, false, now);
+    for (item, host) in ["http://a", "http://b", "http://c", "http://d"].iter().enumerate() {
+        push(&mut lanes, host, item as u32, Quick, now);
     }
     assert_eq!(all_next(&mut lanes, now).len(), 3);
-    let later = now + Duration::from_millis(300);
+    let later = now + MS(300);
     assert!(lanes.due().unwrap() <= later);
     lanes.tick(later);
     assert_eq!(items(&all_next(&mut lanes, later)), [3]);
 }
 
 #[test]
-fn repeated_attempts_have_places_apart() {
-    let (mut lanes, now) = (lanes(2, 2), Instant::now());
-    for item in 0..9 {
-        lanes.push(["a", "b", "c"][item as usize % 3], item, true, now);
+fn each_pace_has_places_of_its_own() {
+    let mut lanes = Lanes::new(LaneOptions { all: 1, new: 1, slow: 1, silent: 1, ..LaneOptions::default() });
+    let now = Instant::now();
+    for (round, pace) in [Silent, Slow, New, Quick, Silent, Slow, New, Quick].into_iter().enumerate() {
+        push(&mut lanes, "http://a", round as u32, pace, now);
     }
-    assert_eq!(items(&all_next(&mut lanes, now)), [0, 1, 2], "one to an origin");
-    lanes.push("a", 100, false, now);
-    assert_eq!(items(&all_next(&mut lanes, now)), [100]);
+    assert_eq!(items(&all_next(&mut lanes, now)), [3, 2, 1, 0]);
+}
+
+#[test]
+fn pace_follows_from_how_long_the_last_exchange_took() {
+    let options = LaneOptions::default();
+    for (before, took, answered, after) in [
+        (New, 3, true, Quick),
+        (New, 3, false, Quick),
+        (Quick, 300, true, Slow),
+        (Quick, 30_000, false, Slow),
+        (Slow, 30_000, false, Silent),
+        (Silent, 300, true, Slow),
+        (Silent, 3, true, Quick),
+    ] {
+        assert_eq!(before.after(MS(took), answered, &options), after, "{before:?} {took} {answered}");
+    }
+}
+
+/// Whether a runner's exchange is cut off within a moment.
+fn is_cut(cut: &Arc<Cut>, flight: &Flight<u32>) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { cut.unless(flight, tokio::time::sleep(MS(20))).await.is_none() })
+}
+
+#[test]
+fn what_finds_no_room_aside_is_cut_off() {
+    let mut lanes = Lanes::new(LaneOptions { all: 1, aside: 4, ..LaneOptions::default() });
+    let mut now = Instant::now();
+    let mut begun = Vec::new();
+    for item in 0..3 {
+        push(&mut lanes, "http://a", item, Quick, now);
+    }
+    for item in 0..3 {
+        let cut = Arc::default();
+        let flight = lanes.next(now, Some(&cut)).unwrap();
+        assert_eq!(flight.item, item);
+        begun.push((flight, cut));
+        now += MS(300);
+        lanes.tick(now);
+    }
+    let cut: Vec<_> = begun.iter().map(|(flight, cut)| is_cut(cut, flight)).collect();
+    assert_eq!(cut, [false, true, false], "one of four places aside is for this host; nobody waits for the last");
+    for (flight, _) in &begun {
+        lanes.finish(flight, Contact::Silent, now);
+    }
+    assert_eq!(lanes.load(), Load::default());
+}
+
+#[test]
+fn slow_recipients_keep_their_places_until_somebody_waits_for_them() {
+    let mut lanes = Lanes::new(LaneOptions { slow: 1, ..LaneOptions::default() });
+    let now = Instant::now();
+    push(&mut lanes, "http://a", 0, Slow, now);
+    let cut = Arc::default();
+    let flight = lanes.next(now, Some(&cut)).unwrap();
+    let later = now + Duration::from_secs(20);
+    lanes.tick(later);
+    assert!(!is_cut(&cut, &flight));
+    push(&mut lanes, "http://b", 1, Slow, later);
+    lanes.tick(later);
+    assert!(is_cut(&cut, &flight));
+    assert_eq!(items(&all_next(&mut lanes, later)), [1]);
+}
+
+#[test]
+fn a_cut_that_comes_too_late_does_not_end_the_next_exchange() {
+    let (mut lanes, now) = (lanes(2, 2), Instant::now());
+    push(&mut lanes, "http://a", 0, Quick, now);
+    push(&mut lanes, "http://a", 1, Quick, now);
+    let cut = Arc::default();
+    let first = lanes.next(now, Some(&cut)).unwrap();
+    cut.cut(first.number);
+    lanes.finish(&first, Contact::Answered, now);
+    let second = lanes.next(now, Some(&cut)).unwrap();
+    assert!(!is_cut(&cut, &second));
 }
 
 #[test]
 fn an_origin_without_connections_is_left_alone_and_then_tried_with_one() {
     let (mut lanes, now) = (lanes(100, 3), Instant::now());
     for item in 0..9 {
-        lanes.push("a", item, false, now);
+        push(&mut lanes, "http://a", item, Quick, now);
     }
     for flight in all_next(&mut lanes, now) {
         lanes.finish(&flight, Contact::Unreachable, now);
     }
     assert!(all_next(&mut lanes, now).is_empty());
     assert_eq!(lanes.load().broken, 1);
+    // Another port of its host is not concerned.
+    push(&mut lanes, "http://a:8080", 100, Quick, now);
+    let other = all_next(&mut lanes, now);
+    assert_eq!(items(&other), [100]);
+    lanes.finish(&other[0], Contact::Answered, now);
     let (later, probe) = wait(&mut lanes);
     assert_eq!((later, probe.len()), (now + Duration::from_secs(30), 1));
     lanes.finish(&probe[0], Contact::Unreachable, later);
@@ -105,16 +219,143 @@ fn origins_with_nothing_to_do_are_forgotten() {
     let (mut lanes, now) = (lanes(100, 2), Instant::now());
     for round in 0..5 {
         for item in 0..20_000 {
-            lanes.push(&format!("{round} {item}"), item, false, now);
+            push(&mut lanes, &format!("http://h{round}-{item}/"), item, New, now);
         }
         let mut seen = 0;
-        while let Some(flight) = lanes.next(now) {
+        while let Some(flight) = lanes.next(now, None) {
             lanes.finish(&flight, Contact::Answered, now);
             seen += 1;
         }
         assert_eq!(seen, 20_000);
     }
-    assert!(lanes.by_key.len() <= 60_000 && lanes.origins.len() <= 60_000, "{}", lanes.origins.len());
+    assert!(lanes.by_origin.len() <= 60_000 && lanes.origins.len() <= 60_000, "{}", lanes.origins.len());
+    assert_eq!(lanes.by_host.len(), lanes.hosts.len());
+}
+
+/// A network of recipients in simulated time: how long the deliveries of the others wait while many hang.
+struct Network {
+    lanes: Lanes<u32>,
+    now: Instant,
+    paces: Vec<Pace>,
+    flying: BinaryHeap<Reverse<(Instant, usize)>>,
+    flights: Vec<(Flight<u32>, Arc<Cut>)>,
+    urls: Vec<String>,
+    /// When each was pushed.
+    pushed: Vec<Instant>,
+    failed_once: Vec<bool>,
+}
+
+impl Network {
+    const HEALTHY: u32 = 200;
+
+    fn new(urls: Vec<String>) -> Self {
+        let (now, recipients) = (Instant::now(), urls.len());
+        Self {
+            lanes: Lanes::new(LaneOptions::default()),
+            now,
+            paces: vec![New; recipients],
+            flying: BinaryHeap::new(),
+            flights: Vec::new(),
+            urls,
+            pushed: vec![now; recipients],
+            failed_once: vec![false; recipients],
+        }
+    }
+
+    fn push(&mut self, item: u32) {
+        let at = item as usize;
+        self.pushed[at] = self.now;
+        self.lanes.push(&self.urls[at], item, self.paces[at], Duration::from_secs(1), self.now);
+    }
+
+    fn begin(&mut self) {
+        loop {
+            let cut = Arc::default();
+            let Some(flight) = self.lanes.next(self.now, Some(&cut)) else { return };
+            let takes = if flight.item < Self::HEALTHY { MS(2) } else { Duration::from_secs(30) };
+            self.flying.push(Reverse((self.now + takes, self.flights.len())));
+            self.flights.push((flight, cut));
+        }
+    }
+
+    /// Runs until all of the healthy have theirs, of which a tenth fails once; the longest wait for any of it.
+    fn run(&mut self) -> Duration {
+        let (mut healthy, mut longest) = (Self::HEALTHY, Duration::ZERO);
+        let mut done = vec![false; self.flights.len()];
+        while healthy > 0 {
+            self.begin();
+            let end = self.flying.peek().map(|Reverse((due, _))| *due);
+            self.now = [end, self.lanes.due()].into_iter().flatten().min().unwrap().max(self.now);
+            self.lanes.tick(self.now);
+            done.resize(self.flights.len(), false);
+            let cut: Vec<usize> = (0..self.flights.len())
+                .filter(|at| !done[*at])
+                .filter(|at| {
+                    let (flight, cut) = &self.flights[*at];
+                    cut.number.load(Relaxed) == flight.number
+                })
+                .collect();
+            let mut ended = cut;
+            while let Some(Reverse((due, at))) = self.flying.peek().copied()
+                && due <= self.now
+            {
+                self.flying.pop();
+                if !done[at] && !ended.contains(&at) {
+                    ended.push(at);
+                }
+            }
+            for at in ended {
+                done[at] = true;
+                let (flight, now) = (self.flights[at].0, self.now);
+                let is_healthy = flight.item < Self::HEALTHY;
+                let contact = if is_healthy { Contact::Answered } else { Contact::Silent };
+                self.lanes.finish(&flight, contact, now);
+                let pace = &mut self.paces[flight.item as usize];
+                *pace = pace.after(now - flight.begun, is_healthy, self.lanes.options());
+                let failed = &mut self.failed_once[flight.item as usize];
+                *failed = flight.item % 10 == 0 && !*failed;
+                if is_healthy {
+                    longest = longest.max(now - self.pushed[flight.item as usize]);
+                }
+                if is_healthy && !*failed {
+                    healthy -= 1;
+                } else {
+                    // Repeated at once, which is the worst.
+                    self.push(flight.item);
+                }
+            }
+        }
+        longest
+    }
+}
+
+#[test]
+fn hanging_recipients_do_not_delay_the_others() {
+    type Place = fn(u32) -> String;
+    let places: [(&str, Place); 3] = [
+        ("one port", |_| "http://h:1/".to_owned()),
+        ("one host", |item| format!("http://h:{item}/")),
+        ("many hosts", |item| format!("http://h{item}/")),
+    ];
+    for (name, place) in places {
+        let mut alone = Duration::ZERO;
+        for hanging in [0, 10, 100, 1_000, 5_000] {
+            let mut network = Network::new((0..Network::HEALTHY + hanging).map(place).collect());
+            let mut worst = Duration::ZERO;
+            for round in 0..5 {
+                for item in 0..Network::HEALTHY + if round == 0 { hanging } else { 0 } {
+                    network.push(item);
+                }
+                let longest = network.run();
+                // In the first round nobody is known.
+                worst = worst.max(if round == 0 { Duration::ZERO } else { longest });
+            }
+            if hanging == 0 {
+                alone = worst;
+            }
+            assert!(worst <= alone * 3 / 2, "{hanging} on {name}: {worst:?}, alone {alone:?}");
+        }
+    }
 }
 
 #[test]
@@ -126,9 +367,10 @@ fn whatever_happens_everything_gets_its_turn_once() {
         (state >> 33) % below
     };
     for item in 0..2_000 {
-        let origin = format!("o{}", random(7));
-        lanes.push(&origin, item, random(4) == 0, now);
-        while let Some(flight) = lanes.next(now) {
+        let url = format!("http://o{}:{}", random(5), random(2));
+        let pace = [New, Quick, Slow, Silent][random(4) as usize];
+        lanes.push(&url, item, pace, MS(random(100)), now);
+        while let Some(flight) = lanes.next(now, None) {
             flying.push(flight);
         }
         if random(3) > 0 && !flying.is_empty() {
@@ -137,11 +379,11 @@ fn whatever_happens_everything_gets_its_turn_once() {
             let contact = [Contact::Answered, Contact::Unreachable, Contact::Silent][random(3) as usize];
             lanes.finish(&flight, contact, now);
         }
-        now += Duration::from_millis(random(30));
+        now += MS(random(30));
         lanes.tick(now);
     }
     for _ in 0..200_000 {
-        while let Some(flight) = lanes.next(now) {
+        while let Some(flight) = lanes.next(now, None) {
             flying.push(flight);
         }
         let Some(flight) = flying.pop() else {
@@ -158,4 +400,5 @@ fn whatever_happens_everything_gets_its_turn_once() {
     seen.sort_unstable();
     assert_eq!(seen, (0..2_000).collect::<Vec<_>>());
     assert_eq!(lanes.load(), Load::default());
+    assert!(lanes.slots.is_empty() && lanes.lanes.iter().all(|lane| lane.overdue.is_empty()));
 }
