@@ -1,16 +1,17 @@
 //! Who is told of changes, and by which hub? `[hub]` and `[notify]` of the configuration, and what runs for them.
 
 use abreast_core::{LogError, Position, SystemClock, TopicId};
-use abreast_hub::{Hub, HubOptions, Payloads, Redirect, SubmissionKind};
+use abreast_hub::{Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions};
-use abreast_source::publish::{Notifications, PublishError, Publisher};
+use abreast_source::publish::{Channel, Notifications, PublishError, Publisher};
 use abreast_store::hub::HubStore;
 use abreast_websub::{LeaseLimits, Method};
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use clap::Args;
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
@@ -197,6 +198,7 @@ impl PushConfig {
         let path = data.join("hub.db");
         let store = HubStore::open(&path, Arc::new(SystemClock))
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
+        keep_submissions(&store, &self.hubs, self.submit).context("cannot read the other hubs from the store")?;
         let options = HubOptions { url: hub_url(base_url), ..self.options.clone() };
         let rendering = Arc::new(Rendering::default());
         let hub = Hub::start(options, Arc::new(store), Arc::clone(&rendering) as Arc<dyn Payloads>)
@@ -220,7 +222,8 @@ impl Payloads for Rendering {
             return Err(failed("the Source is starting or stopping".to_owned()));
         };
         let Some((set, _)) = site.publisher.topic_named(topic_url) else {
-            return Err(failed(format!("{topic_url} is no topic of this Source any more")));
+            let message = format!("{topic_url} is no longer a topic of this Source");
+            return Err(LogError::new(abreast_core::ErrorKind::NoSet, message));
         };
         match site.publisher.change_notification(set, after, last) {
             Ok(bytes) => Ok(bytes.into()),
@@ -246,6 +249,7 @@ impl Delivery {
     pub(crate) fn notify(&self, config: &PushConfig, site: &Arc<Site>, data: &Path) -> Result<Option<Notifier>> {
         let _ = self.rendering.0.set(Arc::downgrade(site));
         let Some(options) = config.notify else { return Ok(None) };
+        let mut published = HashSet::new();
         for (number, set) in site.publisher.sets().iter().enumerate() {
             for channel in site.publisher.notifications(number).into_iter().flat_map(Notifications::channels) {
                 let url = set.urls.topic(channel);
@@ -253,8 +257,11 @@ impl Delivery {
                 for other in &config.hubs {
                     self.hub.submit_to(&url, other, config.submit).context("cannot keep another hub in the store")?;
                 }
+                published.insert(url);
             }
         }
+        let last_words = self.removed_topics(site, &published).context("cannot read the topics of removed sets")?;
+        self.hub.release_submissions(&published, &last_words).context("cannot end what is no longer submitted")?;
         let hub = self.hub.clone();
         let notifier = Notifier::start(
             SitePublisher(Arc::clone(site)),
@@ -265,6 +272,22 @@ impl Delivery {
             Arc::new(move |topic: TopicId| hub.published(topic)),
         );
         notifier.map(Some).context("cannot start to publish notifications")
+    }
+
+    /// The topics of sets that are no longer published, in which their end is published: nobody else may publish there.
+    fn removed_topics(&self, site: &Site, published: &HashSet<String>) -> Result<HashSet<String>, LogError> {
+        let (mut removed, mut after) = (HashSet::new(), TopicId(0));
+        loop {
+            let page = self.hub.store().topics(after, 1_000)?;
+            let Some(last) = page.last() else { return Ok(removed) };
+            after = last.id;
+            for topic in page.into_iter().filter(|topic| !published.contains(&topic.url)) {
+                if site.publisher.urls().is_topic(&topic.url, Channel::Framework) {
+                    self.hub.own_topic(&topic.url)?;
+                    removed.insert(topic.url);
+                }
+            }
+        }
     }
 
     /// Stops delivering. What was not delivered is delivered by the next run.

@@ -23,6 +23,8 @@ pub(crate) enum Route {
     Package(usize, String),
     /// What a set tells those who subscribed.
     Topic(usize, Channel),
+    /// The same of a set that is not published: its name.
+    RemovedTopic(String),
     /// A topic of the hub as a stream.
     HubEvents,
     /// What changed in a set since the point that the query names.
@@ -55,7 +57,9 @@ pub(crate) fn route<'a>(path: &str, mut slugs: impl Iterator<Item = &'a str>) ->
         return Route::TimeMap(uri.to_owned());
     }
     let Some((slug, rest)) = path.split_once('/') else { return Route::NotFound };
-    let Some(set) = slugs.position(|name| name == slug) else { return Route::NotFound };
+    let Some(set) = slugs.position(|name| name == slug) else {
+        return if rest == "notify/framework" { Route::RemovedTopic(slug.to_owned()) } else { Route::NotFound };
+    };
     if let Some(resource) = rest.strip_prefix("r/") {
         return Route::Resource(set, resource.to_owned());
     }
@@ -167,6 +171,7 @@ mod tests {
         assert_eq!(of("/a/resourcedump/2.xml"), Route::Document(DocumentPath::ResourceDumpPart(0, 2)));
         assert_eq!(of("/a/changedump/since"), Route::ChangesSince(0));
         assert_eq!(of("/b/notify/framework"), Route::Topic(1, Channel::Framework));
+        assert_eq!(of("/gone/notify/framework"), Route::RemovedTopic("gone".to_owned()));
         assert_eq!(of("/hub/events"), Route::HubEvents);
         assert_eq!(of("/b/dump/resources-x-1.zip"), Route::Package(1, "resources-x-1.zip".into()));
         assert_eq!(of("/b/m/20260101000000000000/x"), Route::Memento(1, "20260101000000000000/x".into()));

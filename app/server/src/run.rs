@@ -262,6 +262,7 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         Route::ChangesSince(set) => {
             dump::since(site, set, request.uri().query(), request.method(), request.headers()).await
         }
+        Route::RemovedTopic(slug) => Ok(topic::removed(site, &slug, request.method(), request.headers()).await),
         Route::Topic(set, channel) => {
             let stop = shared.stop.clone();
             Ok(topic::answer(site, set, channel, request.method(), request.headers(), stop).await)

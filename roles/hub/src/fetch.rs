@@ -27,8 +27,9 @@ use tokio::sync::{Notify, OnceCell};
 const LOG: &str = "abreast:to-be-fetched";
 /// Most topics that wait to be fetched; as many again of publishers with tokens.
 const MAX_WAITING: usize = 10_000;
-/// Of those that strangers name: of one client, and of one host.
-const MAX_WAITING_OF_ONE: usize = 1_000;
+/// Of those that strangers name: of one client; of one host, unless somebody follows the topic.
+const MAX_WAITING_OF_CLIENT: usize = 1_000;
+const MAX_WAITING_OF_HOST: usize = 2_000;
 /// Topics fetched at the same time, and as many again for publishers with tokens: those fetched before, and new ones.
 const AT_ONCE: usize = 16;
 /// … that were slow or did not answer; … that gave up their place to others.
@@ -212,10 +213,11 @@ impl Fetcher {
         }
         let share = usize::from(speaker == Speaker::Known);
         if let Speaker::Stranger(client) = speaker {
-            if waiting.clients.get(&client).is_some_and(|count| *count >= MAX_WAITING_OF_ONE) {
+            if waiting.clients.get(&client).is_some_and(|count| *count >= MAX_WAITING_OF_CLIENT) {
                 return Err((429, "too many topics that you named wait to be fetched\n"));
             }
-            if waiting.hosts.get(&host_of(url)).is_some_and(|count| *count >= MAX_WAITING_OF_ONE) {
+            let of_host = waiting.hosts.get(&host_of(url)).copied().unwrap_or_default();
+            if of_host >= MAX_WAITING_OF_HOST && self.engine.topic(url).is_none() {
                 return Err((429, "too many topics of that host wait to be fetched\n"));
             }
         }

@@ -13,7 +13,7 @@ use crate::verify::Verifier;
 use crate::{leases, retention};
 use abreast_core::{Clock, LogError, Notification, Offset, SystemClock, TopicId, TopicLog as _};
 use abreast_net::{Sender, SenderOptions};
-use abreast_store::hub::{HubStore, NewTarget, TargetId, TargetKind};
+use abreast_store::hub::HubStore;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -33,15 +33,6 @@ const ROOM_UNIT: usize = 4 << 10;
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How often unused connections are looked at.
 const TIDY: Duration = Duration::from_secs(10);
-
-/// How another hub is told of a topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubmissionKind {
-    /// It gets each notification itself, as ResourceSync wants it [rs-change-notification §4.2].
-    Fat,
-    /// It is told that the topic changed, and fetches it.
-    Form,
-}
 
 /// A hub. Clones are the same hub; it stops with [`Hub::stop`], or when the last of them is dropped.
 #[derive(Clone)]
@@ -138,28 +129,6 @@ impl Hub {
         self.0.inner.engine.published(topic);
     }
 
-    /// Tells another hub of everything that is published in a topic from now on, over restarts too. Blocks.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn submit_to(&self, topic_url: &str, hub_url: &str, kind: SubmissionKind) -> Result<TargetId, LogError> {
-        let topic = self.0.inner.engine.open_topic(topic_url, false)?;
-        let target = self.store().put_target(NewTarget {
-            topic,
-            kind: match kind {
-                SubmissionKind::Fat => TargetKind::FatSubmission,
-                SubmissionKind::Form => TargetKind::FormSubmission,
-            },
-            address: hub_url.to_owned(),
-            secret: None,
-            lease_until: None,
-            cursor: None,
-        })?;
-        let id = target.id;
-        self.0.inner.engine.put(target);
-        Ok(id)
-    }
-
     /// A topic's last notification and its bytes; `None` when there is no topic or none yet. Blocks.
     ///
     /// # Errors
@@ -204,6 +173,7 @@ impl Hub {
             waiting: standing.waiting as u64,
             broken_origins: standing.load.broken as u64,
             unverified: inner.verifier.len() as u64,
+            failing_hubs: standing.failing_hubs as u64,
             ..inner.counters.totals()
         }
     }

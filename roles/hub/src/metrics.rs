@@ -40,6 +40,8 @@ pub struct HubMetrics {
     pub waiting: u64,
     /// Origins that are left alone for a while.
     pub broken_origins: u64,
+    /// Other hubs that do not accept notifications, once for each topic.
+    pub failing_hubs: u64,
     /// Requests whose callback is still to be asked.
     pub unverified: u64,
 }

@@ -121,8 +121,8 @@ pub struct Retries {
 /// How subscribers are asked, and how often strangers may make the hub ask.
 #[derive(Clone, Debug)]
 pub struct VerificationOptions {
-    /// Questions at the same time, of these 8 to one host. Default 64; besides, half as many to callbacks that were
-    /// slow, a quarter to those that are silent, and four times as many that gave up their place to others.
+    /// Questions at the same time, of these 8 to one host. Default 64; besides, a quarter as many to callbacks that
+    /// were slow and to those that are silent each, and half as many that gave up their place to others.
     pub all: usize,
     /// How often is asked when no answer comes, or 5xx. Default 3.
     pub attempts: u32,

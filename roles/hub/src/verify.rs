@@ -82,9 +82,9 @@ impl Verifier {
         let lanes = LaneOptions {
             all,
             new: all,
-            slow: all.div_ceil(2),
+            slow: all.div_ceil(4),
             silent: all.div_ceil(4),
-            aside: all * 4,
+            aside: all.div_ceil(2),
             ..LaneOptions::default()
         };
         let state = State {
@@ -458,5 +458,16 @@ fn outcome(request: &NewVerification, answer: Result<Answer, Error>) -> Outcome 
             Outcome::Refused(crate::text::failure(&error))
         }
         Err(error) => Outcome::Silent(crate::text::failure(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_waits_is_small() {
+        // Besides its entry in a map, its turn, and the names of its host: none of its URLs.
+        assert!(size_of::<Pending>() + size_of::<Chain>() <= 128);
     }
 }

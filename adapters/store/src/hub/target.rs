@@ -161,6 +161,8 @@ pub enum Ending {
     Denied,
     /// Somebody decided.
     ByHand,
+    /// Another hub that notifications are no longer submitted to.
+    NotConfigured,
 }
 
 /// A target that is no more; the last 10,000 are kept.

@@ -35,7 +35,8 @@ impl TargetKind {
 }
 
 impl Ending {
-    const ALL: [Self; 5] = [Self::Unsubscribed, Self::LeaseOver, Self::Gone, Self::Denied, Self::ByHand];
+    const ALL: [Self; 6] =
+        [Self::Unsubscribed, Self::LeaseOver, Self::Gone, Self::Denied, Self::ByHand, Self::NotConfigured];
 
     const fn number(self) -> i64 {
         match self {
@@ -44,6 +45,7 @@ impl Ending {
             Self::Gone => 3,
             Self::Denied => 4,
             Self::ByHand => 5,
+            Self::NotConfigured => 6,
         }
     }
 }

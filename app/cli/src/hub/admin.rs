@@ -186,6 +186,9 @@ fn shown(target: &Value) -> String {
     if number(target, "attempts") > 0 {
         let _ = write!(shown, ": {} failed attempts", target["attempts"]);
     }
+    if target["error"].is_string() {
+        let _ = write!(shown, ", {}", text(target, "error"));
+    }
     if target["lease_until"].is_string() {
         let _ = write!(shown, ", until {}", text(target, "lease_until"));
     }

@@ -193,9 +193,9 @@ fn a_follower_of_the_stream_goes_on_where_it_was() {
 }
 
 /// `abreast hub`, listening.
-fn hub(data: &str) -> (Running, String) {
+fn hub(data: &str, more: &[&str]) -> (Running, String) {
     let mut command = abreast();
-    command.args(["hub", "--listen", "127.0.0.1:0", "--data", data]);
+    command.args(["hub", "--listen", "127.0.0.1:0", "--data", data]).args(more);
     let mut child = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let address = lines
@@ -212,7 +212,7 @@ fn a_hub_alone_takes_topics_of_others_and_can_be_looked_into() {
     let data = data.to_str().unwrap();
     let token = run(abreast().args(["token", "create", "--name", "a", "--scope", "admin", "--data", data]));
     let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();
-    let (child, address) = hub(data);
+    let (child, address) = hub(data, &[]);
     let say = |text: &str| {
         let topic = "Link: <https://museum.example/topic>; rel=\"self\"\r\n";
         let headers = format!("Content-Type: text/plain\r\nAuthorization: Bearer {token}\r\n{topic}");
@@ -260,4 +260,131 @@ fn a_hub_alone_takes_topics_of_others_and_can_be_looked_into() {
     look(&["end", &target], &of_store, 0);
     assert!(look(&["targets"], &of_store, 0).is_empty());
     look(&["end", &target], &of_store, 1);
+}
+
+#[test]
+fn callbacks_are_not_written_to_the_log() {
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("log");
+    let mut command = abreast();
+    command.args(["hub", "--listen", "127.0.0.1:0", "--allow-topic", "https://museum.example/", "--data"]);
+    command.arg(place.path().join("hub")).stdout(Stdio::piped()).stderr(fs::File::create(&log).unwrap());
+    let mut child = Running(command.spawn().unwrap());
+    let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let address = lines.map_while(Result::ok).find_map(|line| {
+        Some(
+            line.trim()
+                .strip_prefix("listening on    http://")
+                .or(line.trim().strip_prefix("listening on   http://"))?
+                .trim_end_matches('/')
+                .to_owned(),
+        )
+    });
+    let address = address.expect("it prints where it listens");
+    let callback = Callback::new();
+    let ask = |mode: &str, callback: &str| {
+        let topic = encode("https://museum.example/topic");
+        let form = format!("hub.mode={mode}&hub.topic={topic}&hub.callback={}", encode(callback));
+        assert_eq!(post(&address, FORM, &form), 202);
+    };
+    let said = |text: &str| eventually(text, || fs::read_to_string(&log).unwrap().contains(text));
+    let unguessable = format!("{}/unguessable", callback.url);
+    ask("subscribe", &unguessable);
+    said("subscribed");
+    ask("unsubscribe", &unguessable);
+    said("unsubscribed");
+    ask("subscribe", "http://127.0.0.1:9/unguessable");
+    said("not confirmed");
+    let log = fs::read_to_string(&log).unwrap();
+    assert!(!log.contains("unguessable") && log.contains("127.0.0.1"), "{log}");
+}
+
+/// A Source with these sets and hubs.
+fn config(place: &Path, sets: &[&str], hub: &str) -> String {
+    let mut text = format!("data = {:?}\n[hub]\n{hub}\n[notify]\ndebounce = \"10ms\"\n", place.join("data"));
+    for set in sets {
+        let folder = place.join(set);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("file"), "x").unwrap();
+        text.push_str(&format!("[[set]]\nname = \"{set}\"\nfolder = {folder:?}\n"));
+    }
+    let path = place.join("abreast.toml");
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_end_of_a_removed_set_passes_a_hub_that_verifies() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("hub");
+    // It takes no stranger's word: each topic is fetched and must name this hub.
+    let (child, other) = hub(data.to_str().unwrap(), &["--open"]);
+    let hubs = format!("hubs = [\"http://{other}/hub\"]");
+    let source = Source::start_config(&config(place.path(), &["kept", "gone"], &hubs));
+    let (port, url) = (source.port(), source.url());
+    let last = |set: &str| {
+        let topic = encode(&format!("{url}{set}/notify/framework"));
+        let mut stream = TcpStream::connect(&other).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+        write!(stream, "GET /hub/events?topic={topic} HTTP/1.1\r\nHost: h\r\nLast-Event-ID: 0\r\n\r\n").unwrap();
+        let (mut text, mut part) = (Vec::new(), [0; 65_536]);
+        // Everything that was published so far comes at once.
+        while let Ok(read @ 1..) = stream.read(&mut part) {
+            text.extend_from_slice(&part[..read]);
+            if String::from_utf8_lossy(&text).contains("change=\"deleted\"") {
+                break;
+            }
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    };
+    eventually("both sets are known there", || ["kept", "gone"].into_iter().all(|set| last(set).contains("<loc>")));
+    assert_eq!(source.stop(), Some(0));
+    let source = Source::start_config_at(&config(place.path(), &["kept"], &hubs), port);
+    eventually("its end is known there", || {
+        let text = last("gone");
+        text.contains("change=\"deleted\"") && text.contains("gone/capabilitylist.xml")
+    });
+    let end = String::from_utf8(source.get("/gone/notify/framework").unwrap()).unwrap();
+    assert!(end.contains("change=\"deleted\""), "{end}");
+    assert!(source.get("/gone/notify/change").is_none() && source.get("/never/notify/framework").is_none());
+    assert_eq!(source.stop(), Some(0));
+    let targets = run(abreast().args(["hub", "targets", "--json", "--data"]).arg(place.path().join("data")));
+    let targets = String::from_utf8(targets.stdout).unwrap();
+    assert!(targets.contains("/kept/notify/") && !targets.contains("/gone/notify/"), "{targets}");
+    // A hub that is no longer configured is not notified, and one is notified in one way.
+    for (hub, kinds) in [(format!("submit = \"form\"\n{hubs}"), "form"), (String::new(), "")] {
+        let source = Source::start_config_at(&config(place.path(), &["kept"], &hub), port);
+        assert_eq!(source.stop(), Some(0));
+        let targets = run(abreast().args(["hub", "targets", "--json", "--data"]).arg(place.path().join("data")));
+        let targets = String::from_utf8(targets.stdout).unwrap();
+        let found: Vec<Value> = targets.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(found.len(), if kinds.is_empty() { 0 } else { 2 }, "{targets}");
+        assert!(found.iter().all(|target| target["kind"] == kinds), "{targets}");
+    }
+    drop(child);
+}
+
+#[test]
+fn a_hub_that_refuses_is_shown_where_people_look() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("hub");
+    // It takes no topics of strangers.
+    let (child, other) = hub(data.to_str().unwrap(), &[]);
+    let hubs = format!("hubs = [\"http://{other}/hub\"]");
+    let source = Source::start_config(&config(place.path(), &["set"], &hubs));
+    put(&place.path().join("set"), "new");
+    let text = |path: &str| source.get(path).map(|body| String::from_utf8(body).unwrap()).unwrap_or_default();
+    eventually("it is shown", || text("/readyz").contains("401"));
+    let ready = text("/readyz");
+    assert!(ready.starts_with("ready\n") && ready.contains(&other) && ready.contains("hub.hubs"), "{ready}");
+    let overview: Value = serde_json::from_str(&text("/api/v1/hub")).unwrap();
+    assert!(overview["failing_hubs"][0].as_str().unwrap().contains("refuses"), "{overview}");
+    assert!(
+        text("/metrics").lines().any(|line| line.starts_with("abreast_hub_failing_hubs ") && !line.ends_with(" 0"))
+    );
+    assert_eq!(source.stop(), Some(0));
+    let targets = run(abreast().args(["hub", "targets", "--data"]).arg(place.path().join("data")));
+    let targets = String::from_utf8(targets.stdout).unwrap();
+    assert!(targets.contains("failing") && targets.contains("401"), "{targets}");
+    drop(child);
 }

@@ -59,6 +59,8 @@ pub(super) async fn overview(context: &Context<'_>) -> Result<Answer, Problem> {
         failed: u64,
         given_up: u64,
         stored_bytes: u64,
+        /// Other hubs that do not accept notifications, with what to do about it.
+        failing_hubs: Vec<String>,
     }
     let hub = hub(context)?;
     let serves = context.site.hub.as_ref().is_some_and(|hub| hub.serves);
@@ -76,6 +78,7 @@ pub(super) async fn overview(context: &Context<'_>) -> Result<Answer, Problem> {
             failed: metrics.failed,
             given_up: metrics.given_up,
             stored_bytes: sizes.body_bytes,
+            failing_hubs: hub.failing_hubs().iter().map(ToString::to_string).collect(),
         })
     });
     Ok(json(StatusCode::OK, &overview.await?))
@@ -112,7 +115,8 @@ pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&st
         })?;
         let found = hub.targets(Some(topic.id), TargetId(after), limit)?;
         let next = (found.len() == limit).then(|| found.last().map(|target| target.id.0)).flatten();
-        let targets = found.into_iter().map(|target| TargetAnswer::new(target, &topic.url, topic.head)).collect();
+        let targets = found.into_iter().map(|target| TargetAnswer::of(hub.store(), target, &topic.url, topic.head));
+        let targets = targets.collect::<Result<_, _>>()?;
         Ok(Targets { targets, next })
     });
     Ok(json(StatusCode::OK, &answer.await?))

@@ -67,6 +67,9 @@ pub struct TargetAnswer {
     /// When the next attempt may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_at: Option<String>,
+    /// Why the last attempt failed; absent unless it is failing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// When it was made.
     pub created: String,
 }
@@ -79,11 +82,23 @@ impl TargetAnswer {
     pub fn read(store: &HubStore, target: Target) -> Result<Self, LogError> {
         let topic = store.topic(target.topic)?;
         let (url, head) = topic.map_or_else(|| (String::new(), target.cursor), |topic| (topic.url, topic.head));
-        Ok(Self::new(target, &url, head))
+        Self::of(store, target, &url, head)
     }
 
-    /// A target of a topic that stands at `head`.
-    pub fn new(target: Target, topic: &str, head: Offset) -> Self {
+    /// A target of a topic whose last notification is `head`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn of(store: &HubStore, target: Target, topic: &str, head: Offset) -> Result<Self, LogError> {
+        let (id, is_failing) = (target.id, target.attempts > 0);
+        let mut answer = Self::new(target, topic, head);
+        if is_failing {
+            answer.error = store.attempts(id)?.into_iter().find_map(|attempt| attempt.error);
+        }
+        Ok(answer)
+    }
+
+    fn new(target: Target, topic: &str, head: Offset) -> Self {
         Self {
             id: target.id.0,
             topic: topic.to_owned(),
@@ -103,6 +118,7 @@ impl TargetAnswer {
             attempts: target.attempts,
             first_failed: target.first_failed.map(|time| time.to_string()),
             next_at: target.next_at.map(|time| time.to_string()),
+            error: None,
             created: target.created.to_string(),
         }
     }
@@ -205,7 +221,7 @@ pub struct EndedAnswer {
     pub kind: &'static str,
     /// The callback's or the hub's URL.
     pub address: String,
-    /// `unsubscribed`, `lease over`, `gone`, `denied` or `by hand`.
+    /// `unsubscribed`, `lease over`, `gone`, `denied`, `by hand` or `not configured`.
     pub why: &'static str,
     /// The last notification it took.
     pub cursor: u64,
@@ -243,5 +259,6 @@ const fn why(ending: Ending) -> &'static str {
         Ending::Gone => "gone",
         Ending::Denied => "denied",
         Ending::ByHand => "by hand",
+        Ending::NotConfigured => "not configured",
     }
 }

@@ -6,6 +6,9 @@ use crate::site::{Site, SiteHub};
 use abreast_source::WatchState;
 use metrics::{counter, gauge};
 
+/// Most hubs that do not accept notifications in one answer.
+const MAX_TOLD: usize = 20;
+
 pub(crate) fn live() -> Answer {
     text("text/plain; charset=utf-8", "alive\n")
 }
@@ -27,7 +30,12 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
             return try_later(&format!("set `{}`: {reason}", set.slug), 10);
         }
     }
-    text("text/plain; charset=utf-8", "ready\n")
+    let mut ready = "ready\n".to_owned();
+    // What others do not accept does not make this server less ready, but somebody should know.
+    for failing in site.hub.iter().flat_map(|hub| hub.hub.failing_hubs()).take(MAX_TOLD) {
+        ready.push_str(&format!("{failing}\n"));
+    }
+    text("text/plain; charset=utf-8", ready)
 }
 
 /// Prometheus text. Gauges are read from memory when asked for.
@@ -77,6 +85,7 @@ fn measure(hub: &SiteHub) {
         ("abreast_hub_waiting", metrics.waiting),
         ("abreast_hub_broken_origins", metrics.broken_origins),
         ("abreast_hub_unverified", metrics.unverified),
+        ("abreast_hub_failing_hubs", metrics.failing_hubs),
         ("abreast_hub_event_streams", topic::streams() as u64),
     ] {
         gauge!(name).set(now as f64);

@@ -6,7 +6,7 @@ use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::{Site, SiteHub};
 use abreast_core::Offset;
 use abreast_hub::Events;
-use abreast_source::publish::{Channel, PublishError};
+use abreast_source::publish::{Channel, PublishError, TopicDocument};
 use abreast_websub::{write_comment, write_event, write_retry};
 use bytes::Bytes;
 use futures_util::stream;
@@ -51,6 +51,25 @@ pub(crate) async fn answer(
         Ok(Err(error)) => return try_later(&format!("the topic cannot be read: {error}"), 10),
         Err(error) => return try_later(&format!("the topic cannot be read: {error}"), 10),
     };
+    answer_with(document, method, headers)
+}
+
+/// What a removed set said last: that it is gone. Hubs that verify what they are told find it here.
+pub(crate) async fn removed(site: &Arc<Site>, slug: &str, method: &Method, headers: &HeaderMap) -> Answer {
+    let not_there = || problem(StatusCode::NOT_FOUND, "there is no such set");
+    let Some(hub) = &site.hub else { return not_there() };
+    let url = site.publisher.urls().set(slug).topic(Channel::Framework);
+    let Some(topic) = hub.hub.topic(&url) else { return not_there() };
+    let (reader, topics) = (Arc::clone(site), Arc::clone(hub.hub.store()));
+    match tokio::task::spawn_blocking(move || reader.publisher.removed_topic(&*topics, topic, &url)).await {
+        Ok(Ok(document)) => answer_with(document, method, headers),
+        Ok(Err(PublishError::NotFound)) => not_there(),
+        Ok(Err(error)) => try_later(&format!("the topic cannot be read: {error}"), 10),
+        Err(error) => try_later(&format!("the topic cannot be read: {error}"), 10),
+    }
+}
+
+fn answer_with(document: TopicDocument, method: &Method, headers: &HeaderMap) -> Answer {
     let mut more =
         vec![(CACHE_CONTROL, HeaderValue::from_static("no-cache")), (VARY, HeaderValue::from_static("Accept"))];
     more.extend(HeaderValue::from_str(&document.links).ok().map(|links| (LINK, links)));

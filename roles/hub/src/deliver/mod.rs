@@ -11,6 +11,7 @@ pub(crate) mod table;
 
 use crate::metrics::Counters;
 use crate::options::HubOptions;
+use crate::submissions::FailingHub;
 use abreast_core::{Clock, LogError, Offset, TopicId, TopicLog as _};
 use abreast_net::Sender;
 use abreast_store::hub::{Ending, HubStore, Progress, Target, TargetId};
@@ -18,11 +19,11 @@ use abreast_webtypes::Timestamp;
 use lanes::{Lanes, Load};
 use payloads::PayloadCache;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use table::{Doing, Entry, Place, Table, TopicEntry, host_of};
+use table::{Doing, Entry, Place, Table, TopicEntry, Trouble, host_of};
 use tokio::sync::{Notify, watch};
 
 /// Targets read from the store at once.
@@ -63,6 +64,8 @@ struct State {
     ending: Vec<Parting>,
     /// Subscriptions that are being made or renewed in the store: meanwhile they do not end.
     settling: Vec<(TopicId, String)>,
+    /// Targets that end when they took the last notification.
+    last_words: HashSet<TargetId>,
     /// The last targets that ended in the store first.
     forgotten: VecDeque<TargetId>,
 }
@@ -82,6 +85,7 @@ pub(crate) struct Standing {
     pub(crate) topics: usize,
     pub(crate) load: Load,
     pub(crate) waiting: usize,
+    pub(crate) failing_hubs: usize,
 }
 
 impl Engine {
@@ -104,6 +108,7 @@ impl Engine {
             armed: None,
             ending: Vec::new(),
             settling: Vec::new(),
+            last_words: HashSet::new(),
             forgotten: VecDeque::new(),
         };
         let engine = Self {
@@ -308,7 +313,30 @@ impl Engine {
             topics: state.table.topics.len(),
             load: state.lanes.load(),
             waiting: state.retries.len(),
+            failing_hubs: state.table.submissions.iter().filter(|place| state.trouble(**place).is_some()).count(),
         }
+    }
+
+    /// Other hubs that do not accept notifications.
+    pub(crate) fn failing_hubs(&self) -> Vec<FailingHub> {
+        let state = self.lock();
+        let failing = state.table.submissions.iter().filter_map(|place| {
+            let (entry, trouble) = state.trouble(*place)?;
+            Some(FailingHub {
+                target: entry.id,
+                topic: state.table.topics.get(&entry.topic)?.url.to_string(),
+                hub: entry.address.to_string(),
+                attempts: trouble.failures,
+                since: trouble.first_failed,
+                status: trouble.status,
+            })
+        });
+        failing.collect()
+    }
+
+    /// Ends a target as soon as it has everything and took something since.
+    pub(crate) fn end_when_done(&self, id: TargetId) {
+        self.lock().last_words.insert(id);
     }
 
     /// Lets a target that has nothing to do find out whether there is something.
@@ -523,6 +551,13 @@ impl Engine {
 }
 
 impl State {
+    /// A target whose last attempts failed.
+    fn trouble(&self, place: Place) -> Option<(&Entry, &Trouble)> {
+        let entry = self.table.get(place)?;
+        let trouble = entry.trouble.as_deref().filter(|trouble| trouble.failures > 0)?;
+        Some((entry, trouble))
+    }
+
     fn is_settling(&self, topic: TopicId, address: &str) -> bool {
         self.settling.iter().any(|(one, callback)| *one == topic && callback == address)
     }

@@ -5,7 +5,8 @@ use super::outcome::{Outcome, backoff};
 use super::payloads::{Found, Ready, headers, later};
 use super::table::{Doing, Place, host_of};
 use super::{Engine, State};
-use abreast_core::{LogError, Offset, TopicId};
+use crate::submissions;
+use abreast_core::{ErrorKind, LogError, Offset, TopicId};
 use abreast_net::{HeaderMap, HeaderValue, Message, Recipient, Want};
 use abreast_store::hub::{Attempt, DeadLetter, Ending, TargetKind};
 use abreast_websub::{Key, Publish, Request, SIGNATURE_HEADER};
@@ -216,6 +217,13 @@ impl Engine {
                     skip(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
+                // It can never be made: what published it is gone.
+                Ended::Ours(error) if error.kind() == ErrorKind::NoSet => {
+                    let letter = DeadLetter::range(job.offset, job.head, "the set is no longer published", self.now());
+                    self.counters.given_up.fetch_add(letter.letters, Relaxed);
+                    skip(&mut state, place, letter);
+                    self.begin(&mut state, place);
+                }
                 Ended::Ours(error) => {
                     tracing::warn!(topic = &*job.topic_url, offset = job.offset.0, %error, "a notification cannot be made");
                     wait(&mut state, place, now + OUR_PAUSE);
@@ -246,6 +254,13 @@ impl Engine {
             state.table.note(place, attempt);
         }
         state.table.mark_dirty(place);
+        let is_last = job.kind != TargetKind::Subscription && {
+            let entry = state.table.get(place);
+            entry.is_some_and(|entry| state.last_words.contains(&entry.id) && entry.cursor >= job.head)
+        };
+        if is_last {
+            return self.end(state, place, Ending::NotConfigured);
+        }
         self.begin(state, place);
     }
 
@@ -271,6 +286,19 @@ impl Engine {
         trouble.first_failed.get_or_insert(job.time);
         let pause = pause.unwrap_or_else(|| backoff(&self.options.retries, trouble.failures));
         trouble.next_at = Some(later(time, pause));
+        trouble.status = status;
+        // Powers of two: at first soon, then once in a while, as long as it lasts.
+        if job.kind != TargetKind::Subscription && trouble.failures.is_power_of_two() {
+            let (failures, help) = (trouble.failures, submissions::help(submissions::is_refusal(status)));
+            tracing::warn!(
+                hub = &*entry.address,
+                topic = &*job.topic_url,
+                error,
+                failures,
+                help,
+                "another hub does not accept a notification"
+            );
+        }
         let attempts = trouble.attempts;
         if give_up.is_some() {
             trouble.attempts = 0;

@@ -4,7 +4,7 @@ use super::lanes::Pace;
 use abreast_core::{Offset, TopicId};
 use abreast_store::hub::{Attempt, DeadLetter, Progress, Target, TargetId, TargetKind};
 use abreast_webtypes::Timestamp;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -75,6 +75,8 @@ pub(crate) struct Trouble {
     pub(crate) failures: u32,
     pub(crate) first_failed: Option<Timestamp>,
     pub(crate) next_at: Option<Timestamp>,
+    /// Of the last answer since the start.
+    pub(crate) status: Option<u16>,
 }
 
 /// What is to be recorded besides the numbers.
@@ -103,6 +105,8 @@ pub(crate) struct Table {
     /// Subscriptions by a hash of their callback's host.
     hosts: HashMap<u64, u32>,
     hasher: RandomState,
+    /// Other hubs.
+    pub(crate) submissions: BTreeSet<Place>,
     dirty: Vec<Place>,
     /// Progress that cannot wait in its entry, since more came.
     pending: Vec<Progress>,
@@ -152,10 +156,13 @@ impl Table {
                 failures: target.attempts,
                 first_failed: target.first_failed,
                 next_at: target.next_at,
+                status: None,
             })
         });
         if target.kind == TargetKind::Subscription {
             *self.hosts.entry(self.hasher.hash_one(host_of(&target.address))).or_default() += 1;
+        } else {
+            self.submissions.insert(place);
         }
         let entry = Entry {
             id: target.id,
@@ -205,6 +212,8 @@ impl Table {
                     self.hosts.remove(&host);
                 }
             }
+        } else {
+            self.submissions.remove(&place);
         }
         Some(entry)
     }

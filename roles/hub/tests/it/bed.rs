@@ -51,10 +51,16 @@ impl Bed {
 
     /// Stops the hub, opens its store again and starts another.
     pub(crate) fn restart(self) -> Self {
+        self.restart_with(|_| ())
+    }
+
+    /// The same; before it starts, something is done with its store.
+    pub(crate) fn restart_with(self, work: impl FnOnce(&HubStore)) -> Self {
         let Self { hub, options, folder } = self;
         hub.stop();
         let store = Arc::clone(hub.store());
         drop(hub);
+        work(&store);
         store.close();
         drop(store);
         Self { hub: start(&folder, &options, Arc::new(NoPayloads)), options, folder }

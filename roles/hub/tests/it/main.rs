@@ -3,10 +3,12 @@
 
 mod bed;
 mod delivery;
+mod fairness;
 mod publishing;
 mod restart;
 mod retries;
 mod scenarios;
 mod server;
+mod submissions;
 mod subscriptions;
 mod verification;

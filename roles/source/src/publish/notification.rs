@@ -7,7 +7,7 @@
 use super::change_list::ChangeWriter;
 use super::{PublishError, Publisher, SetUrls, XML, exactly, link};
 use crate::dump::time_of;
-use abreast_core::{Notification, Offset, Payload, Position, TopicLog};
+use abreast_core::{Notification, Offset, Payload, Position, TopicId, TopicLog};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
 use abreast_websub::topic_links;
 use abreast_webtypes::{Link, Timestamp, write_link};
@@ -129,6 +129,31 @@ impl Publisher {
             Payload::Bytes(bytes) => Bytes::from_owner(bytes),
         };
         Ok(TopicDocument { body, media_type: content.media_type, offset: Some(offset), time: Some(time), ..empty })
+    }
+
+    /// What the topic of a set answers with that is no longer published: its last notification. Reads the store.
+    ///
+    /// # Errors
+    /// When nothing was published there, or the log fails.
+    pub fn removed_topic(
+        &self,
+        topics: &dyn TopicLog,
+        topic: TopicId,
+        url: &str,
+    ) -> Result<TopicDocument, PublishError> {
+        let Some(Notification { offset, time, content }) = topics.last(topic)? else {
+            return Err(PublishError::NotFound);
+        };
+        let Payload::Bytes(bytes) = content.payload else { return Err(PublishError::NotFound) };
+        let hubs = (0..self.sets().len()).find_map(|set| self.notifications(set));
+        let hubs = hubs.into_iter().flat_map(|notifications| notifications.hubs.iter().map(String::as_str));
+        Ok(TopicDocument {
+            body: Bytes::from_owner(bytes),
+            media_type: content.media_type,
+            links: topic_links(hubs, url, ""),
+            offset: Some(offset),
+            time: Some(time),
+        })
     }
 
     /// The Change Notification of a range of a set's log. Reads the store; the same range is the same bytes.

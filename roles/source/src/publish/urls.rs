@@ -94,6 +94,13 @@ impl SourceUrls {
         format!("{}sitemap.xml", self.base)
     }
 
+    /// Whether a URL is that of a channel of a set, be the set published or not.
+    pub fn is_topic(&self, url: &str, channel: Channel) -> bool {
+        let slug =
+            url.strip_prefix(&self.base).and_then(|rest| rest.strip_suffix(channel.name())?.strip_suffix("/notify/"));
+        slug.is_some_and(|slug| !slug.is_empty() && !slug.contains('/'))
+    }
+
     /// The URLs of one set.
     pub fn set(&self, slug: &str) -> SetUrls {
         SetUrls { base: format!("{}{slug}/", self.base), resources: None }

@@ -1,0 +1,180 @@
+//! Other hubs that notifications are submitted to: which they are, until when, and whether they accept them.
+
+use crate::hub::Hub;
+use abreast_core::LogError;
+use abreast_store::hub::{Ending, HubStore, NewTarget, Target, TargetId, TargetKind};
+use abreast_webtypes::Timestamp;
+use std::collections::HashSet;
+
+/// Targets read from the store at once.
+const PAGE: usize = 1_000;
+
+/// How another hub is notified of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmissionKind {
+    /// It gets each notification itself, as ResourceSync wants it [rs-change-notification §4.2].
+    Fat,
+    /// It is notified that the topic changed, and fetches it.
+    Form,
+}
+
+impl SubmissionKind {
+    const fn target(self) -> TargetKind {
+        match self {
+            Self::Fat => TargetKind::FatSubmission,
+            Self::Form => TargetKind::FormSubmission,
+        }
+    }
+}
+
+/// A hub that does not accept the notifications of a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailingHub {
+    /// Its number among the targets.
+    pub target: TargetId,
+    /// The topic's URL.
+    pub topic: String,
+    /// The hub's URL.
+    pub hub: String,
+    /// Attempts in a row that failed.
+    pub attempts: u32,
+    /// When the first of them was.
+    pub since: Option<Timestamp>,
+    /// The status of the last answer; `None` when none came since the start.
+    pub status: Option<u16>,
+}
+
+impl FailingHub {
+    /// Whether it refuses, rather than being out of order: repeating alone does not help.
+    pub fn refuses(&self) -> bool {
+        is_refusal(self.status)
+    }
+}
+
+impl std::fmt::Display for FailingHub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { target, topic, hub, attempts, since, status } = self;
+        let does = if self.refuses() { "refuses" } else { "does not accept" };
+        write!(f, "hub {hub} {does} the notifications of {topic}: {attempts} failed attempts")?;
+        if let Some(since) = since {
+            write!(f, " since {since}")?;
+        }
+        if let Some(status) = status {
+            write!(f, ", the last answer was {status}")?;
+        }
+        write!(f, "; {} (abreast hub attempts {})", help(self.refuses()), target.0)
+    }
+}
+
+/// Whether a status says that repeating does not help.
+pub(crate) fn is_refusal(status: Option<u16>) -> bool {
+    status.is_some_and(|status| (400..500).contains(&status) && !matches!(status, 408 | 421 | 425 | 429))
+}
+
+/// What to do about a hub that does not accept notifications.
+pub(crate) const fn help(refuses: bool) -> &'static str {
+    if refuses {
+        "ask its operator to accept the topic, set `hub.submit` to what it supports, or remove it from `hub.hubs`"
+    } else {
+        "check that it runs and can be reached from here"
+    }
+}
+
+/// Ends the submissions to all hubs but these, which are notified in that way from now on: where the way is another,
+/// the new one begins where the old one ended. For a store that no hub runs on yet.
+///
+/// # Errors
+/// When the store fails.
+pub fn keep_submissions(store: &HubStore, hubs: &[String], kind: SubmissionKind) -> Result<(), LogError> {
+    each_submission(store, |target| {
+        let is_kept = hubs.contains(&target.address);
+        if is_kept && target.kind == kind.target() {
+            return Ok(());
+        }
+        if is_kept {
+            store.put_target(NewTarget { cursor: Some(target.cursor), ..new(&target, kind.target()) })?;
+        }
+        tracing::info!(hub = target.address, "a hub that is no longer configured is no longer notified");
+        store.end_target(target.id, Ending::NotConfigured).map(drop)
+    })
+}
+
+fn new(target: &Target, kind: TargetKind) -> NewTarget {
+    NewTarget {
+        topic: target.topic,
+        kind,
+        address: target.address.clone(),
+        secret: None,
+        lease_until: None,
+        cursor: None,
+    }
+}
+
+fn each_submission(store: &HubStore, mut work: impl FnMut(Target) -> Result<(), LogError>) -> Result<(), LogError> {
+    let mut after = TargetId(0);
+    loop {
+        let page = store.all_targets(after, PAGE)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.id;
+        for target in page.into_iter().filter(|target| target.kind != TargetKind::Subscription) {
+            work(target)?;
+        }
+    }
+}
+
+impl Hub {
+    /// Submits everything that is published in a topic from now on to another hub, over restarts too. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn submit_to(&self, topic_url: &str, hub_url: &str, kind: SubmissionKind) -> Result<TargetId, LogError> {
+        let engine = &self.inner().engine;
+        let topic = engine.open_topic(topic_url, false)?;
+        let kind = kind.target();
+        let target = match self.store().find_target(topic, hub_url, kind)? {
+            Some(target) => target,
+            None => self.store().put_target(NewTarget {
+                topic,
+                kind,
+                address: hub_url.to_owned(),
+                secret: None,
+                lease_until: None,
+                cursor: None,
+            })?,
+        };
+        let id = target.id;
+        engine.put(target);
+        Ok(id)
+    }
+
+    /// Ends submissions of topics that are no longer published: at once, or for topics in `last_words` when their last
+    /// notification was accepted. Blocks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn release_submissions(
+        &self,
+        published: &HashSet<String>,
+        last_words: &HashSet<String>,
+    ) -> Result<(), LogError> {
+        each_submission(self.store(), |target| {
+            let url = self.store().topic(target.topic)?.map(|topic| topic.url).unwrap_or_default();
+            if published.contains(&url) {
+                return Ok(());
+            }
+            if last_words.contains(&url) {
+                self.inner().engine.end_when_done(target.id);
+                return Ok(());
+            }
+            self.store().end_target(target.id, Ending::NotConfigured)?;
+            self.inner().engine.forget(target.id);
+            Ok(())
+        })
+    }
+
+    /// Other hubs that do not accept notifications at this moment. From memory.
+    pub fn failing_hubs(&self) -> Vec<FailingHub> {
+        self.inner().engine.failing_hubs()
+    }
+}
