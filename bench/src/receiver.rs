@@ -1,8 +1,8 @@
 //! The other end of deliveries and of wrk: a process that takes POSTs as fast as it can and notes when each came.
 //!
 //! The path says how: `/k/…` is taken, `/u/…` too and not counted, `/c/…` is taken and the connection closed, `/h/…`
-//! never answered. `GET /count` tells how many came since `GET /reset`, `GET /times` for each its `Abreast-Offset` and
-//! when it came.
+//! never answered, `/f/…` refused with 503 the first time. `GET /count` tells how many came since `GET /reset`, `GET /times` for each its `Abreast-Offset` and
+//! when it came, `GET /repeats` the time between refusal and repeat of each.
 
 use crate::http::Http;
 use crate::run::{Server, log_path, wait_until};
@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Command;
@@ -71,7 +72,28 @@ impl Receiver {
     }
 }
 
-type Times = Rc<RefCell<Vec<(u64, u64)>>>;
+impl Receiver {
+    /// Nanoseconds between each refusal and its repeat.
+    pub(crate) fn repeats(&mut self) -> Result<Vec<u64>> {
+        let text = String::from_utf8(self.http.get_ok("/repeats")?)?;
+        text.lines().map(|line| Ok(line.parse()?)).collect()
+    }
+
+    /// Waits until so many repeats came.
+    pub(crate) fn wait_repeats(&mut self, count: usize) -> Result<()> {
+        wait_until("repeating", Duration::from_secs(120), || Ok(self.repeats()?.len() >= count))
+    }
+}
+
+#[derive(Default)]
+struct Came {
+    times: Vec<(u64, u64)>,
+    /// What was refused, by its path and its number.
+    refused: HashMap<(Vec<u8>, u64), u64>,
+    repeats: Vec<u64>,
+}
+
+type Times = Rc<RefCell<Came>>;
 
 /// Receives until it is killed; says its port first.
 pub(crate) fn receive() -> Result<()> {
@@ -99,6 +121,7 @@ enum Way {
     TakeUncounted,
     Close,
     Hang,
+    FailOnce,
     Other,
 }
 
@@ -125,6 +148,10 @@ async fn converse(mut stream: TcpStream, times: Times) -> Option<()> {
             // A larger body than a bench sends breaks the connection off.
             filled += read(&mut stream, buffer.get_mut(filled..)?).await?;
         }
+        let path = (head.way == Way::FailOnce).then(|| {
+            let line = buffer[..head.length].split(|byte| *byte == b'\n').next();
+            line.unwrap_or_default().to_vec()
+        });
         buffer.copy_within(end..filled, 0);
         filled -= end;
         let text;
@@ -135,10 +162,21 @@ async fn converse(mut stream: TcpStream, times: Times) -> Option<()> {
                 &text
             }
             Way::Close => b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n",
+            Way::FailOnce => {
+                let mut came = times.borrow_mut();
+                let key = (path.unwrap_or_default(), head.offset);
+                if let Some(refused) = came.refused.remove(&key) {
+                    came.repeats.push(now() - refused);
+                    b"HTTP/1.1 204 No Content\r\n\r\n"
+                } else {
+                    came.refused.insert(key, now());
+                    b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
+                }
+            }
             Way::Take | Way::TakeUncounted => b"HTTP/1.1 204 No Content\r\n\r\n",
         };
         if matches!(head.way, Way::Take | Way::Close) {
-            times.borrow_mut().push((head.offset, now()));
+            times.borrow_mut().times.push((head.offset, now()));
         }
         stream.write_all(answer).await.ok()?;
         if head.way == Way::Close {
@@ -162,6 +200,7 @@ fn read_head(bytes: &[u8], length: usize) -> Head {
             b'u' => Way::TakeUncounted,
             b'c' => Way::Close,
             b'h' => Way::Hang,
+            b'f' => Way::FailOnce,
             _ => Way::Take,
         },
         _ => Way::Other,
@@ -183,13 +222,18 @@ fn read_head(bytes: &[u8], length: usize) -> Head {
 fn told(request: &str, times: &Times) -> Vec<u8> {
     let mut body = String::new();
     match request.split(' ').nth(1) {
-        Some("/reset") => times.borrow_mut().clear(),
+        Some("/reset") => *times.borrow_mut() = Came::default(),
         Some("/count") => {
-            let _ = writeln!(body, "{}", times.borrow().len());
+            let _ = writeln!(body, "{}", times.borrow().times.len());
         }
         Some("/times") => {
-            for (offset, time) in times.borrow().iter() {
+            for (offset, time) in &times.borrow().times {
                 let _ = writeln!(body, "{offset} {time}");
+            }
+        }
+        Some("/repeats") => {
+            for nanos in &times.borrow().repeats {
+                let _ = writeln!(body, "{nanos}");
             }
         }
         _ => {}

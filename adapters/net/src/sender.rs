@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,7 +55,8 @@ pub struct SenderOptions {
     pub kept_per_origin: usize,
     /// Most origins remembered. Those in use are never forgotten. Default 4,096.
     pub max_origins: usize,
-    /// Most host names resolved at the same time. A name server that does not answer keeps a thread for as long as the
+    /// Most host names resolved at the same time: half of them names that were resolved before, so that those whose name
+    /// server does not answer keep none of these waiting. A name server that does not answer keeps a thread for as long as the
     /// system waits for it, so there should be more of the runtime's blocking threads than this. Default 32.
     pub lookups: usize,
     /// Most bytes of an answer's head. Default 16 KiB.
@@ -93,7 +95,8 @@ struct Inner {
     options: SenderOptions,
     user_agent: HeaderValue,
     tls: Arc<ClientConfig>,
-    lookups: Arc<Semaphore>,
+    /// For names that were not resolved yet, and for those that were.
+    lookups: [Arc<Semaphore>; 2],
     /// By scheme and authority as written.
     origins: Mutex<HashMap<Box<str>, Arc<Pool>>>,
 }
@@ -101,6 +104,8 @@ struct Inner {
 /// An origin and its unused connections.
 struct Pool {
     origin: Origin,
+    /// Its name was resolved before.
+    is_resolved: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Line>>>,
 }
@@ -153,7 +158,7 @@ impl Sender {
         let user_agent = HeaderValue::from_str(&name).unwrap_or_else(|_| HeaderValue::from_static("abreast"));
         let of_tls = Options { extra_roots: options.extra_roots.clone(), ..Options::default() };
         let tls = tls::client_config(&of_tls, None).map_err(|message| Error::new(ErrorKind::Tls, "", message))?;
-        let lookups = Arc::new(Semaphore::new(options.lookups.max(1)));
+        let lookups = [(); 2].map(|()| Arc::new(Semaphore::new(options.lookups.div_ceil(2).max(1))));
         Ok(Self(Arc::new(Inner { options, user_agent, tls, lookups, origins: Mutex::default() })))
     }
 
@@ -185,7 +190,7 @@ impl Sender {
                 origins.retain(|_, pool| Arc::strong_count(pool) > 1);
             }
         }
-        let pool = Arc::new(Pool { origin, idle: Mutex::default() });
+        let pool = Arc::new(Pool { origin, is_resolved: AtomicBool::new(false), idle: Mutex::default() });
         origins.insert(target.origin.into(), Arc::clone(&pool));
         Ok(Recipient { pool, path })
     }
@@ -238,7 +243,7 @@ impl Sender {
             let reused = kept.is_some();
             let mut line = match kept.take() {
                 Some(line) => line,
-                None => Box::new(self.connect(&to.pool.origin, deadline).await?),
+                None => Box::new(self.connect(&to.pool, deadline).await?),
             };
             match line.send(self.request(to, method, &message), deadline, most).await {
                 Ok(answer) => return self.take(to, line, answer, deadline, want).await,
@@ -297,17 +302,19 @@ impl Sender {
     /// # Errors
     /// `net.dns`, `net.timeout`.
     pub async fn addresses(&self, of: &Recipient) -> Result<Vec<IpAddr>, Error> {
-        let resolved = tokio::time::timeout(self.0.options.connect_timeout, self.resolve(&of.pool.origin)).await;
+        let resolved = tokio::time::timeout(self.0.options.connect_timeout, self.resolve(&of.pool)).await;
         let late = |_| Error::new(ErrorKind::Timeout, "", "resolving the host name took too long");
         Ok(resolved.map_err(late)??.into_iter().map(|address| address.ip()).collect())
     }
 
-    async fn resolve(&self, origin: &Origin) -> Result<Vec<SocketAddr>, Error> {
+    async fn resolve(&self, pool: &Pool) -> Result<Vec<SocketAddr>, Error> {
+        let origin = &pool.origin;
         if let Ok(address) = origin.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, origin.port)]);
         }
         let failed = || Error::new(ErrorKind::Dns, "", format!("cannot resolve the host name `{}`", origin.host));
-        let place = Arc::clone(&self.0.lookups).acquire_owned().await.map_err(|_| failed())?;
+        let lookups = &self.0.lookups[usize::from(pool.is_resolved.load(Relaxed))];
+        let place = Arc::clone(lookups).acquire_owned().await.map_err(|_| failed())?;
         let name = (origin.host.clone(), origin.port);
         // The place is given back when the system is done with it, not when nobody waits any more.
         let asked = tokio::task::spawn_blocking(move || {
@@ -316,19 +323,21 @@ impl Sender {
             found
         });
         let addresses = asked.await.map_err(|_| failed())?.map_err(|e| failed().with_cause(e))?;
+        pool.is_resolved.store(!addresses.is_empty(), Relaxed);
         if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
     }
 
     /// Resolves, connects to each address in turn and does the TLS handshake. The address connected to is what is
     /// judged, whatever its name resolved to before.
-    async fn connect(&self, origin: &Origin, deadline: Instant) -> Result<Line, Error> {
+    async fn connect(&self, pool: &Pool, deadline: Instant) -> Result<Line, Error> {
+        let origin = &pool.origin;
         let options = &self.0.options;
         let deadline = deadline.min(Instant::now() + options.connect_timeout);
         let late = |what: &str| {
             Error::new(ErrorKind::Timeout, "", format!("{what} took longer than {:?}", options.connect_timeout))
         };
         let mut addresses =
-            timeout_at(deadline, self.resolve(origin)).await.map_err(|_| late("resolving the host name"))??;
+            timeout_at(deadline, self.resolve(pool)).await.map_err(|_| late("resolving the host name"))??;
         if options.public_only {
             addresses.retain(|address| is_global(address.ip()));
             if addresses.is_empty() {

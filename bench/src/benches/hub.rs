@@ -1,5 +1,6 @@
 //! How many subscribers can a hub tell for a CPU second, how soon, and what do others cost them?
 
+mod fairness;
 mod follow;
 mod serving;
 
@@ -70,6 +71,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let bench = Bench { settings, program, wrk: find_or_install("wrk")?, subscribers: settings.size(1_000, 200) };
     bench.rates(report)?;
     bench.times(report)?;
+    fairness::run(settings, &bench.program, report)?;
     bench.accepts(report)?;
     bench.memory(report)?;
     follow::run(settings, &bench.program, report)

@@ -301,12 +301,14 @@ fn callbacks_are_not_written_to_the_log() {
 
 /// A Source with these sets and hubs.
 fn config(place: &Path, sets: &[&str], hub: &str) -> String {
-    let mut text = format!("data = {:?}\n[hub]\n{hub}\n[notify]\ndebounce = \"10ms\"\n", place.join("data"));
+    use std::fmt::Write as _;
+    let data = place.join("data");
+    let mut text = format!("data = \"{}\"\n[hub]\n{hub}\n[notify]\ndebounce = \"10ms\"\n", data.display());
     for set in sets {
         let folder = place.join(set);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("file"), "x").unwrap();
-        text.push_str(&format!("[[set]]\nname = \"{set}\"\nfolder = {folder:?}\n"));
+        writeln!(text, "[[set]]\nname = \"{set}\"\nfolder = \"{}\"", folder.display()).unwrap();
     }
     let path = place.join("abreast.toml");
     fs::write(&path, text).unwrap();
@@ -327,7 +329,7 @@ fn the_end_of_a_removed_set_passes_a_hub_that_verifies() {
         let mut stream = TcpStream::connect(&other).unwrap();
         stream.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
         write!(stream, "GET /hub/events?topic={topic} HTTP/1.1\r\nHost: h\r\nLast-Event-ID: 0\r\n\r\n").unwrap();
-        let (mut text, mut part) = (Vec::new(), [0; 65_536]);
+        let (mut text, mut part) = (Vec::new(), [0; 4_096]);
         // Everything that was published so far comes at once.
         while let Ok(read @ 1..) = stream.read(&mut part) {
             text.extend_from_slice(&part[..read]);

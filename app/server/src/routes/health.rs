@@ -5,6 +5,7 @@ use crate::respond::{Answer, text, try_later};
 use crate::site::{Site, SiteHub};
 use abreast_source::WatchState;
 use metrics::{counter, gauge};
+use std::fmt::Write as _;
 
 /// Most hubs that do not accept notifications in one answer.
 const MAX_TOLD: usize = 20;
@@ -33,7 +34,7 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     let mut ready = "ready\n".to_owned();
     // What others do not accept does not make this server less ready, but somebody should know.
     for failing in site.hub.iter().flat_map(|hub| hub.hub.failing_hubs()).take(MAX_TOLD) {
-        ready.push_str(&format!("{failing}\n"));
+        let _ = writeln!(ready, "{failing}");
     }
     text("text/plain; charset=utf-8", ready)
 }

@@ -123,6 +123,14 @@ impl Hub {
         Ok((all / ((last - begun) as f64 / 1e9), all / cpu))
     }
 
+    /// Publishes a notification: milliseconds until each has it.
+    pub(crate) fn first(&mut self, receiver: &mut Receiver, subscribers: usize) -> Result<Samples> {
+        let begun = now();
+        self.publish(TOPIC)?;
+        receiver.wait(subscribers, LIMIT)?;
+        Ok(receiver.times()?.into_iter().map(|(_, time)| (time - begun) as f64 / 1e6).collect())
+    }
+
     /// Publishes one notification after another, each when the one before is with everybody: milliseconds until the
     /// last subscriber has it, and until each has it.
     pub(crate) fn spread(
@@ -131,8 +139,7 @@ impl Hub {
         subscribers: usize,
         count: usize,
     ) -> Result<(Samples, Samples)> {
-        self.publish(TOPIC)?;
-        receiver.wait(subscribers, LIMIT)?;
+        self.first(receiver, subscribers)?;
         receiver.reset()?;
         let mut begun = HashMap::new();
         for number in 1..=count {
@@ -150,6 +157,25 @@ impl Hub {
             *last = last.max(took);
         }
         Ok((last.into_values().collect(), each))
+    }
+
+    /// The same until each has it, and those that fail once have it, too.
+    pub(crate) fn spread_with(
+        &mut self,
+        receiver: &mut Receiver,
+        subscribers: usize,
+        failing: usize,
+        count: usize,
+    ) -> Result<Samples> {
+        let mut begun = HashMap::new();
+        for number in 1..=count {
+            let time = now();
+            begun.insert(self.publish(TOPIC)?, time);
+            receiver.wait(subscribers * number, LIMIT)?;
+            receiver.wait_repeats(failing * number)?;
+        }
+        let took = |(offset, time)| begun.get(&offset).map(|begun| (time - begun) as f64 / 1e6);
+        Ok(receiver.times()?.into_iter().filter_map(took).collect())
     }
 
     /// Milliseconds until a notification is accepted, one after another, each time.

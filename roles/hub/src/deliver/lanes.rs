@@ -161,7 +161,7 @@ struct Slot {
 /// Exchanges that wait and exchanges under way.
 pub(crate) struct Lanes<T> {
     options: LaneOptions,
-    lanes: [Lane; LANES],
+    by_pace: [Lane; LANES],
     hosts: Slab<Host>,
     origins: Slab<Origin<T>>,
     by_origin: HashMap<Box<str>, usize>,
@@ -194,7 +194,7 @@ impl<T: Copy> Lanes<T> {
             per_host: per_host.clamp(1, places.max(1)),
             ..Lane::default()
         };
-        let lanes = [
+        let by_pace = [
             lane(options.new, options.per_host),
             lane(options.all, options.per_host),
             lane(options.slow, options.slow / 4),
@@ -202,7 +202,7 @@ impl<T: Copy> Lanes<T> {
         ];
         Self {
             options,
-            lanes,
+            by_pace,
             hosts: Slab::new(),
             origins: Slab::new(),
             by_origin: HashMap::new(),
@@ -242,7 +242,7 @@ impl<T: Copy> Lanes<T> {
         };
         let lane = pace as usize;
         self.origins[at].queues[lane].push_back((item, patience));
-        self.lanes[lane].waiting += 1;
+        self.by_pace[lane].waiting += 1;
         self.hosts[self.origins[at].host].waiting[lane] += 1;
         self.offer_origin(at, lane);
     }
@@ -254,8 +254,8 @@ impl<T: Copy> Lanes<T> {
 
     fn next_of(&mut self, pace: Pace, now: Instant, cut: Option<&Arc<Cut>>) -> Option<Flight<T>> {
         let lane = pace as usize;
-        while self.lanes[lane].running < self.lanes[lane].places {
-            let host = self.lanes[lane].round.pop_front()?;
+        while self.by_pace[lane].running < self.by_pace[lane].places {
+            let host = self.by_pace[lane].round.pop_front()?;
             self.hosts[host].in_round[lane] = false;
             let found = self.take(host, lane, now);
             if let Some((origin, item, patience)) = found {
@@ -306,7 +306,7 @@ impl<T: Copy> Lanes<T> {
         self.hosts[host].running[lane] += 1;
         self.hosts[host].waiting[lane] -= 1;
         let slot = self.slots.insert(Slot { number, lane, host, overdue, aside: false, cut: cut.cloned() });
-        let entry = &mut self.lanes[lane];
+        let entry = &mut self.by_pace[lane];
         entry.running += 1;
         entry.waiting -= 1;
         entry.overdue.insert((overdue, slot));
@@ -321,7 +321,7 @@ impl<T: Copy> Lanes<T> {
             self.aside -= 1;
             self.hosts[host].aside -= 1;
         } else {
-            self.lanes[lane].overdue.remove(&(slot.overdue, flight.slot));
+            self.by_pace[lane].overdue.remove(&(slot.overdue, flight.slot));
             self.leave(lane, host);
         }
         let origin = &mut self.origins[flight.origin];
@@ -351,7 +351,7 @@ impl<T: Copy> Lanes<T> {
 
     /// An exchange no longer holds a place.
     fn leave(&mut self, lane: usize, host: usize) {
-        self.lanes[lane].running -= 1;
+        self.by_pace[lane].running -= 1;
         self.hosts[host].running[lane] -= 1;
         self.offer_host(host, lane);
     }
@@ -360,11 +360,11 @@ impl<T: Copy> Lanes<T> {
     /// instant [`Lanes::due`] returns.
     pub(crate) fn tick(&mut self, now: Instant) {
         for lane in 0..LANES {
-            while self.lanes[lane].waiting > 0
-                && let Some((due, slot)) = self.lanes[lane].overdue.first().copied()
+            while self.by_pace[lane].waiting > 0
+                && let Some((due, slot)) = self.by_pace[lane].overdue.first().copied()
                 && due <= now
             {
-                self.lanes[lane].overdue.pop_first();
+                self.by_pace[lane].overdue.pop_first();
                 self.make_room(lane, slot, now);
             }
         }
@@ -382,7 +382,7 @@ impl<T: Copy> Lanes<T> {
 
     fn make_room(&mut self, lane: usize, at: usize, now: Instant) {
         let host = self.slots[at].host;
-        let entry = &self.lanes[lane];
+        let entry = &self.by_pace[lane];
         let known = &self.hosts[host];
         let is_short = entry.round.len() > entry.places - entry.running;
         let host_is_short = known.waiting[lane] > entry.per_host - known.running[lane];
@@ -390,7 +390,7 @@ impl<T: Copy> Lanes<T> {
             // Nobody waits for this place.
             let again = now + self.slow_after(host);
             self.slots[at].overdue = again;
-            self.lanes[lane].overdue.insert((again, at));
+            self.by_pace[lane].overdue.insert((again, at));
             return;
         }
         let beside = lane == Pace::New as usize || lane == Pace::Quick as usize;
@@ -409,15 +409,15 @@ impl<T: Copy> Lanes<T> {
     /// When to call [`Lanes::tick`].
     pub(crate) fn due(&self) -> Option<Instant> {
         let check = self.checks.peek().map(|Reverse((due, _))| *due);
-        let waiting = self.lanes.iter().filter(|lane| lane.waiting > 0);
+        let waiting = self.by_pace.iter().filter(|lane| lane.waiting > 0);
         waiting.filter_map(|lane| lane.overdue.first().map(|(due, _)| *due)).chain(check).min()
     }
 
     pub(crate) fn load(&self) -> Load {
-        let slow = [Pace::Slow, Pace::Silent].map(|pace| self.lanes[pace as usize].running);
+        let slow = [Pace::Slow, Pace::Silent].map(|pace| self.by_pace[pace as usize].running);
         Load {
-            ready: self.lanes.iter().map(|lane| lane.waiting).sum(),
-            flying: self.aside + self.lanes.iter().map(|lane| lane.running).sum::<usize>(),
+            ready: self.by_pace.iter().map(|lane| lane.waiting).sum(),
+            flying: self.aside + self.by_pace.iter().map(|lane| lane.running).sum::<usize>(),
             slow: self.aside + slow.iter().sum::<usize>(),
             broken: self.origins.iter().filter(|(_, origin)| origin.broken_until.is_some()).count(),
         }
@@ -446,10 +446,10 @@ impl<T: Copy> Lanes<T> {
     /// Gives a host a turn if it has something waiting and a place for it.
     fn offer_host(&mut self, at: usize, lane: usize) {
         let host = &mut self.hosts[at];
-        let has_place = host.running[lane] < self.lanes[lane].per_host;
+        let has_place = host.running[lane] < self.by_pace[lane].per_host;
         if has_place && !host.in_round[lane] && !host.rounds[lane].is_empty() {
             host.in_round[lane] = true;
-            self.lanes[lane].round.push_back(at);
+            self.by_pace[lane].round.push_back(at);
         }
     }
 
@@ -469,14 +469,13 @@ impl<T: Copy> Lanes<T> {
             self.forget_idle(now);
             self.forget_at = (self.by_origin.len() * 2).max(MAX_IDLE_ORIGINS);
         }
-        let host = match self.by_host.get(&*group) {
-            Some(host) => *host,
-            None => {
-                let key: Box<str> = group.into();
-                let host = self.hosts.insert(Host { key: key.clone(), ..Host::default() });
-                self.by_host.insert(key, host);
-                host
-            }
+        let host = if let Some(host) = self.by_host.get(&*group) {
+            *host
+        } else {
+            let key: Box<str> = group.into();
+            let host = self.hosts.insert(Host { key: key.clone(), ..Host::default() });
+            self.by_host.insert(key, host);
+            host
         };
         self.hosts[host].origins += 1;
         let at = self.origins.insert(Origin {

@@ -400,5 +400,5 @@ fn whatever_happens_everything_gets_its_turn_once() {
     seen.sort_unstable();
     assert_eq!(seen, (0..2_000).collect::<Vec<_>>());
     assert_eq!(lanes.load(), Load::default());
-    assert!(lanes.slots.is_empty() && lanes.lanes.iter().all(|lane| lane.overdue.is_empty()));
+    assert!(lanes.slots.is_empty() && lanes.by_pace.iter().all(|lane| lane.overdue.is_empty()));
 }
