@@ -78,7 +78,8 @@ fn run() -> Result<ExitCode> {
             continue;
         }
         eprintln!("== {name}: {title}");
-        let mut report = Report::new(name, title, &settings);
+        settings.wait_for_deletions();
+        let mut report = Report::new(name, title, &settings)?;
         match bench(&settings, &mut report) {
             Ok(()) => report.write(&settings)?,
             // The others still count; what was written of this one before stays.

@@ -26,11 +26,12 @@ pub(crate) struct Report {
     body: String,
     targets: String,
     raw: String,
-    started: f64,
+    /// The load before, and what creating a file cost then, in microseconds.
+    started: (f64, f64),
 }
 
 impl Report {
-    pub(crate) fn new(name: &'static str, title: &'static str, settings: &Settings) -> Self {
+    pub(crate) fn new(name: &'static str, title: &'static str, settings: &Settings) -> Result<Self> {
         let mut command = format!("cargo xtask bench {name} --rounds {}", settings.rounds);
         if settings.quick {
             command.push_str(" --quick");
@@ -39,7 +40,8 @@ impl Report {
             "{}\n",
             json!({"bench": name, "date": machine::date(), "machine": machine::line(), "command": command})
         );
-        Self { name, title, command, body: String::new(), targets: String::new(), raw, started: machine::load() }
+        let started = (machine::load(), settings.creation_cost()?);
+        Ok(Self { name, title, command, body: String::new(), targets: String::new(), raw, started })
     }
 
     /// A paragraph.
@@ -83,7 +85,7 @@ impl Report {
         eprintln!("   {verdict}: {what}: {shown}, target {bound}");
     }
 
-    fn markdown(&self) -> String {
+    fn markdown(&self, settings: &Settings) -> Result<String> {
         let mut text = format!("## {}\n\n", self.title);
         if !self.targets.is_empty() {
             let _ = writeln!(text, "| target | found | wanted | |\n|---|---|---|---|\n{}", self.targets);
@@ -91,19 +93,21 @@ impl Report {
         text.push_str(&self.body);
         let _ = writeln!(
             text,
-            "{}. {}; load {} before, {} after. `{}`",
+            "{}. {}; load {} before, {} after; creating a file {} µs before, {} µs after. `{}`",
             machine::date(),
             machine::line(),
-            number(self.started),
+            number(self.started.0),
             number(machine::load()),
+            number(self.started.1),
+            number(settings.creation_cost()?),
             self.command
         );
-        text
+        Ok(text)
     }
 
     /// Puts the section into the page, in place of the one before.
     pub(crate) fn write(&self, settings: &Settings) -> Result<()> {
-        let section = self.markdown();
+        let section = self.markdown(settings)?;
         println!("{section}");
         if settings.quick {
             return Ok(());
@@ -129,18 +133,29 @@ fn plain(bound: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The page with one section replaced, the others as they were, in the order of `names`.
+/// What a person wrote within a section, kept when the section is written again.
+const NOTES: (&str, &str) = ("<!-- notes -->\n", "<!-- /notes -->\n");
+
+/// The page with one section replaced, everything else as it was; a new section is put in the order of `names`. Between
+/// `<!-- notes -->` and `<!-- /notes -->` a section has what was written by hand: that stays, behind the figures.
 fn replaced(page: &str, names: &[&str], name: &str, section: &str) -> String {
-    let mut text = PREFACE.to_owned();
-    for other in names {
-        let (start, end) = (format!("<!-- bench:{other} -->\n"), format!("<!-- /bench:{other} -->\n"));
-        let found = || page.split_once(&start)?.1.split_once(&end).map(|(inside, _)| inside);
-        let inside = if *other == name { Some(section) } else { found() };
-        if let Some(inside) = inside {
-            let _ = write!(text, "\n{start}{inside}{end}");
-        }
+    let page = if page.is_empty() { PREFACE } else { page };
+    let begin = |name: &str| format!("<!-- bench:{name} -->\n");
+    let (start, end) = (begin(name), format!("<!-- /bench:{name} -->\n"));
+    let around = page.split_once(&start).and_then(|(before, rest)| {
+        let (inside, after) = rest.split_once(&end)?;
+        Some((before, inside, after))
+    });
+    if let Some((before, inside, after)) = around {
+        let notes = inside.split_once(NOTES.0).and_then(|(_, rest)| rest.split_once(NOTES.1));
+        let notes = notes.map_or(String::new(), |(notes, _)| format!("\n{}{notes}{}", NOTES.0, NOTES.1));
+        return format!("{before}{start}{section}{notes}{end}{after}");
     }
-    text
+    let mut later = names.iter().skip_while(|other| **other != name).skip(1);
+    let at = later.find_map(|other| page.find(&begin(other)));
+    let (before, after) = page.split_at(at.unwrap_or(page.len()));
+    let (gap, after_gap) = (if before.ends_with("\n\n") { "" } else { "\n" }, if after.is_empty() { "" } else { "\n" });
+    format!("{before}{gap}{start}{section}{end}{after_gap}{after}")
 }
 
 #[cfg(test)]
@@ -158,5 +173,28 @@ mod tests {
             page.contains("<!-- bench:a -->\nthe a\n<!-- /bench:a -->\n\n<!-- bench:b -->\nnew b\n<!-- /bench:b -->\n")
         );
         assert!(!page.contains("old b"));
+    }
+
+    #[test]
+    fn what_was_written_by_hand_stays() {
+        let names = ["a", "b", "c"];
+        let page = replaced("", &names, "b", "old b\n");
+        let page = page.replace("old b\n", "old b\n\n<!-- notes -->\nWhy b is slow.\n<!-- /notes -->\n");
+        let page = page.replacen("<!-- bench:b -->", "Written between.\n\n<!-- bench:b -->", 1);
+        let page = replaced(&format!("{page}\nAt the end.\n"), &names, "b", "new b\n");
+        let page = replaced(&page, &names, "b", "newer b\n");
+        assert!(
+            page.contains("newer b\n\n<!-- notes -->\nWhy b is slow.\n<!-- /notes -->\n<!-- /bench:b -->"),
+            "{page}"
+        );
+        let page = replaced(&replaced(&page, &names, "c", "the c\n"), &names, "a", "the a\n");
+        assert!(
+            page.contains("Written between.\n\n<!-- bench:a -->") && page.contains("At the end.\n\n<!-- bench:c -->"),
+            "{page}"
+        );
+        let page = replaced(&page, &names, "a", "again\n");
+        for text in ["Written between.", "At the end.", "Why b is slow.", "the c", "newer b", "again"] {
+            assert_eq!(page.matches(text).count(), 1, "{text}: {page}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! How large, how often and where is measured?
 
+use crate::samples::Samples;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Rounds when not told otherwise.
 const ROUNDS: usize = 3;
@@ -13,6 +14,8 @@ const ASIDE: &str = "set-aside";
 const DELETED: &str = "deleted";
 /// Fewer freed inodes than this are not worth waiting for.
 const MANY: u64 = 10_000;
+/// Files of one group that shows what creating one costs.
+const PROBE_FILES: u32 = 200;
 /// How long ext4 avoids a freed inode whose block was not yet written, with room to spare.
 const EXT4_RECENTLY_DELETED: Duration = Duration::from_secs(310);
 
@@ -83,10 +86,29 @@ impl Settings {
         let free = || rustix::fs::statvfs(&self.folder).map_or(0, |found| found.f_ffree);
         let before = free();
         remove(&self.folder.join(ASIDE))?;
-        if free().saturating_sub(before) >= MANY {
-            std::fs::write(self.folder.join(DELETED), "").context("cannot note the time of deletion")?;
+        if free().saturating_sub(before) >= MANY { self.note_deletions() } else { Ok(()) }
+    }
+
+    /// Notes that many files were deleted or replaced just now.
+    pub(crate) fn note_deletions(&self) -> Result<()> {
+        std::fs::write(self.folder.join(DELETED), "").context("cannot note the time of deletion")
+    }
+
+    /// Microseconds that creating a small file takes now, the median of several groups; it shows whether the file
+    /// system still searches around freed inodes.
+    pub(crate) fn creation_cost(&self) -> Result<f64> {
+        let folder = self.empty_folder("probe")?;
+        let mut groups = Samples::default();
+        for group in 0..5 {
+            let folder = folder.join(group.to_string());
+            std::fs::create_dir(&folder)?;
+            let start = Instant::now();
+            for number in 0..PROBE_FILES {
+                std::fs::write(folder.join(number.to_string()), "x")?;
+            }
+            groups.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(PROBE_FILES));
         }
-        Ok(())
+        Ok(groups.median())
     }
 
     /// Waits until files may be created at their usual cost: ext4 searches around the inodes that were freed in

@@ -87,8 +87,10 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
     let mut alone = Samples::default();
     let copies = settings.empty_folder("copies")?;
     settings.wait_for_deletions();
-    for round in 0..settings.rounds {
-        for (phase, phase_name) in PHASES.iter().enumerate() {
+    // Every baseline comes before the first change: replaced files are freed inodes, and files created soon after those
+    // cost several times as much. Each round has new folders; the last ones are followed.
+    for (phase, phase_name) in PHASES.iter().enumerate() {
+        for round in 0..settings.rounds {
             if phase == 2 {
                 let position = source.position()?;
                 let step = round as u64 + 1 + samples_seed(count);
@@ -104,11 +106,9 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
                 if matches!(tool, Tool::Peer(Peer::Resync, _)) && (round > 0 || count > 20_000) {
                     continue;
                 }
-                let copy = copies.join(place.to_string());
-                if phase == 0 {
-                    settings.set_aside(&copy)?;
-                    std::fs::create_dir_all(&copy)?;
-                }
+                let last = if matches!(tool, Tool::Peer(Peer::Resync, _)) { 0 } else { settings.rounds - 1 };
+                let copy = copies.join(format!("{}-{place}", if phase == 0 { round } else { last }));
+                std::fs::create_dir_all(&copy)?;
                 settle();
                 let server = nginx.cpu() + source.server.cpu();
                 let (usage, requests) = match tool {
@@ -146,6 +146,7 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
             }
         }
     }
+    settings.note_deletions()?;
     tables(report, count, &tools, &figures);
     report.text(&format!(
         "Replacing the changed files alone, their bytes in memory (create, write, rename; no network, no lists, no digests), \
