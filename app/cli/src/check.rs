@@ -122,9 +122,10 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
         }
         b"copy.missing" | b"copy.changed" | b"copy.digest" => {
-            "run `abreast repair`, then `abreast sync`: it fetches them again; what was changed here is put aside"
+            "run `abreast sync --baseline` (for digests with `--full`): it fetches them again, what was changed here is put aside"
         }
-        b"copy.leftover" => "nothing; the next run, or `abreast repair`, removes it",
+        b"copy.name" => "run `abreast sync --baseline`: it gets its own name back",
+        b"copy.leftover" => "run `abreast repair`, which removes it",
         b"copy.segment" => "restore the file; or remove the state folder .abreast and run `abreast sync` again",
         b"copy.pending" => "run `abreast sync`",
         b"copy.elsewhere" => "run `abreast audit`",
@@ -156,7 +157,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     }
     let (mut findings, mut told) = (Findings::default(), Vec::new());
     let looked = look(&place, &args.data, &mut findings, &mut told, &cancel);
-    tell(args, &findings, &told);
+    tell(args, &findings, &told, looked.is_ok());
     match looked {
         Err(error) => {
             logging::failure(&error);
@@ -269,7 +270,8 @@ pub(crate) fn check_store(
     Ok(())
 }
 
-fn tell(args: &CheckArgs, findings: &Findings, told: &[String]) {
+/// Prints what was found. Without `complete` the check was stopped before its end, and all may yet be damaged.
+fn tell(args: &CheckArgs, findings: &Findings, told: &[String], complete: bool) {
     let severity = |finding: &Finding| if finding.severity == Severity::Note { "note" } else { "error" };
     if args.json {
         for finding in findings.list() {
@@ -280,8 +282,9 @@ fn tell(args: &CheckArgs, findings: &Findings, told: &[String]) {
             );
         }
         line(
-            &json!({"type": "summary", "sound": findings.is_sound(), "counts": findings.counts(), "looked": told})
-                .to_string(),
+            &json!({"type": "summary", "sound": complete && findings.is_sound(), "complete": complete,
+                "counts": findings.counts(), "looked": told})
+            .to_string(),
         );
         return;
     }
@@ -299,5 +302,9 @@ fn tell(args: &CheckArgs, findings: &Findings, told: &[String]) {
             line(&format!("and {} more of {rule}", count - shown));
         }
     }
-    line(if findings.is_sound() { "sound" } else { "not sound" });
+    line(match (findings.is_sound(), complete) {
+        (false, _) => "not sound",
+        (true, true) => "sound",
+        (true, false) => "not checked to the end; nothing was found so far",
+    });
 }

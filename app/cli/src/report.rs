@@ -234,6 +234,7 @@ pub(crate) fn told(summary: &Summary) -> String {
         (summary.skipped, "refused"),
         (summary.failed, "failed"),
         (summary.held, "deletions held back"),
+        (summary.damaged, "found missing or altered here"),
         (summary.unverified, "stored without a digest to check them by"),
     ] {
         if count > 0 {

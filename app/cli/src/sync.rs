@@ -4,7 +4,7 @@ use crate::config::Unusable;
 use crate::jobs;
 use crate::report::Reporter;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
-use abreast_destination::{AuditOptions, Error, SyncOptions};
+use abreast_destination::{AuditOptions, AuditReport, Error, SyncOptions};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Args, FromArgMatches};
 use std::path::Path;
@@ -116,6 +116,7 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
     let mut options = options(&args.mirror, file)?;
     options.dry_run = args.dry_run;
     options.baseline = args.baseline;
+    options.full = args.full;
     options.require_fixity = args.require_fixity;
     options.max_delete = args.max_delete.unwrap_or_default();
     options.delete_excluded = args.delete_excluded;
@@ -150,6 +151,43 @@ fn failed(reporter: &Reporter, error: &Error) -> u8 {
     error.exit_code().number()
 }
 
+/// Which command makes a copy equal again that an audit found different.
+fn repair_of(report: &AuditReport, places: &str) -> Option<String> {
+    if report.exit_code == 0 {
+        return None;
+    }
+    let full = if report.full { " --full" } else { "" };
+    let mut help = format!(
+        "  help: `abreast sync {places} --baseline{full}`, with the same options, restores what is missing or differs"
+    );
+    if report.extra > 0 {
+        help.push_str(
+            "; of what is extra it removes only what the Source has deleted, and `abreast repair` what a killed run left: \
+             everything else is not this copy's",
+        );
+    }
+    Some(help)
+}
+
+/// The arguments that name Source and copy, without credentials.
+fn given_as(job: Option<&str>, config: Option<&Path>, places: &[String]) -> String {
+    let words = match (job, config) {
+        (Some(job), Some(config)) => vec!["--config".to_owned(), config.display().to_string(), job.to_owned()],
+        _ if places.iter().any(|place| place.contains('@')) => return "URL FOLDER".to_owned(),
+        _ => places.to_vec(),
+    };
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell takes it.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,~".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 /// Runs `audit`.
 pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
     let jobs = wanted(args, &args.mirror, given)?;
@@ -164,6 +202,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
     let cancel = cancel_on_signal();
     let several = jobs.len() > 1;
     let mut first = 0;
+    let config = args.mirror.config.as_deref();
     for (name, options, args) in &jobs {
         let job = name.as_deref().filter(|_| several);
         let reporter = Reporter::new(args.mirror.json, args.mirror.quiet, true).for_job(job);
@@ -181,6 +220,9 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
                         report.extra,
                         report.unverified
                     ));
+                    if let Some(help) = repair_of(&report, &given_as(name.as_deref(), config, &args.mirror.places)) {
+                        reporter.say(&help);
+                    }
                 }
                 report.exit_code
             }

@@ -100,13 +100,17 @@ pub(crate) struct SyncArgs {
     /// Show what the filters say about each resource, and which rule decides; do nothing
     #[arg(long, conflicts_with_all = ["follow", "dry_run"])]
     pub(crate) test_filter: bool,
-    /// Compare with the whole Resource List, even where following changes would do
+    /// Compare with the whole Resource List and with what is there, and restore what is missing or altered here
     #[arg(long)]
     pub(crate) baseline: bool,
+    /// With --baseline: compare the digests of all that is kept, not only lengths and times
+    #[arg(long, requires = "baseline")]
+    pub(crate) full: bool,
     /// Refuse resources without a digest to check them by
     #[arg(long)]
     pub(crate) require_fixity: bool,
-    /// Most deletions in one run, a number or a share of the copy [default: 10% or 1000, whichever is more]
+    /// Most deletions in one run, a number or a share of the copy [default: 10% or 1000, whichever is more, and at most half
+    /// of a copy of 10 or more]
     #[arg(long, value_name = "N|P%", value_parser = MaxDelete::parse)]
     pub(crate) max_delete: Option<MaxDelete>,
     /// Delete files of the copy that the filters exclude now
@@ -141,7 +145,7 @@ Examples:
   abreast audit https://papers.example.org/ ./papers
   abreast audit https://papers.example.org/ ./papers --full --json
 
-Changes nothing. Exit code 0: the folder equals the Source; 1: it differs.";
+Read-only. Exit code 0: the copy equals the Source; 1: it differs; `abreast sync URL FOLDER --baseline` repairs it.";
 
 /// Options of `audit`.
 #[derive(Clone, Debug, Args)]

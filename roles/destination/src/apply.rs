@@ -252,11 +252,7 @@ impl Session<'_> {
                     continue;
                 }
                 Some(Outcome::Failed(failure)) if failure.fatal => {
-                    let help = match failure.code {
-                        "disk.full" => "free space, then run the same command again",
-                        _ => "check the disk, then run the same command again",
-                    };
-                    fatal = Some(Error::new(failure.code, ExitCode::Io, failure.message).with_help(help));
+                    fatal = Some(failure.into_error());
                     self.mirror.set_pending_state(uri, PendingState::Failed, false)?;
                     continue;
                 }
@@ -299,7 +295,8 @@ impl Session<'_> {
         if total == 0 {
             return Ok(());
         }
-        let mut hand = Arc::clone(self.sink()).hand();
+        let sink = Arc::clone(self.sink());
+        let mut hand = Arc::clone(&sink).hand();
         let (mut key, mut tasks, mut finished) = (String::new(), Vec::new(), 0);
         loop {
             self.check_cancelled()?;
@@ -320,10 +317,14 @@ impl Session<'_> {
                         }
                         self.mirror.delete_row(uri)?;
                         self.mirror.forget_pending(uri)?;
+                        // A resource that had to give its name to a folder gets it back when the folder is gone.
+                        for above in sink.resources_above(uri) {
+                            self.plan_name(&above)?;
+                        }
                     }
                     Err(failure) if failure.fatal => {
                         self.settle_and_commit()?;
-                        return Err(Error::new(failure.code, ExitCode::Io, failure.message));
+                        return Err(failure.into_error());
                     }
                     Err(failure) => {
                         self.mirror.set_pending_state(uri, PendingState::Failed, true)?;
@@ -335,7 +336,9 @@ impl Session<'_> {
             }
             self.settle_and_commit()?;
         }
-        Ok(())
+        // Folders that are empty now are removed first.
+        drop(hand);
+        self.apply_fetches(reports)
     }
 
     fn gone(&mut self, uri: &str, leaf: bool) {

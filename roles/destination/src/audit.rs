@@ -20,7 +20,7 @@ use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Dir, Folder, Kind, Stat};
 use abreast_net::{Client, Shared};
 use abreast_resourcesync::v1_1::{Change, Root};
-use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
 use abreast_webtypes::Digests;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -114,10 +114,7 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
         #[cfg(feature = "s3")]
         SinkOptions::Objects(objects) => {
             let mirror = known_state(options)?;
-            let base = mirror.meta(crate::state::key::BASE)?.unwrap_or_default();
-            let map = PathMap::new(&base, crate::sink::objects::KEY_RULES)
-                .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
-            let kept = crate::sink::objects::ObjectsKept::open(objects, map)?;
+            let kept = crate::sink::objects::ObjectsKept::of_copy(objects, &mirror)?.ok_or_else(|| no_copy(options))?;
             Kept { mirror, reader: Box::new(kept), full: options.full, observer, cancel }.compare(&expected)?
         }
         SinkOptions::Lines(_) => {
@@ -184,11 +181,12 @@ fn compare_folder(
 /// The state of a copy that has nothing to be compared without it.
 fn known_state(options: &AuditOptions) -> Result<Mirror, Error> {
     let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
-    if !state.exists() {
-        let message = format!("there is no copy in {}", options.sync.folder.display());
-        return Err(Error::new("folder.state", ExitCode::Usage, message).with_help("run `abreast sync` first"));
-    }
-    Ok(Mirror::open(&state)?)
+    if state.exists() { Ok(Mirror::open(&state)?) } else { Err(no_copy(options)) }
+}
+
+fn no_copy(options: &AuditOptions) -> Error {
+    let message = format!("there is no copy in {}", options.sync.folder.display());
+    Error::new("folder.state", ExitCode::Usage, message).with_help("run `abreast sync` first")
 }
 
 /// Base and file system as the copy's state has them, when there is one.
@@ -348,7 +346,12 @@ impl Comparison<'_> {
     fn compare(&mut self, row: &ExpectedRow) -> Result<(), Error> {
         let Some((dir, name, path, found)) = find(self.folder, self.map, &row.uri) else {
             self.report.missing += 1;
-            self.tell(&row.uri, b"", ItemAction::Missing);
+            // What has no path is named by its URI.
+            let mut path = Vec::new();
+            if self.map.path_into(&row.uri, Form::Plain, &mut path).is_err() {
+                row.uri.as_bytes().clone_into(&mut path);
+            }
+            self.tell(&row.uri, &path, ItemAction::Missing);
             return Ok(());
         };
         let mut listed = Digests::default();
@@ -462,26 +465,4 @@ fn find(folder: &Folder, map: &PathMap, uri: &str) -> Option<(Dir, Vec<u8>, Vec<
         }
     }
     None
-}
-
-/// Are the bytes of a kept resource still the ones that were written?
-pub(crate) fn is_as_kept(folder: &Folder, map: &PathMap, row: &Row) -> bool {
-    let mut digests = Digests::default();
-    digests.set_from_bytes(&row.digests);
-    let Some((dir, name, ..)) = find(folder, map, &row.uri) else { return false };
-    let Ok((mut file, stat)) = dir.open_read(&name) else { return false };
-    stat.size == row.length
-        && hash_file(&mut file, &digests).is_ok_and(|(found, _)| found.agree(&digests) == Some(true))
-}
-
-/// A plan to have the kept version again.
-pub(crate) fn fetch_again(row: &Row) -> Pending {
-    Pending {
-        uri: row.uri.clone(),
-        modified: row.modified,
-        length: Some(row.length),
-        digests: row.digests.clone(),
-        changed: row.changed,
-        ..Pending::default()
-    }
 }

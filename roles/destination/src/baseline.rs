@@ -48,6 +48,7 @@ impl Session<'_> {
             return Ok(Baseline { unchanged: true, whole: true, at: None });
         }
         self.summary.mode = Mode::Baseline;
+        self.check_kept()?;
         for _ in 0..READS_MAX {
             self.begin()?;
             let read = self.read_lists(list, has_changes);

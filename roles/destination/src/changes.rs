@@ -589,8 +589,9 @@ impl Session<'_> {
             if self.is_left(&pending.uri)? {
                 return Ok(self.mirror.forget_pending(&pending.uri)?);
             }
-        } else if row.is_some() {
+        } else if let Some(row) = row {
             self.take_again(&pending.uri)?;
+            self.check_one(row)?;
         }
         // Of several changes within one second of a coarse clock only the first may have been applied.
         let fine = |changed: i64| changed % 1_000_000 != 0;

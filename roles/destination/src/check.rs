@@ -2,18 +2,15 @@
 //!
 //! What is damaged can be had again: mending notes it in the plan, and the next run fetches it.
 
-use crate::audit::fetch_again;
 use crate::error::Error;
-use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
+use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
-use crate::sink::kept::ReadBack as _;
-use crate::sink::warc::WarcKept;
-use crate::state::{DATABASE, LOCK, key};
-use crate::verify::hash_file;
-use abreast_folder::{Folder, Kind, Locked, Stat};
+use crate::sink::folder::FolderKept;
+use crate::sink::kept::{DamageKind, is_distrusted, plan_again, read_back};
+use crate::state::{DATABASE, LOCK};
+use abreast_folder::{Folder, Locked};
 use abreast_store::check::{Findings, check_mirror};
 use abreast_store::mirror::{Mirror, Row};
-use abreast_webtypes::Digests;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -73,41 +70,34 @@ pub fn check_copy(
         findings.note("copy.pending", folder.display().to_string(), message);
     }
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
+    let mut kept = read_back(&kind, folder, &mirror)?;
+    each_row(&mirror, cancel, &mut |row| {
+        facts.resources += 1;
+        // What is known to be damaged is part of the plan.
+        let Some(kept) = kept.as_mut().filter(|_| !is_distrusted(row)) else { return Ok(()) };
+        let read = wants(&row.uri);
+        facts.read += u64::from(read);
+        match kept.damage(&mirror, row, read)? {
+            Some(damage) if damage.kind == DamageKind::Name => {
+                findings.note(damage.kind.rule(), row.uri.clone(), damage.message);
+            }
+            Some(damage) => findings.add(damage.kind.rule(), row.uri.clone(), damage.message),
+            None => {}
+        }
+        Ok(())
+    })?;
     match kind.as_str() {
         "folder" => {
-            let Some(base) = mirror.meta(key::BASE)? else { return Ok(facts) };
-            let looked = Files::open(folder, &mirror, &base)?;
-            each_row(&mirror, cancel, &mut |row| {
-                facts.resources += 1;
-                let read = wants(&row.uri);
-                facts.read += u64::from(read);
-                if let Some((rule, message)) = looked.fault(row, read) {
-                    findings.add(rule, row.uri.clone(), message);
-                }
-                Ok(())
-            })?;
-            looked.leftovers(&mut |path| findings.add("copy.leftover", path, "left by a run that was killed"))?;
+            if let Some(files) = FolderKept::open(folder, &mirror)? {
+                files.leftovers(&mut |_, _, path| {
+                    findings.add("copy.leftover", path, "left by a run that was killed");
+                })?;
+            }
         }
-        "warc" => {
-            check_segments(folder, &mirror, findings)?;
-            let mut kept = WarcKept::open(folder, &mirror)?;
-            each_row(&mirror, cancel, &mut |row| {
-                facts.resources += 1;
-                let read = wants(&row.uri);
-                facts.read += u64::from(read);
-                if let Some((rule, message)) = record_fault(&mut kept, &mirror, row, read)? {
-                    findings.add(rule, row.uri.clone(), message);
-                }
-                Ok(())
-            })?;
-        }
+        "warc" => check_segments(folder, &mirror, findings)?,
         _ => {
-            each_row(&mirror, cancel, &mut |_| {
-                facts.resources += 1;
-                Ok(())
-            })?;
             let message =
-                format!("what a copy of the kind `{kind}` keeps elsewhere is not looked at; `abreast audit` does");
+                format!("what a copy of the kind `{kind}` keeps elsewhere is not checked; `abreast audit` does that");
             findings.note("copy.elsewhere", folder.display().to_string(), message);
         }
     }
@@ -131,44 +121,36 @@ pub fn repair_copy(
     let mut steps = Vec::new();
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
     let mut bad: Vec<Row> = Vec::new();
-    match kind.as_str() {
-        "folder" => {
-            let Some(base) = mirror.meta(key::BASE)? else { return Ok(steps) };
-            let looked = Files::open(folder, &mirror, &base)?;
-            each_row(&mirror, cancel, &mut |row| {
-                if looked.fault(row, wants(&row.uri)).is_some() {
-                    bad.push(row.clone());
-                }
-                Ok(())
-            })?;
-            let mut leftovers = 0_u64;
-            looked.leftovers(&mut |path| {
-                leftovers += 1;
-                if !dry_run {
-                    let _ = std::fs::remove_file(folder.join(path));
-                }
-            })?;
-            if leftovers > 0 {
-                steps.push(format!("remove {leftovers} files that killed runs left"));
+    if let Some(mut kept) = read_back(&kind, folder, &mirror)? {
+        each_row(&mirror, cancel, &mut |row| {
+            if is_distrusted(row) {
+                return Ok(());
             }
+            let damage = kept.damage(&mirror, row, wants(&row.uri))?;
+            if damage.is_some_and(|damage| damage.kind != DamageKind::Name) {
+                bad.push(row.clone());
+            }
+            Ok(())
+        })?;
+    }
+    if kind == "folder"
+        && let Some(files) = FolderKept::open(folder, &mirror)?
+    {
+        let mut leftovers = 0_u64;
+        files.leftovers(&mut |dir, name, _| {
+            leftovers += 1;
+            if !dry_run {
+                let _ = dir.unlink(name);
+            }
+        })?;
+        if leftovers > 0 {
+            steps.push(format!("remove {leftovers} files that killed runs left"));
         }
-        "warc" => {
-            let mut kept = WarcKept::open(folder, &mirror)?;
-            each_row(&mirror, cancel, &mut |row| {
-                if record_fault(&mut kept, &mirror, row, wants(&row.uri))?.is_some() {
-                    bad.push(row.clone());
-                }
-                Ok(())
-            })?;
-        }
-        _ => {}
     }
     if !dry_run && !bad.is_empty() {
         mirror.begin()?;
         for row in &bad {
-            // What is there is a stranger's file now: it is put aside, not trusted.
-            mirror.put_pending(&fetch_again(row))?;
-            mirror.delete_row(&row.uri)?;
+            plan_again(&mirror, row)?;
         }
         mirror.commit()?;
     }
@@ -233,101 +215,6 @@ fn each_row(
             visit(row)?;
         }
     }
-}
-
-/// The files of a copy that is a folder.
-struct Files {
-    folder: Folder,
-    map: PathMap,
-    system: FileSystem,
-}
-
-impl Files {
-    fn open(folder: &Path, mirror: &Mirror, base: &str) -> Result<Self, Error> {
-        let system = mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
-        let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
-        let map = PathMap::new(base, system.rules)
-            .map_err(|cause| Error::new("folder.base", crate::ExitCode::Usage, cause.to_string()))?;
-        Ok(Self { folder: Folder::open(folder)?, map, system })
-    }
-
-    fn fault(&self, row: &Row, read: bool) -> Option<(&'static str, String)> {
-        let form = if row.leaf { Form::Leaf } else { Form::Plain };
-        let mut path = Vec::new();
-        if self.map.path_into(&row.uri, form, &mut path).is_err() {
-            return Some(("copy.path", "the state names a resource that has no place in the folder".to_owned()));
-        }
-        let shown = String::from_utf8_lossy(&path).into_owned();
-        let Ok((mut file, stat)) = self.folder.open_file(&path) else {
-            return Some(("copy.missing", format!("the file `{shown}` is missing")));
-        };
-        if stat.size != row.length {
-            return Some((
-                "copy.changed",
-                format!("the file `{shown}` has {} bytes, {} were written", stat.size, row.length),
-            ));
-        }
-        let digests = digests_of(row);
-        if read && digests.strongest().is_some() {
-            return match hash_file(&mut file, &digests) {
-                Ok((found, _)) if found.agree(&digests) == Some(true) => None,
-                Ok(_) => Some(("copy.digest", format!("the file `{shown}` has other bytes than were written"))),
-                Err(error) => Some(("copy.digest", format!("the file `{shown}` cannot be read: {error}"))),
-            };
-        }
-        let touched = !self.is_as_written(row, &stat);
-        touched
-            .then(|| ("copy.changed", format!("the file `{shown}` was modified at another time than it was written")))
-    }
-
-    fn is_as_written(&self, row: &Row, stat: &Stat) -> bool {
-        self.system.same_time(row.file_mtime, stat.mtime_ns)
-    }
-
-    fn leftovers(&self, tell: &mut dyn FnMut(&str)) -> Result<(), Error> {
-        let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
-        while let Some(path) = waiting.pop() {
-            let dir = self.folder.dir(path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()))?;
-            for entry in dir.entries()? {
-                let entry = entry?;
-                if path.is_empty() && entry.name == STATE_FOLDER.as_bytes() {
-                    continue;
-                }
-                let full = if path.is_empty() { entry.name.clone() } else { [&path[..], b"/", &entry.name].concat() };
-                if entry.kind == Kind::Folder {
-                    waiting.push(full);
-                } else if entry.name.starts_with(TEMPORARY_PREFIX) {
-                    tell(&String::from_utf8_lossy(&full));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn digests_of(row: &Row) -> Digests {
-    let mut digests = Digests::default();
-    digests.set_from_bytes(&row.digests);
-    digests
-}
-
-fn record_fault(
-    kept: &mut WarcKept,
-    mirror: &Mirror,
-    row: &Row,
-    read: bool,
-) -> Result<Option<(&'static str, String)>, Error> {
-    if !kept.is_there(mirror, row)? {
-        return Ok(Some(("copy.missing", "its record is in no segment".to_owned())));
-    }
-    let digests = digests_of(row);
-    if !read || digests.strongest().is_none() {
-        return Ok(None);
-    }
-    let sound = kept
-        .digests(mirror, row, &digests)?
-        .is_some_and(|(found, length)| length == row.length && found.agree(&digests) == Some(true));
-    Ok((!sound).then(|| ("copy.digest", "its record has other bytes than were written".to_owned())))
 }
 
 fn check_segments(folder: &Path, mirror: &Mirror, findings: &mut Findings) -> Result<(), Error> {

@@ -166,6 +166,8 @@ pub struct Summary {
     pub failed: u64,
     /// Deletions held back: after failures, or beyond the limit.
     pub held: u64,
+    /// Resources whose copy here was found missing or altered.
+    pub damaged: u64,
     /// Resources stored without a digest to check them by.
     pub unverified: u64,
     /// Bytes received, all told.

@@ -107,7 +107,7 @@ impl Session<'_> {
             return Ok(());
         }
         let Some(base) = self.mirror.meta(key::BASE)?.filter(|_| !noted.is_empty()) else { return Ok(()) };
-        let map = PathMap::new(&base, NameRules { folds_case: false, ascii_only: true })
+        let map = PathMap::new(&base, NameRules { ascii_only: true, ..NameRules::default() })
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
         let state = self.options.state.clone().unwrap_or_else(|| self.options.folder.join(STATE_FOLDER));
         let root = state.join("history");

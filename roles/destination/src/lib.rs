@@ -8,6 +8,7 @@ mod audit;
 mod baseline;
 mod changes;
 pub mod check;
+mod damage;
 mod desk;
 mod discover;
 mod document;

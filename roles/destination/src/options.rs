@@ -7,10 +7,10 @@ use abreast_resourcesync::v1_1::Tolerance;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How many deletions one run may make before it asks.
+/// How many deletions one run may make without confirmation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MaxDelete {
-    /// 10 % of the resources kept, or 1,000, whichever is more.
+    /// 10 % of the resources kept or 1,000, whichever is more, but never more than half of a copy of 10 or more.
     #[default]
     Default,
     /// This many.
@@ -35,15 +35,29 @@ impl MaxDelete {
         }
     }
 
-    /// The number of deletions allowed; `kept` is asked only when the answer depends on it.
-    pub(crate) fn allowed<E>(self, kept: impl FnOnce() -> Result<u64, E>) -> Result<u64, E> {
-        Ok(match self {
-            Self::Default => (kept()? / 10).max(1_000),
+    /// The number of deletions allowed in a copy of `kept` resources.
+    pub(crate) fn allowed(self, kept: u64) -> u64 {
+        match self {
+            Self::Default if kept < SMALL_COPY => u64::MAX,
+            Self::Default => (kept / 10).max(1_000).min(kept / 2),
             Self::Count(count) => count,
-            Self::Percent(share) => (kept()? as f64 * share / 100.0) as u64,
-        })
+            Self::Percent(share) => (kept as f64 * share / 100.0) as u64,
+        }
+    }
+
+    /// The size of a copy from which on `due` deletions are allowed: no more resources than this need to be counted.
+    pub(crate) fn enough_for(self, due: u64) -> u64 {
+        match self {
+            Self::Default if due <= 1_000 => due.saturating_mul(2).max(SMALL_COPY),
+            Self::Default => due.saturating_mul(10),
+            Self::Count(_) => 0,
+            Self::Percent(share) => (due as f64 * 100.0 / share).ceil().min(1e15) as u64,
+        }
     }
 }
+
+/// Copies with fewer resources may lose all of them in one run.
+const SMALL_COPY: u64 = 10;
 
 /// Whether resources are taken out of packages [rs-core §11, §13].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,6 +142,8 @@ pub struct SyncOptions {
     pub dry_run: bool,
     /// Read the whole Resource List again, even where a Change List would do.
     pub baseline: bool,
+    /// With `baseline`: compare digests of all that is kept, not only lengths and times.
+    pub full: bool,
     /// Refuse resources whose digest is not listed or of an unknown algorithm.
     pub require_fixity: bool,
     /// Which resources are wanted; what is excluded is left alone on both sides.
@@ -186,6 +202,7 @@ impl SyncOptions {
             threads: None,
             dry_run: false,
             baseline: false,
+            full: false,
             require_fixity: false,
             filter: Filter::default(),
             delete_excluded: false,
@@ -239,9 +256,29 @@ mod tests {
         for text in ["", "-1", "101%", "x%", "many"] {
             assert!(MaxDelete::parse(text).is_err(), "{text}");
         }
-        let kept = || Ok::<_, ()>(50_000);
-        assert_eq!(MaxDelete::Default.allowed(kept), Ok(5_000));
-        assert_eq!(MaxDelete::Default.allowed(|| Ok::<_, ()>(20)), Ok(1_000));
-        assert_eq!(MaxDelete::Percent(1.0).allowed(kept), Ok(500));
+    }
+
+    #[test]
+    fn allowed_deletions_depend_on_the_size_of_the_copy() {
+        for (kept, allowed) in [(9, u64::MAX), (10, 5), (28, 14), (1_500, 750), (2_000, 1_000), (20_000, 2_000)] {
+            assert_eq!(MaxDelete::Default.allowed(kept), allowed, "{kept}");
+        }
+        assert_eq!(MaxDelete::Count(7).allowed(3), 7);
+        assert_eq!(MaxDelete::Percent(1.0).allowed(50_000), 500);
+    }
+
+    #[test]
+    fn counting_stops_where_deletions_are_allowed() {
+        for limit in [MaxDelete::Default, MaxDelete::Count(40), MaxDelete::Percent(0.5), MaxDelete::Percent(30.0)] {
+            for due in (1..60).chain([999, 1_000, 1_001, 5_000]) {
+                let enough = limit.enough_for(due);
+                // A copy has at least the resources that are due for deletion.
+                for kept in [due, enough.saturating_sub(1).max(due), enough.max(due), enough.max(due) * 3] {
+                    let counted = kept.min(enough);
+                    assert_eq!(due <= limit.allowed(counted), due <= limit.allowed(kept), "{limit:?} {due} {kept}");
+                }
+            }
+        }
+        assert_eq!(MaxDelete::Percent(0.0).allowed(MaxDelete::Percent(0.0).enough_for(1)), 0);
     }
 }

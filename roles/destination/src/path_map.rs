@@ -49,6 +49,8 @@ pub struct NameRules {
     pub folds_case: bool,
     /// Names must be text, or are normalised: bytes beyond ASCII are escaped.
     pub ascii_only: bool,
+    /// Names must not hold control characters: they are escaped.
+    pub no_controls: bool,
 }
 
 /// Why a URI has no place in the folder.
@@ -226,7 +228,8 @@ impl PathMap {
             [ESCAPED, CONTINUED, LEAF, FOREIGN, TEMPORARY_PREFIX].iter().any(|marker| name.starts_with(marker))
                 || name.eq_ignore_ascii_case(STATE_FOLDER.as_bytes());
         let is_changed = self.rules.folds_case && name.iter().any(u8::is_ascii_uppercase)
-            || self.rules.ascii_only && !name.is_ascii();
+            || self.rules.ascii_only && !name.is_ascii()
+            || self.rules.no_controls && name.iter().any(u8::is_ascii_control);
         abreast_folder::is_component(name) && !is_reserved && !is_changed
     }
 
@@ -298,7 +301,7 @@ fn is_escape(segment: &[u8]) -> bool {
 #[doc(hidden)]
 pub fn check_any_input(data: &[u8]) {
     let (flags, text) = data.split_first().unwrap_or((&0, &[]));
-    let rules = NameRules { folds_case: flags & 1 != 0, ascii_only: flags & 2 != 0 };
+    let rules = NameRules { folds_case: flags & 1 != 0, ascii_only: flags & 2 != 0, no_controls: flags & 32 != 0 };
     let form = if flags & 4 == 0 { Form::Plain } else { Form::Leaf };
     let base = if flags & 8 == 0 { "http://source.example/" } else { "http://source.example/set/" };
     let map = PathMap::new(base, rules).expect("a literal base");
@@ -312,6 +315,7 @@ pub fn check_any_input(data: &[u8]) {
             assert!(!name.starts_with(TEMPORARY_PREFIX), "{uri:?} -> {path:?}");
             assert!(number > 0 || !name.eq_ignore_ascii_case(STATE_FOLDER.as_bytes()), "{uri:?} -> {path:?}");
             assert!(!rules.ascii_only || name.is_ascii(), "{uri:?} -> {path:?}");
+            assert!(!rules.no_controls || !name.iter().any(u8::is_ascii_control), "{uri:?} -> {path:?}");
         }
         let without_fragment = uri.split('#').next().unwrap_or_default();
         assert_eq!(map.uri(&path), Some((without_fragment.to_owned(), form)), "{}", String::from_utf8_lossy(&path));
@@ -468,7 +472,11 @@ mod tests {
 
     #[test]
     fn names_differ_where_case_does_not_count() {
-        let map = PathMap::new("http://source.example/", NameRules { folds_case: true, ascii_only: true }).unwrap();
+        let map = PathMap::new(
+            "http://source.example/",
+            NameRules { folds_case: true, ascii_only: true, no_controls: false },
+        )
+        .unwrap();
         assert_eq!(path(&map, "http://source.example/readme", Form::Plain).unwrap(), "readme");
         assert_eq!(path(&map, "http://source.example/README", Form::Plain).unwrap(), "%_%52%45%41%44%4D%45");
         assert_eq!(path(&map, "http://source.example/%C3%A9", Form::Plain).unwrap(), "%_%25%433%25%419");
@@ -513,7 +521,7 @@ mod tests {
             one in "([aA]|[bB]|/|\\?|%4[12]|%6[12]|%|_){0,6}",
             two in "([aA]|[bB]|/|\\?|%4[12]|%6[12]|%|_){0,6}",
         ) {
-            let map = PathMap::new("http://source.example/", NameRules { folds_case: true, ascii_only: true }).unwrap();
+            let map = PathMap::new("http://source.example/", NameRules { folds_case: true, ascii_only: true, no_controls: false }).unwrap();
             let of = |text: &str, form| path(&map, &format!("http://source.example/{text}"), form).unwrap().to_ascii_lowercase();
             if one != two {
                 prop_assert_ne!(of(&one, Form::Plain), of(&two, Form::Plain));

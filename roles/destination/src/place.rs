@@ -104,6 +104,18 @@ impl Ground {
         found.kind == Kind::File && found.size == row.length && self.system.same_time(row.file_mtime, found.mtime_ns)
     }
 
+    /// Where the file of a row is: under the name that the row says, or the other one if a run was killed after moving it.
+    pub(crate) fn place_of(&self, uri: &str, row: Option<&Row>, last: &mut LastDir) -> Result<Place, NoPlace> {
+        let Some(row) = row.filter(|row| row.leaf) else { return self.place(uri, Form::Plain, Purpose::Look, last) };
+        let place = self.place(uri, Form::Leaf, Purpose::Look, last)?;
+        if place.found.is_some() {
+            return Ok(place);
+        }
+        let plain = self.place(uri, Form::Plain, Purpose::Look, last)?;
+        let is_moved = plain.found.is_some_and(|found| self.is_as_written(row, &found));
+        Ok(if is_moved { plain } else { place })
+    }
+
     /// Finds the place of a URI. A folder in the way means the reserved leaf name.
     pub(crate) fn place(&self, uri: &str, form: Form, purpose: Purpose, last: &mut LastDir) -> Result<Place, NoPlace> {
         let mut form = form;

@@ -47,7 +47,7 @@ impl FileSystem {
         };
         let folds_case = root.stat(UPPER).is_ok();
         let ascii_only = !make(NOT_TEXT)? || !make(DECOMPOSED)? || root.stat(COMPOSED).is_ok();
-        Ok(Self { rules: NameRules { folds_case, ascii_only }, time_step })
+        Ok(Self { rules: NameRules { folds_case, ascii_only, no_controls: false }, time_step })
     }
 
     /// The text kept in the state.
@@ -60,7 +60,7 @@ impl FileSystem {
         let folds_case = words.next()? == "1";
         let ascii_only = words.next()? == "1";
         let time_step = words.next()?.parse().ok()?;
-        Some(Self { rules: NameRules { folds_case, ascii_only }, time_step })
+        Some(Self { rules: NameRules { folds_case, ascii_only, no_controls: false }, time_step })
     }
 
     /// Is the time of a file still the one that was set?

@@ -15,6 +15,8 @@ use crate::probe::FileSystem;
 use crate::push::LISTS_LATE;
 use crate::robots::Robots;
 use crate::session::Session;
+use crate::sink::folder::FolderKept;
+use crate::sink::kept::{ReadBack as _, plan_again};
 use crate::state::{State, key};
 use abreast_folder::Folder;
 use abreast_net::Shared;
@@ -78,11 +80,14 @@ pub(crate) fn sync_with(
     let began = Instant::now();
     let before = shared.counters();
     let state = State::open(options)?;
-    let State { mirror, folder, path, lock } = state;
+    let State { mirror, folder, path, lock, lost } = state;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
     let mut session = Session::new(options, observer, cancel, mirror, Arc::clone(shared), epoch)?;
     session.told.notifications = woke.notifications;
     session.told.look_from = woke.look_from;
+    if let Some(lost) = lost {
+        session.notice("state.missing", &options.url, &lost);
+    }
     if let Some(asked) = Arc::get_mut(&mut session.rules).and_then(|rules| rules.robots.as_mut()) {
         asked.clone_from(robots);
     }
@@ -143,6 +148,7 @@ impl Session<'_> {
         self.prepare_selection(entrance.resource_list.as_deref(), list, entrance.uri_space.as_deref())?;
         self.plan(&entrance)?;
         self.plan_excluded()?;
+        self.plan_names()?;
         if !self.options.dry_run {
             self.mirror.renew_pending()?;
         }
@@ -456,14 +462,11 @@ impl Session<'_> {
         }
         let counts = self.mirror.pending_counts()?;
         if counts.deletes > 0 && !self.summary.budget_spent {
-            let allowed = self.options.max_delete.allowed(|| {
-                // Counting reads all rows: only when it could matter.
-                if counts.deletes <= 1_000 && self.options.max_delete == crate::MaxDelete::Default {
-                    Ok(0)
-                } else {
-                    self.mirror.count_rows()
-                }
-            })?;
+            // What this run created says nothing about the copy that the deletions would leave.
+            let created = self.summary.created;
+            let enough = self.options.max_delete.enough_for(counts.deletes).saturating_add(created);
+            let kept = self.mirror.count_rows_up_to(enough)?.saturating_sub(created);
+            let allowed = self.options.max_delete.allowed(kept);
             if self.new_failures > 0 {
                 self.summary.held = self.mirror.hold_deletes()?;
                 let message = format!("{} deletions wait for a run without new failures", self.summary.held);
@@ -472,9 +475,9 @@ impl Session<'_> {
                 self.summary.held = self.mirror.hold_deletes()?;
                 self.summary.delete_limit = true;
                 let message = format!(
-                    "{} deletions are due, {allowed} are allowed in one run; nothing was deleted\n  help: look at them with \
-                     `--dry-run`, then run once with `--max-delete {}`",
-                    counts.deletes, counts.deletes
+                    "{due} deletions are due, {allowed} are allowed in one run; nothing was deleted\n  help: check them with \
+                     `--dry-run`, then run once with `--max-delete {due}`",
+                    due = counts.deletes
                 );
                 self.problem("delete.limit", &self.options.url, &message);
             } else {
@@ -541,10 +544,7 @@ impl Session<'_> {
     /// After a crash of the machine: files not known to be durable are read again; bad ones are fetched again.
     fn recheck(&mut self, folder: &Folder, epoch: &str) -> Result<(), Error> {
         let settled = self.mirror.meta(key::SETTLED)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
-        let Some(base) = self.mirror.meta(key::BASE)? else { return Ok(()) };
-        let system = State::file_system(&self.mirror, folder, false)?;
-        let map = PathMap::new(&base, system.rules)
-            .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+        let Some(mut kept) = FolderKept::open(&self.options.folder, &self.mirror)? else { return Ok(()) };
         self.begin_phase("comparing");
         let (mut key, mut rows) = (String::new(), Vec::new());
         let (mut checked, mut bad) = (0_u64, 0_u64);
@@ -556,11 +556,9 @@ impl Session<'_> {
             self.mirror.begin()?;
             for row in rows.iter().filter(|row| row.epoch > settled) {
                 checked += 1;
-                if !crate::audit::is_as_kept(folder, &map, row) {
+                if kept.damage(&self.mirror, row, true)?.is_some_and(|damage| damage.kind.is_loss()) {
                     bad += 1;
-                    // What is there is a stranger's file now: it is put aside, not trusted.
-                    self.mirror.put_pending(&crate::audit::fetch_again(row))?;
-                    self.mirror.delete_row(&row.uri)?;
+                    plan_again(&self.mirror, row)?;
                 }
             }
             self.mirror.commit()?;

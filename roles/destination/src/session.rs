@@ -14,6 +14,7 @@ use crate::package::Packages;
 use crate::push::Told;
 use crate::select::Selection;
 use crate::sink::Sink;
+use crate::sink::kept::ReadBack;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Mirror;
 use std::rc::Rc;
@@ -49,6 +50,10 @@ pub(crate) struct Session<'a> {
     pub(crate) selection: Selection,
     /// Failures that were not known from earlier runs: no deletion follows while there are any.
     pub(crate) new_failures: u64,
+    /// Reads the files of the copy back, once one was asked for.
+    pub(crate) kept: Option<Box<dyn ReadBack>>,
+    /// Resources kept under the reserved name without need.
+    pub(crate) misnamed: Vec<String>,
     unchanged_before: u64,
     excluded_before: u64,
     phase: &'static str,
@@ -104,6 +109,8 @@ impl<'a> Session<'a> {
             selection: Selection::new(options.filter.clone()),
             summary: Summary { dry_run: options.dry_run, ..Summary::default() },
             new_failures: 0,
+            kept: None,
+            misnamed: Vec::new(),
             unchanged_before: 0,
             excluded_before: 0,
             phase: "reading",

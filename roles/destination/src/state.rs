@@ -4,6 +4,7 @@ use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
+use crate::sink::options::SinkOptions;
 use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
 use std::io::Read as _;
@@ -53,20 +54,25 @@ pub(crate) struct State {
     pub(crate) path: PathBuf,
     /// Held until the run ends.
     pub(crate) lock: Option<Locked>,
+    /// What is to be reported when the state of an earlier run is gone.
+    pub(crate) lost: Option<String>,
 }
 
 impl State {
     pub(crate) fn open(options: &SyncOptions) -> Result<Self, Error> {
         let path = options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER));
         let database = path.join(DATABASE);
+        check_published(options)?;
         if options.dry_run && !database.exists() {
             // Nothing to start from, and nothing to leave behind.
             let folder = if options.folder.is_dir() { options.folder.clone() } else { std::env::temp_dir() };
             let mirror = Mirror::scratch()?;
-            return Ok(Self { mirror, folder: Folder::open(folder)?, path, lock: None });
+            return Ok(Self { mirror, folder: Folder::open(folder)?, path, lock: None, lost: None });
         }
         std::fs::create_dir_all(&options.folder).map_err(|cause| unusable(&options.folder, cause))?;
         let folder = Folder::open(&options.folder)?;
+        let lost =
+            if database.exists() || options.sink != SinkOptions::Folder { None } else { lost_state(&folder, &path)? };
         let marker = make_dir(&folder.root(), STATE_FOLDER.as_bytes())?;
         let lock = lock(&marker, &options.folder)?;
         let real = options.folder.canonicalize().map_err(|cause| unusable(&options.folder, cause))?;
@@ -77,6 +83,10 @@ impl State {
             check_below(&folder)?;
         }
         let mirror = Mirror::open(&database)?;
+        if options.state.is_none() {
+            // Left by a copy whose state was elsewhere, and is gone.
+            let _ = std::fs::remove_file(real.join(STATE_FOLDER).join(OWNER));
+        }
         if options.state.is_some() {
             std::fs::write(real.join(STATE_FOLDER).join(OWNER), owner_text(&path)?)
                 .map_err(|cause| unusable(&real, cause))?;
@@ -89,7 +99,7 @@ impl State {
                 None => mirror.set_meta("folder", Some(&text))?,
             }
         }
-        Ok(Self { mirror, folder, path, lock: Some(lock) })
+        Ok(Self { mirror, folder, path, lock: Some(lock), lost })
     }
 
     /// What the file system does to names and times: asked once, then kept, since paths depend on it.
@@ -104,6 +114,49 @@ impl State {
         mirror.set_meta(key::FILE_SYSTEM, Some(&found.to_text()))?;
         Ok(found)
     }
+}
+
+/// The store of a Source in its published folder.
+const SOURCE_DATABASE: &str = "source.db";
+
+/// A folder that is published has its store where a copy has its state, and files that no copy may touch.
+fn check_published(options: &SyncOptions) -> Result<(), Error> {
+    let marker = options.folder.join(STATE_FOLDER);
+    if options.republish || !marker.join(SOURCE_DATABASE).exists() {
+        return Ok(());
+    }
+    let message =
+        format!("{} is published: its store is {}", options.folder.display(), marker.join(SOURCE_DATABASE).display());
+    Err(Error::new("folder.published", ExitCode::Usage, message)
+        .with_help("copy into another folder; to publish a copy again, give `--republish` in each run"))
+}
+
+/// What is to be reported when a folder has files and no state.
+fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
+    let root = folder.root();
+    let mut has_marker = false;
+    let mut has_files = false;
+    for entry in root.entries()? {
+        let entry = entry?;
+        if entry.name == STATE_FOLDER.as_bytes() {
+            has_marker = root.dir(&entry.name).is_ok_and(|marker| marker.stat(LOCK).is_ok());
+        } else {
+            has_files = true;
+        }
+    }
+    if !has_files {
+        return Ok(None);
+    }
+    let place = state.display();
+    let what = if has_marker {
+        format!("the state of the copy in {place} is gone")
+    } else {
+        format!("there is no state of an earlier run in {place}, and the folder is not empty")
+    };
+    Ok(Some(format!(
+        "{what}: files that agree with the Source are kept, others are replaced and put aside, and what the Source does not \
+         list stays\n  help: `abreast audit` lists that as `extra`"
+    )))
 }
 
 fn make_dir(root: &Dir, name: &[u8]) -> Result<Dir, Error> {
@@ -151,7 +204,10 @@ fn check_above(folder: &Path) -> Result<(), Error> {
 
 fn check_owner(folder: &Path, state: Option<&Path>) -> Result<(), Error> {
     let marker = folder.join(STATE_FOLDER);
-    let owner = std::fs::read_to_string(marker.join(OWNER)).ok();
+    // A state that is gone owns nothing.
+    let owner = std::fs::read_to_string(marker.join(OWNER))
+        .ok()
+        .filter(|owner| Path::new(owner.trim_end_matches('\n')).join(DATABASE).exists());
     let refuse = |other: &str| Err(overlap(format!("{} is a copy whose state is in {other}", folder.display())));
     match (state, owner) {
         (None, Some(owner)) => refuse(owner.trim()),

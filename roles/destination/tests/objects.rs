@@ -58,11 +58,59 @@ fn an_audit_finds_objects_that_changed_left_or_came() {
     let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
     std::fs::remove_file(root.join("f001")).unwrap();
     std::fs::write(root.join("f002"), "file 2 XX").unwrap();
+    std::fs::write(root.join("f003"), "another length").unwrap();
     std::fs::write(root.join("stranger"), "").unwrap();
     let quick = copy.audit(false);
-    assert_eq!((quick.same, quick.updated, quick.missing, quick.extra), (5, 0, 1, 1));
+    assert_eq!((quick.same, quick.updated, quick.missing, quick.extra), (4, 1, 1, 1));
     let full = copy.audit(true);
-    assert_eq!((full.same, full.updated, full.missing, full.extra), (4, 1, 1, 1));
+    assert_eq!((full.same, full.updated, full.missing, full.extra), (3, 2, 1, 1));
+}
+
+/// Loses one object, lengthens one and alters one, and has them restored.
+fn restored(copy: &mut Copy, source: &Source, reader: contract::Reader, damage: impl Fn(&str, Option<&str>)) {
+    damage("f001", None);
+    damage("f002", Some("another length"));
+    damage("f003", Some("FILE 3 XXX"));
+    assert_eq!(copy.run().requests, 1, "nothing has changed at the Source");
+    copy.options.baseline = true;
+    let (ran, codes) = copy.try_run();
+    let ran = ran.unwrap();
+    assert_eq!((ran.exit_code, ran.damaged, ran.updated), (0, 2, 2), "{codes:?}");
+    assert_eq!(codes, ["local.missing", "local.altered"]);
+    copy.options.full = true;
+    let ran = copy.run();
+    assert_eq!((ran.exit_code, ran.damaged, ran.updated), (0, 1, 1));
+    assert_eq!(reader(copy, source), source.kept);
+    assert_eq!(copy.audit(true).exit_code, 0);
+    let ran = copy.run();
+    assert_eq!((ran.exit_code, ran.damaged, ran.updated), (0, 0, 0));
+}
+
+#[test]
+fn a_baseline_restores_objects_that_were_lost_or_altered() {
+    let source = some(6);
+    let mut copy = Copy::of(&source, local);
+    copy.run();
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
+    restored(&mut copy, &source, stored, |name, body| match body {
+        Some(body) => std::fs::write(root.join(name), body).unwrap(),
+        None => std::fs::remove_file(root.join(name)).unwrap(),
+    });
+}
+
+#[test]
+fn names_with_control_characters_are_escaped_in_keys() {
+    let mut source = some(1);
+    source.set("/a%0Ab", "two lines");
+    source.set("/%7F", "delete");
+    source.snapshot();
+    let copy = Copy::of(&source, local);
+    assert_eq!((copy.run().exit_code, copy.audit(true).same, copy.audit(true).exit_code), (0, 3, 0));
+    let names: Vec<String> = stored(&copy, &source).into_keys().collect();
+    assert_eq!(names, ["/%_%257F", "/%_a%250Ab", "/f000"]);
+    source.delete("/a%0Ab");
+    assert_eq!(copy.run().deleted, 1);
 }
 
 #[test]
@@ -214,4 +262,46 @@ fn a_bucket_keeps_the_contract_and_strangers_objects() {
     std::fs::remove_dir_all(copy.folder().join(".abreast")).unwrap();
     assert_eq!(copy.run().exit_code, 0);
     assert_eq!(copy.audit(true).same, 2);
+
+    let source = some(6);
+    for key in keys() {
+        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+    }
+    let mut copy = Copy::of(&source, remote);
+    copy.run();
+    restored(&mut copy, &source, fetched, |name, body| {
+        let method = if body.is_some() { "PUT" } else { "DELETE" };
+        request(&server.address, method, &format!("/bucket/papers/{name}"), body.unwrap_or_default());
+    });
+
+    // A bucket that is not there is one error, and nothing is forgotten.
+    for key in keys() {
+        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+    }
+    let answer = request(&server.address, "DELETE", "/bucket", "");
+    assert!(answer.contains(" 204 "), "{answer}");
+    let is_missing = |result: Result<abreast_destination::Summary, abreast_destination::Error>, codes: Vec<String>| {
+        let error = result.unwrap_err();
+        assert_eq!((error.code(), error.exit_code().number()), ("objects.bucket", 2), "{error}");
+        assert!(codes.is_empty(), "{codes:?}");
+    };
+    let (result, codes) = copy.try_run();
+    is_missing(result, codes);
+    let audited = abreast_destination::AuditOptions { sync: copy.options.clone(), full: false };
+    let audited =
+        abreast_destination::audit(&audited, &abreast_destination::Silent, &std::sync::atomic::AtomicBool::new(false));
+    assert_eq!(audited.unwrap_err().code(), "objects.bucket");
+    let fresh = Copy::of(&source, remote);
+    let (result, codes) = fresh.try_run();
+    is_missing(result, codes);
+    copy.options.baseline = false;
+    let mut source = source;
+    source.delete("/f001");
+    let (result, codes) = copy.try_run();
+    is_missing(result, codes);
+    request(&server.address, "PUT", "/bucket", "");
+    copy.options.baseline = true;
+    let ran = copy.run();
+    assert_eq!((ran.exit_code, ran.damaged), (0, 5));
+    assert_eq!(copy.audit(true).exit_code, 0);
 }

@@ -185,6 +185,18 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
+    /// How many resources are kept, counted no further than `most`.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn count_rows_up_to(&self, most: u64) -> Result<u64, LogError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.connection
+            .query_row("SELECT count(*) FROM (SELECT 1 FROM resource LIMIT ?1)", [most], |row| row.get::<_, i64>(0))
+            .map(|count| count as u64)
+            .map_err(failed(READ))
+    }
+
     /// How many resources are kept. Reads them all: not for runs that change nothing.
     ///
     /// # Errors

@@ -259,6 +259,64 @@ fn a_hub_is_looked_at_backed_up_mended_and_begins_anew_with_its_source() {
 }
 
 #[test]
+fn a_check_that_could_not_end_does_not_call_anything_sound() {
+    let world = world(5);
+    let source = world.serve(0);
+    source.stop();
+    assert!(tool(&["check"], &[&world.data], 0).ends_with("sound\n"));
+    let contents = world.data.join("contents");
+    let _ = fs::remove_dir_all(&contents);
+    fs::write(&contents, "no folder").unwrap();
+    let text = tool(&["check"], &[&world.data], 13);
+    assert!(!text.lines().any(|line| line == "sound"), "{text}");
+    assert!(text.contains("not checked to the end"), "{text}");
+    let json = output(&["check", "--json"], &[&world.data]);
+    let last: Value = serde_json::from_slice(json.stdout.split(|byte| *byte == b'\n').rev().nth(1).unwrap()).unwrap();
+    assert_eq!((&last["sound"], &last["complete"]), (&Value::Bool(false), &Value::Bool(false)), "{last}");
+}
+
+#[test]
+fn the_command_that_an_audit_names_repairs_the_copy() {
+    let world = world(10);
+    let source = world.serve(0);
+    let url = source.url();
+    let paths: [&Path; 2] = [Path::new(&url), &world.copy];
+    tool(&["sync"], &paths, 0);
+    fs::remove_file(world.copy.join("f001.txt")).unwrap();
+    fs::write(world.copy.join("f002.txt"), "by hand").unwrap();
+    assert!(!tool(&["sync"], &paths, 0).contains("missing"), "a run without changes reads nothing");
+    for full in [false, true] {
+        let text = tool(if full { &["audit", "--full"] } else { &["audit"] }, &paths, 1);
+        let (_, command) = text.split_once("help: `abreast ").unwrap();
+        let words: Vec<&str> = command.split('`').next().unwrap().split(' ').collect();
+        assert_eq!(words.contains(&"--full"), full, "{text}");
+        let output = run(abreast().args(&words));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("found missing or altered here"), "{told}");
+        tool(&["audit", "--full"], &paths, 0);
+        assert_equal(&world.original, &world.copy);
+        fs::remove_file(world.copy.join("f003.txt")).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_that_is_served_is_not_copied_into() {
+    let world = world(5);
+    let source = world.serve(0);
+    // With its store inside, as `abreast serve FOLDER` has it.
+    let published = world.original.with_extension("published");
+    fs::create_dir(&published).unwrap();
+    fs::write(published.join("f001.txt"), "published").unwrap();
+    let second = Source::start(&published, 0, &[]);
+    let url = source.url();
+    let text = tool(&["sync"], &[Path::new(&url), &published], 2);
+    assert!(text.contains("[folder.published]") && text.contains("--republish"), "{text}");
+    assert_eq!(fs::read_to_string(published.join("f001.txt")).unwrap(), "published");
+    second.stop();
+}
+
+#[test]
 fn what_is_damaged_in_a_copy_is_found_and_fetched_again() {
     let world = world(10);
     let source = world.serve(0);

@@ -32,6 +32,7 @@ impl Session<'_> {
             return Ok(Baseline { unchanged: true, whole: true, at: None });
         };
         self.summary.mode = Mode::Baseline;
+        self.check_kept()?;
         let mut first_error = None;
         let had = self.have_packages(std::mem::take(&mut dump.packages), &mut first_error)?;
         self.begin()?;

@@ -1,5 +1,9 @@
 //! The folder: one file a resource, under the path its URI maps to, whole or not at all.
 
+mod kept;
+
+pub(crate) use kept::FolderKept;
+
 use super::outcome::{Failure, Notice, Outcome};
 use super::{Body, Deleted, Found, Hand, Prepared, Sink, Storing, TemporaryFile, via};
 use crate::error::Error;
@@ -44,7 +48,8 @@ impl Sink for FolderSink {
         let mut path = Vec::new();
         match self.ground.map.path_into(uri, form, &mut path) {
             Ok(()) => String::from_utf8_lossy(&path).into_owned(),
-            Err(_) => String::new(),
+            // What has no path is named by its URI.
+            Err(_) => uri.to_owned(),
         }
     }
 
@@ -80,6 +85,15 @@ impl Sink for FolderSink {
         Ok(())
     }
 
+    fn resources_above(&self, uri: &str) -> Vec<String> {
+        let mut path = Vec::new();
+        if self.ground.map.path_into(uri, Form::Plain, &mut path).is_err() {
+            return Vec::new();
+        }
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        slashes.filter_map(|(at, _)| self.ground.map.uri(&path[..at])).map(|(uri, _)| uri).collect()
+    }
+
     fn sweep(&self, uri: &str) {
         if let Ok(place) = self.ground.place(uri, Form::Plain, Purpose::Look, &mut LastDir::default()) {
             let _ = place.dir.unlink(&temporary_name(uri));
@@ -88,6 +102,35 @@ impl Sink for FolderSink {
 }
 
 impl FolderSink {
+    /// The place of a planned resource, under its own name wherever that is free: a file that had to give it to a folder
+    /// gets it back.
+    fn named(&self, task: &Task, purpose: Purpose, last: &mut LastDir) -> Result<Place, NoPlace> {
+        let (ground, uri) = (&self.ground, &task.pending.uri);
+        let mut place = ground.place(uri, Form::Plain, purpose, last)?;
+        let Some(row) = task.row.as_ref().filter(|row| row.leaf && place.form == Form::Plain) else {
+            return Ok(place);
+        };
+        if place.found.is_some_and(|found| ground.is_as_written(row, &found)) {
+            // Moved by a run that was killed before it could record that.
+            return Ok(place);
+        }
+        let leaf = ground.place(uri, Form::Leaf, purpose, last)?;
+        match (place.found, leaf.found) {
+            (None, None) => return Ok(place),
+            (None, Some(_)) => match leaf.dir.rename_noreplace(leaf.name(), &place.dir, place.name()) {
+                Err(error) if error.kind() == ErrorKind::Exists => return Ok(leaf),
+                renamed => renamed?,
+            },
+            // Somebody else's file has the name.
+            (Some(_), _) => return Ok(leaf),
+        }
+        if self.republish {
+            via::rename(&leaf, &place)?;
+        }
+        place.look()?;
+        Ok(place)
+    }
+
     fn move_aside(
         &self,
         mirror: &Mirror,
@@ -144,9 +187,8 @@ struct FolderHand {
 impl Hand for FolderHand {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
         let ground = &self.sink.ground;
-        let form = if task.row.as_ref().is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
         let purpose = if task.row.is_none() { Purpose::PutNew } else { Purpose::Put };
-        let mut place = match ground.place(&task.pending.uri, form, purpose, &mut self.last) {
+        let mut place = match self.sink.named(task, purpose, &mut self.last) {
             Err(NoPlace::Parent) => return Ok(Prepared::Done(Outcome::Conflict)),
             place => place?,
         };
@@ -228,15 +270,21 @@ impl FolderHand {
     fn look_at(&mut self, task: &Task) -> Result<Found, Failure> {
         let ground = &self.sink.ground;
         let (item, row) = (&task.pending, task.row.as_ref());
-        let form = if row.is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
         let nothing = if row.is_some() { Found::Gone } else { Found::AsKept };
-        let place = match ground.place(&item.uri, form, Purpose::Look, &mut self.last) {
+        let place = match ground.place_of(&item.uri, row, &mut self.last) {
             Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => return Ok(nothing),
             place => place?,
         };
-        let Some(found) = place.found else { return Ok(nothing) };
-        if row.is_some_and(|row| ground.is_as_written(row, &found)) {
-            return Ok(Found::AsKept);
+        let Some(found) = place.found else {
+            if self.sink.republish {
+                // The file of links comes before its file, and goes after it.
+                via::remove(&place)?;
+            }
+            return Ok(nothing);
+        };
+        if let Some(row) = row.filter(|row| ground.is_as_written(row, &found)) {
+            let leaf = place.form == Form::Leaf;
+            return Ok(if leaf == row.leaf { Found::AsKept } else { Found::Other(Row { leaf, ..row.clone() }) });
         }
         let has = |digests: &[u8], length: u64| -> Result<bool, Failure> {
             let mut wanted = Digests::default();
@@ -423,8 +471,7 @@ impl FolderHand {
         let Some(row) = &task.row else { return Ok((Deleted::default(), Vec::new())) };
         let gone = || Deleted { gone: true, notices: Vec::new() };
         let told = |gone, code, message: String| Deleted { gone, notices: vec![Notice::new(code, message)] };
-        let form = if row.leaf { Form::Leaf } else { Form::Plain };
-        let place = match ground.place(&task.pending.uri, form, Purpose::Look, &mut self.last) {
+        let place = match ground.place_of(&task.pending.uri, Some(row), &mut self.last) {
             Ok(place) => place,
             Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => return Ok((gone(), Vec::new())),
             Err(no_place) => {
@@ -438,9 +485,15 @@ impl FolderHand {
             }
         };
         // A folder in the way of a plain name leads to the leaf name, which is another file than the recorded one.
-        let moved = (place.form == Form::Leaf) != row.leaf;
+        let moved = (place.form == Form::Leaf) != row.leaf
+            && !place.found.is_some_and(|found| ground.is_as_written(row, &found));
         let deleted = match place.found {
-            None => gone(),
+            None => {
+                if self.sink.republish && !moved {
+                    via::remove(&place)?;
+                }
+                gone()
+            }
             Some(_) if moved => {
                 told(false, "local.kept", "deleted at the Source; what stands in its place is not ours".to_owned())
             }

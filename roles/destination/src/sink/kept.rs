@@ -1,21 +1,121 @@
-//! Does a copy that is no folder have what is expected? Its state, read back, beside the Source's list.
+//! What a copy still has of what was written, whatever it is kept in: for checks, repairs, comparisons and audits.
 
+use super::folder::FolderKept;
+use super::warc::WarcKept;
 use crate::audit::AuditReport;
 use crate::error::Error;
 use crate::events::{Event, Item, ItemAction, Observer, Status};
 use crate::verify::{Verdict, judge};
-use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Row};
+use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending, Row};
 use abreast_webtypes::Digests;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Rows compared at a time.
 const ROWS: usize = 512;
 
+/// What is wrong with the bytes kept of a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Damage {
+    pub(crate) kind: DamageKind,
+    pub(crate) message: String,
+}
+
+/// In which way what is there differs from what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DamageKind {
+    /// Its URI has no path.
+    NoPlace,
+    /// It is not there, or cannot be read.
+    Missing,
+    /// It has another length.
+    Length,
+    /// It was modified at another time; the bytes may be the same.
+    Time,
+    /// It has other bytes.
+    Digest,
+    /// It is as written, under the reserved name although its own name is free, or the other way round.
+    Name,
+}
+
+impl DamageKind {
+    /// The code of a check's finding.
+    pub(crate) const fn rule(self) -> &'static str {
+        match self {
+            Self::NoPlace => "copy.path",
+            Self::Missing => "copy.missing",
+            Self::Length | Self::Time => "copy.changed",
+            Self::Digest => "copy.digest",
+            Self::Name => "copy.name",
+        }
+    }
+
+    /// Whether the bytes that were written are lost for certain.
+    pub(crate) const fn is_loss(self) -> bool {
+        matches!(self, Self::Missing | Self::Length | Self::Digest)
+    }
+}
+
+/// Opens what is kept by a copy of the kind `folder` or `warc`; `None` for other kinds, and before the first run.
+pub(crate) fn read_back(kind: &str, folder: &Path, mirror: &Mirror) -> Result<Option<Box<dyn ReadBack>>, Error> {
+    match kind {
+        "folder" => Ok(FolderKept::open(folder, mirror)?.map(|kept| Box::new(kept) as Box<dyn ReadBack>)),
+        "warc" => Ok(Some(Box::new(WarcKept::open(folder, mirror)?))),
+        _ => Ok(None),
+    }
+}
+
+/// Are the bytes read back the ones of a row?
+pub(crate) fn same_bytes(row: &Row, digests: &Digests, read: Option<&(Digests, u64)>) -> bool {
+    read.is_some_and(|(found, length)| *length == row.length && found.agree(digests) == Some(true))
+}
+
+/// The file time of a row whose bytes are known to be lost or altered: no file has it.
+const DISTRUSTED: i64 = i64::MIN;
+
+/// Is it known already that what is there is not what was written?
+pub(crate) const fn is_distrusted(row: &Row) -> bool {
+    row.file_mtime == DISTRUSTED
+}
+
+/// A row that says nothing of the bytes: whatever is listed, they are fetched, and a file that stands there is put aside.
+pub(crate) fn distrusted(row: &Row) -> Row {
+    Row {
+        modified: None,
+        digests: Vec::new(),
+        changed: None,
+        etag: None,
+        file_mtime: DISTRUSTED,
+        verified: false,
+        ..row.clone()
+    }
+}
+
+/// A plan to have the kept version again.
+pub(crate) fn fetch_again(row: &Row) -> Pending {
+    Pending {
+        uri: row.uri.clone(),
+        modified: row.modified,
+        length: Some(row.length),
+        digests: row.digests.clone(),
+        changed: row.changed,
+        ..Pending::default()
+    }
+}
+
+/// Plans to fetch a resource again whose bytes were lost or altered here. What is planned for it already stays planned.
+pub(crate) fn plan_again(mirror: &Mirror, row: &Row) -> Result<(), Error> {
+    if mirror.task(&row.uri)?.is_none() {
+        mirror.put_pending(&fetch_again(row))?;
+    }
+    Ok(mirror.put_row(&distrusted(row))?)
+}
+
 /// Reads back what is kept.
 pub(crate) trait ReadBack {
-    /// Is it where the state says, as far as a look tells?
-    fn is_there(&mut self, mirror: &Mirror, row: &Row) -> Result<bool, Error>;
+    /// What is wrong with what is there of a row, by length and time, or with `read` by digests.
+    fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error>;
 
     /// Digests of the bytes that are there, of the algorithms that are listed, and their length.
     fn digests(&mut self, mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error>;
@@ -83,15 +183,22 @@ impl Kept<'_> {
         let mut expected = Digests::default();
         expected.set_from_bytes(&listed.digests);
         let found = match self.mirror.row(&listed.uri)? {
-            Some(row) if self.full => self.reader.digests(&self.mirror, &row, &expected)?,
-            Some(row) if self.reader.is_there(&self.mirror, &row)? => {
-                let mut digests = Digests::default();
-                digests.set_from_bytes(&row.digests);
-                Some((digests, row.length))
-            }
-            _ => None,
+            None => None,
+            Some(row) => match self.reader.damage(&self.mirror, &row, false)? {
+                Some(damage) if damage.kind == DamageKind::Missing => None,
+                Some(_) => Some(Verdict::Mismatch),
+                None if self.full => {
+                    let found = self.reader.digests(&self.mirror, &row, &expected)?;
+                    found.map(|(digests, length)| judge(&expected, listed.length, &digests, length))
+                }
+                None => {
+                    let mut digests = Digests::default();
+                    digests.set_from_bytes(&row.digests);
+                    Some(judge(&expected, listed.length, &digests, row.length))
+                }
+            },
         };
-        match found.map(|(digests, length)| judge(&expected, listed.length, &digests, length)) {
+        match found {
             None => {
                 report.missing += 1;
                 self.tell(&listed.uri, ItemAction::Missing);

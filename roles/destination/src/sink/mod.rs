@@ -76,6 +76,12 @@ pub(crate) trait Sink: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Resources whose own names are those of the folders that a resource is in: while it is there, each of them has its
+    /// reserved name.
+    fn resources_above(&self, _uri: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Removes what is left of a body that was begun and is wanted no longer.
     fn sweep(&self, uri: &str);
 

@@ -5,7 +5,7 @@
 //! that is there already is taken over when its metadata says that it is of the same URI, or it has the same bytes, and
 //! left alone otherwise.
 
-use super::kept::ReadBack;
+use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Found, Hand, Prepared, Sink, Storing};
 use crate::error::{Error, ExitCode};
@@ -51,8 +51,8 @@ pub struct ObjectsOptions {
     pub settings: Vec<(String, String)>,
 }
 
-/// What the rules of names are for keys: they tell case apart, and are plain text.
-pub(crate) const KEY_RULES: NameRules = NameRules { folds_case: false, ascii_only: true };
+/// What the rules of names are for keys: they tell case apart, and are plain text without control characters.
+pub(crate) const KEY_RULES: NameRules = NameRules { folds_case: false, ascii_only: true, no_controls: true };
 
 /// A store, opened.
 #[derive(Debug)]
@@ -163,10 +163,29 @@ impl Store {
     }
 }
 
+/// Does the store say that the bucket is missing, not an object in it?
+fn is_no_bucket(error: &object_store::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        if error.to_string().contains("NoSuchBucket") {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn no_bucket() -> Failure {
+    Failure::fatal("objects.bucket", "the object store has no bucket of this name")
+}
+
 fn failed(error: &object_store::Error) -> Failure {
     use object_store::Error as E;
     let message = format!("the object store: {error}");
     match error {
+        // Where objects are looked for or deleted, their own absence is dealt with before.
+        E::NotFound { .. } => no_bucket(),
+        _ if is_no_bucket(error) => no_bucket(),
         E::Unauthenticated { .. } | E::PermissionDenied { .. } | E::UnknownConfigurationKey { .. } => {
             Failure::fatal("objects.denied", message)
         }
@@ -200,7 +219,7 @@ impl Sink for ObjectsSink {
     }
 
     fn shown(&self, uri: &str, _leaf: bool) -> String {
-        self.store.key(uri).map_or_else(|_| String::new(), |key| key.to_string())
+        self.store.key(uri).map_or_else(|_| uri.to_owned(), |key| key.to_string())
     }
 
     fn wants_head(&self) -> bool {
@@ -264,6 +283,7 @@ impl Hand for ObjectsHand {
                         let Some(uri) = uri else { return Ok(Deleted::default()) };
                         let key = store.key(&uri)?;
                         match store.backend.delete(&key).await {
+                            Err(error) if is_no_bucket(&error) => Err(failed(&error)),
                             Ok(()) | Err(object_store::Error::NotFound { .. }) => {
                                 Ok(Deleted { gone: true, notices: Vec::new() })
                             }
@@ -458,7 +478,15 @@ pub(crate) struct ObjectsKept {
 const STRANGERS_MAX: usize = 10_000;
 
 impl ObjectsKept {
-    pub(crate) fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
+    /// The copy that a state is of; `None` before the first run has found a base.
+    pub(crate) fn of_copy(options: &ObjectsOptions, mirror: &Mirror) -> Result<Option<Self>, Error> {
+        let Some(base) = mirror.meta(crate::state::key::BASE)? else { return Ok(None) };
+        let map = PathMap::new(&base, KEY_RULES)
+            .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+        Self::open(options, map).map(Some)
+    }
+
+    fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
         let store = Store::open(options, map)?;
         let (listed, mut strangers) = (Expected::new()?, Vec::new());
         let prefix = (!store.prefix.is_empty()).then(|| Key::from(store.prefix.as_str()));
@@ -482,12 +510,37 @@ impl ObjectsKept {
 
 fn audit_failed(error: &object_store::Error) -> Error {
     let failure = failed(error);
+    if failure.fatal {
+        return failure.into_error();
+    }
     Error::new(failure.code, ExitCode::Retryable, failure.message)
 }
 
 impl ReadBack for ObjectsKept {
-    fn is_there(&mut self, _mirror: &Mirror, row: &Row) -> Result<bool, Error> {
-        Ok(self.listed.length(&row.uri)? == Some(row.length))
+    fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error> {
+        let Ok(key) = self.store.key(&row.uri) else {
+            let message = "the state names a resource that has no key in the store".to_owned();
+            return Ok(Some(Damage { kind: DamageKind::NoPlace, message }));
+        };
+        let damage = |kind, message: String| Ok(Some(Damage { kind, message }));
+        match self.listed.length(&row.uri)? {
+            None => return damage(DamageKind::Missing, format!("the object `{key}` is missing")),
+            Some(length) if length != row.length => {
+                let message = format!("the object `{key}` has {length} bytes, {} were written", row.length);
+                return damage(DamageKind::Length, message);
+            }
+            Some(_) => {}
+        }
+        let mut digests = Digests::default();
+        digests.set_from_bytes(&row.digests);
+        if !read || digests.strongest().is_none() {
+            return Ok(None);
+        }
+        let found = self.digests(mirror, row, &digests)?;
+        if same_bytes(row, &digests, found.as_ref()) {
+            return Ok(None);
+        }
+        damage(DamageKind::Digest, format!("the object `{key}` has other bytes than were written"))
     }
 
     fn digests(&mut self, _mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error> {

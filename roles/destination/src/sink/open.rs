@@ -36,8 +36,14 @@ impl Session<'_> {
             SinkOptions::Objects(_) => {}
             SinkOptions::Warc(options) => {
                 let (folder, epoch) = (&self.options.folder, self.rules.epoch);
+                let adopted = WarcSink::adopted(&self.mirror)?;
                 let sink = WarcSink::open(folder, state, &self.mirror, options, epoch, &self.options.url)?;
                 self.sink = Some(Arc::new(sink));
+                if let (None, Some(count)) = (adopted, WarcSink::adopted(&self.mirror)?.filter(|count| *count > 0)) {
+                    let message =
+                        format!("the state was missing; {count} resources were found in the archive, and are kept");
+                    self.notice("state.missing", &self.options.url, &message);
+                }
             }
             SinkOptions::Lines(options) => {
                 self.sink = Some(Arc::new(LinesSink::open(state, options, self.rules.epoch)?));

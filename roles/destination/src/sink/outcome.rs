@@ -1,5 +1,6 @@
 //! What became of one item, and what is there to tell about it?
 
+use crate::error::{Error, ExitCode};
 use crate::place::{NoPlace, code_of};
 use abreast_folder::ErrorKind;
 use abreast_store::mirror::Row;
@@ -52,6 +53,19 @@ impl Failure {
 
     pub(crate) fn fatal(code: &'static str, message: impl Into<String>) -> Self {
         Self { fatal: true, ..Self::new(code, message) }
+    }
+}
+
+impl Failure {
+    /// The error that ends the run: of a fatal failure.
+    pub(crate) fn into_error(self) -> Error {
+        let (exit, help) = match self.code {
+            "disk.full" => (ExitCode::Io, "free space, then run the same command again"),
+            "objects.bucket" => (ExitCode::Usage, "create it, or correct the URL or AWS_REGION"),
+            "objects.denied" => (ExitCode::Io, "check the credentials in the environment and the rights they have"),
+            _ => (ExitCode::Io, "check the disk, then run the same command again"),
+        };
+        Error::new(self.code, exit, self.message).with_help(help)
     }
 }
 

@@ -125,17 +125,31 @@ pub(super) fn remove(place: &Place) -> Result<(), Failure> {
 }
 
 /// A file got another name: so do its links.
-pub(super) fn rename(from: &Place, to: &Place) -> Result<(), crate::Error> {
+pub(super) fn rename(from: &Place, to: &Place) -> Result<(), abreast_folder::Error> {
     match from.dir.rename(&sidecar(from.name()), &to.dir, &sidecar(to.name())) {
-        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name) => {
-            Err(error.into())
-        }
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name) => Err(error),
         _ => Ok(()),
     }
 }
 
+/// Is this a file of links that a run wrote, without the file that it is about? A run that is killed may leave one.
+pub(crate) fn is_orphan(dir: &Dir, name: &[u8]) -> bool {
+    owner(name).is_some_and(|owner| dir.stat(owner).is_err_and(|error| error.kind() == ErrorKind::NotFound))
+        && matches!(links(dir, name), Ok(Some(links))
+            if !links.is_empty() && links.iter().all(|link| link["rel"] == RELATION))
+}
+
 /// The links of a file but its origin; `None` when it is no file of links.
 fn others(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
+    let mut links = links(dir, name)?;
+    if let Some(links) = &mut links {
+        links.retain(|link| link["rel"] != RELATION);
+    }
+    Ok(links)
+}
+
+/// The links of a file, none when it is not there; `None` when it is no file of links.
+fn links(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
     let (file, stat) = match dir.open_read(name) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Name) => {
             return Ok(Some(Vec::new()));
@@ -146,9 +160,7 @@ fn others(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
     if stat.size > FILE_BYTES_MAX || file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).is_err() {
         return Ok(None);
     }
-    let Ok(mut links) = serde_json::from_slice::<Vec<Value>>(&bytes) else { return Ok(None) };
-    links.retain(|link| link["rel"] != RELATION);
-    Ok(Some(links))
+    Ok(serde_json::from_slice::<Vec<Value>>(&bytes).ok())
 }
 
 fn replace(dir: &Dir, name: &[u8], links: &[Value]) -> Result<(), Failure> {

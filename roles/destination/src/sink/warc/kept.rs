@@ -2,7 +2,7 @@
 
 use super::archive_of;
 use crate::error::Error;
-use crate::sink::kept::ReadBack;
+use crate::sink::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use crate::verify::Hasher;
 use abreast_store::mirror::{Location, Mirror, Row};
 use abreast_warc::{Kind, ReadError, read_record, skip_http_head};
@@ -69,9 +69,22 @@ impl WarcKept {
 }
 
 impl ReadBack for WarcKept {
-    fn is_there(&mut self, mirror: &Mirror, row: &Row) -> Result<bool, Error> {
-        let Some(at) = Self::place(mirror, &row.uri)? else { return Ok(false) };
-        Ok(self.names.get(&at.segment).is_some_and(|(_, length)| at.offset + at.length <= *length))
+    fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error> {
+        let is_there =
+            |at: Location| self.names.get(&at.segment).is_some_and(|(_, length)| at.offset + at.length <= *length);
+        if !Self::place(mirror, &row.uri)?.is_some_and(is_there) {
+            let message = "its record is in no segment".to_owned();
+            return Ok(Some(Damage { kind: DamageKind::Missing, message }));
+        }
+        let mut digests = Digests::default();
+        digests.set_from_bytes(&row.digests);
+        if !read || digests.strongest().is_none() {
+            return Ok(None);
+        }
+        let found = self.digests(mirror, row, &digests)?;
+        let message = || "its record has other bytes than were written".to_owned();
+        let is_same = same_bytes(row, &digests, found.as_ref());
+        Ok((!is_same).then(|| Damage { kind: DamageKind::Digest, message: message() }))
     }
 
     fn digests(&mut self, mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error> {

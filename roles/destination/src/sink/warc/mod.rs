@@ -70,6 +70,11 @@ pub(crate) struct WarcSink {
 }
 
 impl WarcSink {
+    /// How many resources were found in the archive when the state began; `None` before that.
+    pub(crate) fn adopted(mirror: &Mirror) -> Result<Option<u64>, Error> {
+        Ok(mirror.meta(ADOPTED)?.map(|count| count.parse().unwrap_or(0)))
+    }
+
     /// Opens the copy in `folder`, and cuts off what was never acknowledged.
     pub(crate) fn open(
         folder: &Path,
