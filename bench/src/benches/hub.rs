@@ -93,8 +93,8 @@ impl Bench<'_> {
     /// Deliveries for a CPU second, beside what wrk posts to the same receiver for one of its own.
     fn rates(&self, report: &mut Report) -> Result<()> {
         let mut ways = [
-            Way::new("connections kept, one host", Places::One, 'k', None, 0.5),
-            Way::new("connections kept, a host each", Places::Own, 'k', None, 0.5),
+            Way::new("connections kept, one host", Places::One, 'k', None, 0.7),
+            Way::new("connections kept, a host each", Places::Own, 'k', None, 0.7),
             Way::new("a new connection each", Places::One, 'c', None, 0.6),
             Way::new("a secret each, sha256", Places::One, 'k', Some(Method::Sha256), 0.6),
             Way::new("a secret each, sha512", Places::One, 'k', Some(Method::Sha512), 0.6),
@@ -154,7 +154,9 @@ impl Bench<'_> {
              notification durable before it is delivered, progress recorded. CPU time is that of the whole server. The \
              limit is what wrk posts to the same receiver for a second of its own CPU time: {} on {CONNECTIONS} kept \
              connections, {} on new ones, {} on {} kept connections, of which each exchange finds less in the processor's \
-             caches. For signed deliveries the time of one HMAC is added ({} and {} a second).",
+             caches. The same is why a host each costs more than one host: there 8 connections serve all, here each subscriber has a \
+             connection and a record of its own, which 999 others displaced since the last round. A measurement from outside, with a kept \
+             connection for each subscriber, sees the second row; it is compared with wrk on as many connections. For signed deliveries the time of one HMAC is added ({} and {} a second).",
             self.subscribers,
             posts[0].text(),
             posts[1].text(),

@@ -313,6 +313,31 @@ impl<T: Copy> Lanes<T> {
         Flight { item, pace, origin, slot, number, begun: now }
     }
 
+    /// An exchange that was answered is followed by another with the same recipient, in the same place; `None` when it has
+    /// no place of the fast or new any more.
+    pub(crate) fn again(&mut self, flight: &Flight<T>, now: Instant) -> Option<Flight<T>> {
+        let slot = &self.slots[flight.slot];
+        if slot.aside || flight.pace.is_slow() {
+            return None;
+        }
+        let (lane, host, before) = (slot.lane, slot.host, slot.overdue);
+        self.note_answer(host, now.saturating_duration_since(flight.begun));
+        let overdue = now + self.slow_after(host);
+        let lane = &mut self.by_pace[lane];
+        lane.overdue.remove(&(before, flight.slot));
+        lane.overdue.insert((overdue, flight.slot));
+        let number = self.next_number;
+        self.next_number += 1;
+        let slot = &mut self.slots[flight.slot];
+        (slot.number, slot.overdue) = (number, overdue);
+        Some(Flight { number, begun: now, ..*flight })
+    }
+
+    fn note_answer(&mut self, host: usize, took: Duration) {
+        let host = &mut self.hosts[host];
+        host.usual = Some(host.usual.map_or(took, |usual| (usual * 7 + took) / 8));
+    }
+
     /// An exchange ended.
     pub(crate) fn finish(&mut self, flight: &Flight<T>, contact: Contact, now: Instant) {
         let slot = self.slots.remove(flight.slot);
@@ -324,17 +349,15 @@ impl<T: Copy> Lanes<T> {
             self.by_pace[lane].overdue.remove(&(slot.overdue, flight.slot));
             self.leave(lane, host);
         }
+        if contact == Contact::Answered && !flight.pace.is_slow() {
+            self.note_answer(host, now.saturating_duration_since(flight.begun));
+        }
         let origin = &mut self.origins[flight.origin];
         origin.flying -= 1;
         match contact {
             Contact::Answered => {
                 origin.unreachable = 0;
                 origin.broken_until = None;
-                if !flight.pace.is_slow() {
-                    let took = now.saturating_duration_since(flight.begun);
-                    let host = &mut self.hosts[host];
-                    host.usual = Some(host.usual.map_or(took, |usual| (usual * 7 + took) / 8));
-                }
             }
             Contact::Unreachable => {
                 origin.unreachable = origin.unreachable.saturating_add(1);

@@ -227,7 +227,9 @@ impl PayloadCache {
 
 /// What a notification is sent with [websub §7].
 pub(crate) fn headers(media_type: &str, hub_url: &str, topic_url: &str, links: &str, offset: Offset) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(4);
+    let mut headers = HeaderMap::with_capacity(8);
+    // Its value comes with each request; here it keeps its place, which is the first.
+    headers.insert("host", HeaderValue::from_static(""));
     if let Ok(value) = HeaderValue::from_str(media_type) {
         headers.insert("content-type", value);
     }

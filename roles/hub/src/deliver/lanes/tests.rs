@@ -176,6 +176,22 @@ fn a_cut_that_comes_too_late_does_not_end_the_next_exchange() {
 }
 
 #[test]
+fn a_row_of_deliveries_keeps_one_place_and_gives_it_up_when_it_hangs() {
+    let (mut lanes, now) = (lanes(1, 1), Instant::now());
+    push(&mut lanes, "http://a", 0, Quick, now);
+    push(&mut lanes, "http://b", 1, Quick, now);
+    let first = lanes.next(now, None).unwrap();
+    let second = lanes.again(&first, now + MS(1)).unwrap();
+    assert!(second.item == 0 && second.number != first.number && all_next(&mut lanes, now).is_empty());
+    let later = lanes.due().unwrap();
+    lanes.tick(later);
+    assert_eq!((items(&all_next(&mut lanes, later)), lanes.load().slow), (vec![1], 1));
+    assert!(lanes.again(&second, later).is_none(), "it has no place any more");
+    lanes.finish(&second, Contact::Answered, later);
+    assert_eq!((lanes.load().slow, lanes.load().flying), (0, 1));
+}
+
+#[test]
 fn an_origin_without_connections_is_left_alone_and_then_tried_with_one() {
     let (mut lanes, now) = (lanes(100, 3), Instant::now());
     for item in 0..9 {
