@@ -96,26 +96,28 @@ impl Contents {
     }
 
     /// Keeps what is in a file, at most `limit` bytes, and shows the bytes to `seen`, so that other digests need no
-    /// second reading. Where the file system can, the copy shares the file's blocks.
+    /// second reading; an error of `seen` ends it. Where the file system can, the copy shares the file's blocks.
     ///
     /// The bytes are those of one instant only if the file was not written meanwhile: the caller knows.
     ///
     /// # Errors
     /// As [`Contents::put_reader`].
-    pub fn put_file(&self, file: &File, limit: u64, seen: &mut dyn FnMut(&[u8])) -> Result<Kept, Error> {
+    pub fn put_file(
+        &self,
+        file: &File,
+        limit: u64,
+        seen: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Kept, Error> {
         self.trusted()?;
         let mut temporary = self.temporary()?;
         let (id, length) = if clone_file(&temporary.file, file) {
             let mut copy = &temporary.file;
-            digest(&mut copy, limit, &mut |bytes| {
-                seen(bytes);
-                Ok(())
-            })?
+            digest(&mut copy, limit, &mut |bytes| seen(bytes).map_err(Error::input))?
         } else {
             let mut original = file;
             original.rewind().map_err(Error::input)?;
             digest(&mut original, limit, &mut |bytes| {
-                seen(bytes);
+                seen(bytes).map_err(Error::input)?;
                 temporary.file.write_all(bytes).map_err(writing)
             })?
         };

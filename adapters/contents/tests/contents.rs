@@ -58,7 +58,9 @@ impl Place {
     }
 }
 
-fn never(_: &[u8]) {}
+fn never(_: &[u8]) -> io::Result<()> {
+    Ok(())
+}
 
 #[test]
 fn equal_bytes_are_kept_once_however_they_come() {
@@ -68,7 +70,11 @@ fn equal_bytes_are_kept_once_however_they_come() {
     let two = place.contents.put_reader(&mut bytes.as_slice(), u64::MAX).unwrap();
     let mut seen = Vec::new();
     let file = place.file(&bytes);
-    let three = place.contents.put_file(&file, u64::MAX, &mut |part| seen.extend_from_slice(part)).unwrap();
+    let mut see = |part: &[u8]| {
+        seen.extend_from_slice(part);
+        Ok(())
+    };
+    let three = place.contents.put_file(&file, u64::MAX, &mut see).unwrap();
     assert_eq!((one.id(), one.length()), (two.id(), 1_000_000));
     assert_eq!(one.id(), three.id());
     assert_eq!(one.id().as_bytes(), blake3::hash(&bytes).as_bytes());
@@ -100,6 +106,8 @@ fn what_is_too_long_or_cannot_be_read_leaves_nothing() {
     assert_eq!(kind(place.contents.put_reader(&mut b"12345".as_slice(), 4)), ErrorKind::TooLong);
     assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 4, &mut never)), ErrorKind::TooLong);
     assert_eq!(kind(place.contents.put_reader(&mut Broken, 4)), ErrorKind::Input);
+    let mut stop = |_: &[u8]| Err(io::Error::other("stopped"));
+    assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 9, &mut stop)), ErrorKind::Input);
     assert_eq!((place.all().len(), place.temporaries()), (0, 0));
     let _ = place.contents.put_reader(&mut b"1234".as_slice(), 4).unwrap();
 }

@@ -101,9 +101,15 @@ pub(crate) struct ServeArgs {
     /// Digests to compute: md5, sha-256 or both [default: md5]
     #[arg(long, value_name = "WHICH")]
     pub(crate) digests: Option<String>,
-    /// How long a file must be quiet before it is looked at [default: 200ms]
+    /// How long a path must be quiet before it is read, unless its writer closed it [default: 200ms]
     #[arg(long, value_name = "TIME")]
     pub(crate) debounce: Option<String>,
+    /// Wait that long also for files that their writers closed, or that were moved into place
+    #[arg(long)]
+    pub(crate) wait_for_quiet: bool,
+    /// Publish the deletion of all files that are missing when the server starts, however many they are
+    #[arg(long)]
+    pub(crate) confirm_deletions: bool,
     /// Time between full scans, 0s for none but the first [default: 1h]
     #[arg(long, value_name = "TIME")]
     pub(crate) rescan: Option<String>,

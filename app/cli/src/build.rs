@@ -8,7 +8,7 @@ use abreast_source::archive::ArchiveError;
 use abreast_source::links::Links;
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
-use abreast_source::{IngestOptions, ScanError, ScanOptions, ScanReport, scan};
+use abreast_source::{Deletions, Held, IngestOptions, ScanError, ScanOptions, ScanReport, scan};
 use abreast_store::SqliteLog;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -29,10 +29,12 @@ pages for people. Run it again after changes: they become Change List entries, a
 written. Files that it did not write are never replaced. What it needs to know next time is in SITE/.abreast (do not
 publish that folder).
 
-Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read, 10 locked, 13 disk full, 130 cancelled.";
+Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read, 7 deletions held, 10 locked, 13 disk full, 130 cancelled.";
 
-/// A file changed more recently than this is looked at again: its time may not tell a further change.
-const SETTLE: Duration = Duration::from_millis(50);
+/// A file changed more recently than this is read later, unless it is known that nobody has it open.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Time between two scans while files are being written.
+const PAUSE: Duration = Duration::from_millis(100);
 /// How long files that are being written are waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -82,6 +84,9 @@ pub(crate) struct BuildArgs {
     /// Read every file, also those that look unchanged by size, times and inode
     #[arg(long)]
     reread: bool,
+    /// Publish the deletion of all files that are missing, however many they are
+    #[arg(long)]
+    confirm_deletions: bool,
     /// The outcome as one JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -114,6 +119,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
                 Some(error) if error.is_full() => 13,
                 _ if matches!(error.downcast_ref(), Some(ScanError::Stopped)) => 130,
                 _ if matches!(error.downcast_ref(), Some(ArchiveError::Stopped)) => 130,
+                _ if error.is::<HeldDeletions>() => 7,
                 _ if error.is::<Locked>() => 10,
                 _ => return Err(error),
             };
@@ -142,6 +148,22 @@ impl std::fmt::Display for Locked {
 }
 
 impl std::error::Error for Locked {}
+
+/// Most of a set is missing.
+#[derive(Debug)]
+struct HeldDeletions {
+    folder: PathBuf,
+    held: Held,
+}
+
+impl std::fmt::Display for HeldDeletions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let help = "if they were removed on purpose, run it again with --confirm-deletions";
+        write!(f, "`{}`: {}, and the site stays as it was\n  help: {help}", self.folder.display(), self.held)
+    }
+}
+
+impl std::error::Error for HeldDeletions {}
 
 /// Folder and flags over the configuration file.
 fn config(args: &BuildArgs) -> Result<ServeConfig> {
@@ -234,7 +256,7 @@ fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(
         let set_urls = urls.set(&set.slug);
         let set_urls = args.resources_url.as_ref().map(|url| set_urls.clone().with_resources(url)).unwrap_or(set_urls);
         let links = set.links.policy(&set_urls.resources())?;
-        let report = scan_set(&*log, opened.id, &folder, &set, links, args.reread, cancel)?;
+        let report = scan_set(&*log, opened.id, &folder, &set, links, args, cancel)?;
         scanned.files += report.files;
         scanned.changes += report.ingest.recorded;
         scanned.links += report.links;
@@ -267,29 +289,36 @@ fn scan_set(
     folder: &Folder,
     set: &SetConfig,
     links: Arc<Links>,
-    read_all: bool,
+    args: &BuildArgs,
     cancel: &AtomicBool,
 ) -> Result<ScanReport> {
     let ingest = IngestOptions { digests: set.digests, settle: SETTLE, links, ..IngestOptions::default() };
-    let options = ScanOptions { ingest, read_all, ..ScanOptions::default() };
+    let deletions = if args.confirm_deletions { Deletions::Confirmed } else { Deletions::default() };
+    let options = ScanOptions { ingest, read_all: args.reread, deletions, ..ScanOptions::default() };
     let importing = log.head(id)?.importing;
     let until = Instant::now() + PATIENCE;
     let mut recorded = 0;
     let mut report = loop {
         let mut report = scan(folder, b"", log, id, &options, cancel)?;
         recorded += report.ingest.recorded;
+        if let Some(held) = report.held {
+            bail!(HeldDeletions { folder: set.folder.clone(), held });
+        }
         // An import only adds: if one was interrupted, what is gone since is found once it is complete.
         if report.ingest.deferred.is_empty() || Instant::now() >= until {
             // What was there first is the base of the log, and no change.
             report.ingest.recorded = if importing { 0 } else { recorded };
             break report;
         }
-        std::thread::sleep(SETTLE);
+        std::thread::sleep(PAUSE);
     };
     if importing {
         log.complete_import(id)?;
         if report.gone > 0 {
-            scan(folder, b"", log, id, &options, cancel)?;
+            let report = scan(folder, b"", log, id, &options, cancel)?;
+            if let Some(held) = report.held {
+                bail!(HeldDeletions { folder: set.folder.clone(), held });
+            }
         }
     }
     for path in std::mem::take(&mut report.ingest.deferred) {

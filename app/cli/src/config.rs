@@ -60,8 +60,12 @@ pub(crate) struct SetFile {
     pub(crate) set_links: Vec<crate::api::SetLinkFile>,
     /// Digests to compute: `md5` (default), `sha-256` or `both`.
     pub(crate) digests: Option<String>,
-    /// How long a file must be quiet before it is looked at, such as `200ms` (default).
+    /// How long a path must be quiet before it is read, such as `200ms` (default).
     pub(crate) debounce: Option<String>,
+    /// Wait that long also for files that their writers closed, or that were moved into place? Default false.
+    pub(crate) wait_for_quiet: Option<bool>,
+    /// How long the deletion of most of a set waits for a confirmation, such as `7d` (default); `0s` for not at all.
+    pub(crate) hold_deletions: Option<String>,
     /// Time between full scans, such as `1h` (default); `0s` for none but the first.
     pub(crate) rescan: Option<String>,
     /// Time between scans that read every file, also those that look unchanged; `0s` (default) for none.
@@ -106,6 +110,8 @@ const SET_KEYS: &[&str] = &[
     "set_links",
     "digests",
     "debounce",
+    "wait_for_quiet",
+    "hold_deletions",
     "rescan",
     "reread",
     "events",
@@ -220,6 +226,8 @@ pub(crate) struct SetConfig {
     pub(crate) links: crate::api::LinksConfig,
     pub(crate) digests: abreast_source::DigestPolicy,
     pub(crate) debounce: Duration,
+    pub(crate) wait_for_quiet: bool,
+    pub(crate) hold_deletions: Duration,
     pub(crate) rescan: Duration,
     pub(crate) reread: Duration,
     pub(crate) events: bool,
@@ -240,6 +248,8 @@ pub(crate) struct ServeConfig {
     pub(crate) api: crate::api::ApiConfig,
     pub(crate) push: crate::push::PushConfig,
     pub(crate) sets: Vec<SetConfig>,
+    /// The files that are missing at the start were removed on purpose.
+    pub(crate) confirm_deletions: bool,
 }
 
 impl ServeConfig {
@@ -284,7 +294,7 @@ impl ServeConfig {
         if !problems.is_empty() {
             bail!(Unusable(problems.join("\n")));
         }
-        Ok(Self { listen, base_url: file.base_url, data, api, push, sets })
+        Ok(Self { listen, base_url: file.base_url, data, api, push, sets, confirm_deletions: false })
     }
 }
 
@@ -393,6 +403,7 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
     };
     let defaults = abreast_source::watch::WatchOptions::new(&folder);
     let debounce = duration("debounce", set.debounce, defaults.debounce);
+    let hold_deletions = duration("hold_deletions", set.hold_deletions, defaults.hold_deletions);
     let rescan = duration("rescan", set.rescan, defaults.rescan);
     let reread = duration("reread", set.reread, defaults.reread);
     let archives = set.archives.map(|archives| abreast_source::archive::ArchiveRule {
@@ -439,6 +450,8 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
         folder,
         digests,
         debounce,
+        wait_for_quiet: set.wait_for_quiet.unwrap_or(false),
+        hold_deletions,
         rescan,
         reread,
         events: set.events.unwrap_or(true),

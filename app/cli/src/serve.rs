@@ -21,7 +21,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// Time for what requests left behind, once they are finished or given up.
+const STOP_REST: Duration = Duration::from_millis(500);
 
 /// Folder and flags over the configuration file.
 pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
@@ -40,6 +44,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
             folder: folder.clone(),
             digests: args.digests.clone(),
             debounce: args.debounce.clone(),
+            wait_for_quiet: args.wait_for_quiet.then_some(true),
             rescan: args.rescan.clone(),
             reread: None,
             events: args.no_events.then_some(false),
@@ -54,7 +59,9 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     file.listen = args.listen.clone().or(file.listen);
     file.base_url = args.base_url.clone().or(file.base_url);
     file.data = args.data.clone().or(file.data);
-    ServeConfig::check(file)
+    let mut config = ServeConfig::check(file)?;
+    config.confirm_deletions = args.confirm_deletions;
+    Ok(config)
 }
 
 /// A running Source; stops in order when told.
@@ -120,6 +127,9 @@ impl Running {
             let mut options = WatchOptions::new(&set.folder);
             options.ingest.digests = set.digests;
             options.debounce = set.debounce;
+            options.at_once = !set.wait_for_quiet;
+            options.hold_deletions = set.hold_deletions;
+            options.confirm_deletions = config.confirm_deletions;
             options.rescan = set.rescan;
             options.reread = set.reread;
             options.events = set.events;
@@ -212,7 +222,11 @@ impl Running {
         let (stop, stopped) = watch::channel(false);
         let thread = std::thread::Builder::new()
             .name("server".into())
-            .spawn(move || runtime.block_on(server.run(site, stopped)))
+            .spawn(move || {
+                runtime.block_on(server.run(site, stopped));
+                // What still runs is not waited for: requests were.
+                runtime.shutdown_timeout(STOP_REST);
+            })
             .context("cannot start the server's thread")?;
         let dumper =
             if dumps.any() { Some(dumps.start().context("cannot start the thread that makes dumps")?) } else { None };
@@ -235,6 +249,8 @@ impl Running {
     /// Stops: no new connection, no dump, requests in flight are finished, then the watches, then the store.
     pub(crate) fn stop(self) {
         let _ = self.stop.send(true);
+        // All at once: each of them may be in the middle of a large file.
+        self.watches.iter().for_each(Watch::begin_stop);
         // Before the requests are waited for: one of them may wait for a package.
         if let Some(dumper) = self.dumper {
             dumper.stop();

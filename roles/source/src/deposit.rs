@@ -308,7 +308,7 @@ impl Deposit {
     /// Keeps a durable copy of what was uploaded, if this set keeps copies.
     fn keep(&self, upload: &Upload) -> Result<Option<Kept>, DepositError> {
         let Some(contents) = &self.options.contents else { return Ok(None) };
-        let kept = contents.put_file(&upload.file, upload.length, &mut |_| {}).map_err(io::Error::from)?;
+        let kept = contents.put_file(&upload.file, upload.length, &mut |_| Ok(())).map_err(io::Error::from)?;
         contents.sync().map_err(io::Error::from)?;
         Ok(Some(kept))
     }

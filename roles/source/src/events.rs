@@ -1,12 +1,14 @@
-//! Which paths had a change event? inotify on every folder of the tree, Linux only.
+//! Change events of a tree: inotify on every folder of it, Linux only.
 //!
-//! Only events that can mean a change are asked for: reading a file, as every request does, wakes nobody.
+//! Only events that can mean a change are asked for: reading a file, as every request does, wakes nobody. A watch belongs
+//! to a folder, not to its path: the path that is known of it is the one where it was met last. Folders that cannot be
+//! watched are noted, for others to read them again and again.
 
 use crate::links::owner_of;
 use crate::names::is_published_name;
 use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,15 +18,24 @@ use std::time::Duration;
 /// Bytes of events read at a time.
 const BUFFER: usize = 64 * 1024;
 
+/// Folders that cannot be watched and are noted one by one.
+const MAX_BLOCKED: usize = 1_000;
+
 /// What an event says about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// Something was created there.
+    /// A file was created there.
     Created,
     /// Its content was written, by somebody who may go on.
     Written,
-    /// A writer closed it, it was moved here or away, or removed.
-    Settled,
+    /// A writer closed it, or it was moved here.
+    Finished,
+    /// It was moved away or removed.
+    Gone,
+    /// It is a folder that was made or moved here.
+    Folder,
+    /// It was a folder, and was moved away or removed.
+    FolderGone,
     /// Its attributes changed; a writer may go on.
     Attributes,
 }
@@ -37,13 +48,28 @@ pub(crate) struct Events {
     watches: BTreeMap<Vec<u8>, WatchDescriptor>,
     buffer: Vec<u8>,
     lost: bool,
+    /// Folders that could not be watched or listed.
+    blocked: BTreeSet<Vec<u8>>,
+    /// There are more of them.
+    blocked_more: bool,
+    /// It was reported that there are no more watches.
+    reported: bool,
+}
+
+/// Folders whose changes are not noticed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// These, and what is beneath them.
+    Folders(Vec<Vec<u8>>),
+    /// Too many to note.
+    Many,
 }
 
 impl Events {
-    /// Watches a tree.
+    /// Watches a tree, as far as possible: see [`Events::blocked`].
     ///
     /// # Errors
-    /// The system's limits on watches, most likely.
+    /// Not even the topmost folder can be watched; the system's limits, most likely.
     pub(crate) fn start(root: &Path) -> std::io::Result<Self> {
         let mut events = Self {
             inotify: Inotify::init()?,
@@ -52,9 +78,24 @@ impl Events {
             watches: BTreeMap::new(),
             buffer: vec![0; BUFFER],
             lost: false,
+            blocked: BTreeSet::new(),
+            blocked_more: false,
+            reported: false,
         };
-        events.watch_tree(Vec::new())?;
+        events.inotify.watches().add(root, mask())?;
+        events.watch_tree(Vec::new());
         Ok(events)
+    }
+
+    /// The folders that could not be watched or listed when they were last met.
+    pub(crate) fn blocked(&self) -> Blocked {
+        if self.blocked_more { Blocked::Many } else { Blocked::Folders(self.blocked.iter().cloned().collect()) }
+    }
+
+    /// Tries again to watch a folder that could not be watched.
+    pub(crate) fn retry(&mut self, folder: &[u8]) {
+        self.blocked.remove(folder);
+        self.watch_tree(folder.to_vec());
     }
 
     /// Were events lost since this was last asked?
@@ -64,21 +105,19 @@ impl Events {
 
     /// Watches the tree as it is now, after events were lost: folders made or moved meanwhile are known again. What
     /// changed before this call is for a scan to find.
-    ///
-    /// # Errors
-    /// The system's limits on watches; what could be watched is.
-    pub(crate) fn rewatch(&mut self) -> std::io::Result<()> {
+    pub(crate) fn rewatch(&mut self) {
         let before = std::mem::take(&mut self.paths);
         self.watches.clear();
+        self.blocked.clear();
+        self.blocked_more = false;
         // A folder that is watched already keeps its watch.
-        let result = self.watch_tree(Vec::new());
+        self.watch_tree(Vec::new());
         for watch in before.into_keys().filter(|watch| !self.paths.contains_key(watch)) {
             let _ = self.inotify.watches().remove(watch);
         }
-        result
     }
 
-    /// Waits for events, at most `wait`, and tells every path that had one.
+    /// Waits for events, at most `wait`, and hands over every path that had one.
     pub(crate) fn read(&mut self, wait: Duration, mut tell: impl FnMut(Vec<u8>, Hint)) {
         let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let ready = poll(&mut [PollFd::from_borrowed_fd(self.inotify.as_fd(), PollFlags::IN)], Some(&timeout));
@@ -103,10 +142,7 @@ impl Events {
             }
         }
         for folder in new_folders {
-            if let Err(error) = self.watch_tree(folder) {
-                tracing::warn!(folder = %self.root.display(), "cannot watch a new folder: {error}");
-                self.lost = true;
-            }
+            self.watch_tree(folder);
         }
     }
 
@@ -118,7 +154,8 @@ impl Events {
         new_folders: &mut Vec<Vec<u8>>,
         tell: &mut impl FnMut(Vec<u8>, Hint),
     ) {
-        if mask.contains(EventMask::Q_OVERFLOW) {
+        // What an unmounted file system hid is there again, and was never watched.
+        if mask.intersects(EventMask::Q_OVERFLOW | EventMask::UNMOUNT) {
             self.lost = true;
             return;
         }
@@ -143,9 +180,11 @@ impl Events {
             if mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
                 new_folders.push(path.clone());
             }
-            // A folder's own attributes are of no interest.
-            if mask.intersects(EventMask::CREATE | EventMask::MOVED_TO | EventMask::MOVED_FROM | EventMask::DELETE) {
-                tell(path, Hint::Settled);
+            // A folder's own attributes are of no interest: one that could not be read is tried again anyway.
+            if mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
+                tell(path, Hint::Folder);
+            } else if mask.intersects(EventMask::MOVED_FROM | EventMask::DELETE) {
+                tell(path, Hint::FolderGone);
             }
             return;
         }
@@ -155,49 +194,69 @@ impl Events {
             Hint::Created
         } else if mask.contains(EventMask::ATTRIB) {
             Hint::Attributes
+        } else if mask.intersects(EventMask::MOVED_FROM | EventMask::DELETE) {
+            Hint::Gone
         } else {
-            Hint::Settled
+            Hint::Finished
         };
         tell(path, hint);
     }
 
     /// Watches a folder and all beneath it. What appears in between is found by the scan that follows an event.
-    fn watch_tree(&mut self, top: Vec<u8>) -> std::io::Result<()> {
-        let mask = WatchMask::CREATE
-            | WatchMask::MODIFY
-            | WatchMask::CLOSE_WRITE
-            | WatchMask::ATTRIB
-            | WatchMask::MOVED_FROM
-            | WatchMask::MOVED_TO
-            | WatchMask::DELETE
-            | WatchMask::ONLYDIR
-            | WatchMask::DONT_FOLLOW
-            // A new folder may be met twice. Replacing a watch, the kernel clears its mask before it sets it again, and
-            // loses the events of that moment: a file that was closed just then would look as if it were still written.
-            | WatchMask::MASK_ADD;
+    fn watch_tree(&mut self, top: Vec<u8>) {
         let mut folders = vec![top];
         while let Some(folder) = folders.pop() {
             let absolute = self.root.join(OsStr::from_bytes(&folder));
-            match self.inotify.watches().add(&absolute, mask) {
-                Ok(watch) => {
-                    self.paths.insert(watch.clone(), folder.clone());
-                    self.watches.insert(folder.clone(), watch);
+            match self.inotify.watches().add(&absolute, mask()) {
+                Ok(watch) => self.bind(&folder, &watch),
+                Err(error) if is_gone(&error) => {
+                    // No folder of ours any more.
+                    self.blocked.remove(&folder);
+                    continue;
                 }
-                // Gone again, or a link now: no folder of ours.
-                Err(error) if folder.is_empty() || error.kind() == std::io::ErrorKind::StorageFull => {
-                    return Err(error);
+                Err(error) => {
+                    self.block(folder, &error);
+                    continue;
                 }
-                Err(_) => continue,
             }
-            let Ok(entries) = std::fs::read_dir(&absolute) else { continue };
-            for entry in entries.flatten() {
-                let name = entry.file_name();
-                if is_published_name(name.as_bytes()) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    folders.push(join(&folder, name.as_bytes()));
-                }
+            if let Err(error) = list(&absolute, &folder, &mut folders)
+                && !is_gone(&error)
+            {
+                self.block(folder, &error);
             }
         }
-        Ok(())
+    }
+
+    /// Notes where a watched folder is. It may have been met elsewhere before, and another folder here.
+    fn bind(&mut self, path: &[u8], watch: &WatchDescriptor) {
+        if let Some(before) = self.paths.insert(watch.clone(), path.to_vec())
+            && before != path
+            && self.watches.get(&before) == Some(watch)
+        {
+            self.watches.remove(&before);
+        }
+        if let Some(other) = self.watches.insert(path.to_vec(), watch.clone())
+            && other != *watch
+            && self.paths.get(&other).is_some_and(|known| known == path)
+        {
+            self.paths.remove(&other);
+            let _ = self.inotify.watches().remove(other);
+        }
+    }
+
+    fn block(&mut self, folder: Vec<u8>, error: &std::io::Error) {
+        if error.kind() == std::io::ErrorKind::StorageFull && !std::mem::replace(&mut self.reported, true) {
+            tracing::warn!(
+                folder = %self.root.display(),
+                "cannot watch all folders: {error}; the others are scanned every few seconds instead \
+                 (help: raise fs.inotify.max_user_watches)"
+            );
+        }
+        if self.blocked.len() < MAX_BLOCKED {
+            self.blocked.insert(folder);
+        } else {
+            self.blocked_more = true;
+        }
     }
 
     /// A folder was moved away: its watches speak of paths that are no more.
@@ -212,10 +271,48 @@ impl Events {
             .collect();
         for (path, watch) in moved {
             self.watches.remove(&path);
-            self.paths.remove(&watch);
-            let _ = self.inotify.watches().remove(watch);
+            // The folder may have been met at its new place already.
+            if self.paths.get(&watch) == Some(&path) {
+                self.paths.remove(&watch);
+                let _ = self.inotify.watches().remove(watch);
+            }
+        }
+        self.blocked.retain(|path| !inside(path));
+    }
+}
+
+/// The events that can mean a change.
+fn mask() -> WatchMask {
+    WatchMask::CREATE
+        | WatchMask::MODIFY
+        | WatchMask::CLOSE_WRITE
+        | WatchMask::ATTRIB
+        | WatchMask::MOVED_FROM
+        | WatchMask::MOVED_TO
+        | WatchMask::DELETE
+        | WatchMask::ONLYDIR
+        | WatchMask::DONT_FOLLOW
+        // A new folder may be met twice. Replacing a watch, the kernel clears its mask before it sets it again, and
+        // loses the events of that moment: a file that was closed just then would look as if it were still written.
+        | WatchMask::MASK_ADD
+}
+
+/// The folders in a folder.
+fn list(absolute: &Path, folder: &[u8], folders: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(absolute)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if is_published_name(name.as_bytes()) && entry.file_type()?.is_dir() {
+            folders.push(join(folder, name.as_bytes()));
         }
     }
+    Ok(())
+}
+
+/// Is there no folder any more, or a link?
+fn is_gone(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
@@ -233,7 +330,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// All paths told now.
+    /// All paths that have an event now.
     fn told(events: &mut Events) -> Vec<String> {
         let mut told = Vec::new();
         events.read(Duration::from_millis(100), |path, _| told.push(String::from_utf8_lossy(&path).into_owned()));
@@ -262,7 +359,7 @@ mod tests {
         assert!(!before.iter().any(|path| path == "late"), "hidden by the overflow");
         assert!(events.take_lost());
         assert!(!events.take_lost(), "told once");
-        events.rewatch().unwrap();
+        events.rewatch();
         fs::write(root.path().join("late/x"), "1").unwrap();
         fs::write(root.path().join("here/y"), "1").unwrap();
         let mut after = told(&mut events);

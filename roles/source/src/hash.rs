@@ -1,5 +1,9 @@
-//! What are the bytes of a file, surely? Hash kept only if the file stayed the same meanwhile.
+//! The digests of a file, kept only if the file stayed the same while it was read.
 
+use crate::aside::{Aside, LARGE};
+use crate::ingest::IngestOptions;
+use crate::pending::UNCLOSED;
+use crate::writers::{GRAIN, Open, Writers};
 use abreast_contents::{Contents, Kept};
 use abreast_core::State;
 use abreast_folder::{Dir, ErrorKind, Stat};
@@ -9,7 +13,8 @@ use sha2::Sha256;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Which digests a set publishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,12 +43,51 @@ impl DigestPolicy {
 pub(crate) enum Hashed {
     /// Read whole, and unchanged while it was read; with the copy that is kept, if one is.
     Stable(State, Stat, Option<Kept>),
-    /// It changed while it was read, or a moment before: look again later.
+    /// It changed while it was read, or a moment before, somebody is writing it, or reading was stopped: try again later.
     Unsettled,
+    /// It is large, and read aside: its digest is known later.
+    Large,
     /// It is not there any more, or is no regular file now.
     Gone,
     /// It could not be opened or read, for another reason than being gone.
     Failed(io::Error),
+}
+
+/// How files are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    /// Ends all reading, also in the middle of a file.
+    pub(crate) stop: &'a AtomicBool,
+    /// Where large files are read; here, if there is none.
+    pub(crate) aside: Option<&'a Aside>,
+    /// Who has files open, where no event shows it.
+    pub(crate) writers: Option<&'a Writers>,
+    /// How old an empty file must be at least. It may be in the middle of being truncated: the event comes when that is
+    /// done, which can take long on a busy disk.
+    pub(crate) empty: Duration,
+}
+
+impl Reading<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// May a file of this age still be written? `settle` is how old it must be when that cannot be known.
+    fn is_unsettled(&self, stat: &Stat, age: Duration, settle: Duration) -> bool {
+        if stat.size == 0 && age < self.empty {
+            return true;
+        }
+        let Some(writers) = self.writers.filter(|_| !settle.is_zero() && age >= settle.min(GRAIN)) else {
+            return age < settle;
+        };
+        // As events are believed: who writes nothing for so long has forgotten to close it.
+        age < UNCLOSED
+            && match writers.of(stat) {
+                Open::Yes => true,
+                Open::No => false,
+                Open::Unknown => age < settle,
+            }
+    }
 }
 
 /// A file to hash.
@@ -52,6 +96,8 @@ pub(crate) struct Target<'a> {
     pub(crate) name: &'a [u8],
 }
 
+/// Time between two reports on a large file that is being read.
+const PROGRESS: Duration = Duration::from_secs(10);
 const CHUNK: usize = 256 * 1024;
 /// Files up to this size are read whole, and hashed several at once.
 const SMALL: u64 = 64 * 1024;
@@ -59,7 +105,8 @@ const SMALL: u64 = 64 * 1024;
 const TOGETHER: usize = 512 * 1024;
 
 /// Reads files and hashes them; keeps its buffers.
-pub(crate) struct Hasher {
+pub(crate) struct Hasher<'a> {
+    reading: Reading<'a>,
     policy: DigestPolicy,
     /// Files that changed more recently are not read.
     settle: Duration,
@@ -76,19 +123,30 @@ struct Waiting {
     stat: Stat,
 }
 
-impl Hasher {
-    pub(crate) fn new(policy: DigestPolicy, settle: Duration, contents: Option<Contents>) -> Self {
-        Self { policy, settle, contents, chunk: Vec::new(), small: Vec::with_capacity(TOGETHER + SMALL as usize) }
+impl<'a> Hasher<'a> {
+    pub(crate) fn new(options: &IngestOptions, reading: Reading<'a>) -> Self {
+        Self {
+            reading,
+            policy: options.digests,
+            settle: options.settle,
+            contents: options.contents.clone(),
+            chunk: Vec::new(),
+            small: Vec::new(),
+        }
     }
 
-    /// Hashes files, and tells how each ended, in their order.
+    /// Hashes files, and returns how each ended, in their order.
     pub(crate) fn hash(&mut self, targets: &[Target<'_>]) -> Vec<Hashed> {
         let mut results: Vec<Hashed> = Vec::with_capacity(targets.len());
         let mut waiting = Vec::new();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for (place, target) in targets.iter().enumerate() {
+            if self.reading.stopped() {
+                results.push(Hashed::Unsettled);
+                continue;
+            }
             let result = match target.dir.open_read(target.name) {
-                Ok((_, stat)) if age_at(now, &stat) < self.settle => Hashed::Unsettled,
+                Ok((_, stat)) if self.reading.is_unsettled(&stat, age_at(now, &stat), self.settle) => Hashed::Unsettled,
                 Ok((file, stat)) if stat.size <= SMALL => match self.read_small(file, &stat) {
                     Ok(range) => {
                         waiting.extend(range.map(|range| Waiting { place, range, stat }));
@@ -97,7 +155,13 @@ impl Hasher {
                     }
                     Err(error) => Hashed::Failed(error),
                 },
-                Ok((file, stat)) => self.hash_large(file, &stat, target.name).unwrap_or_else(Hashed::Failed),
+                Ok((file, stat)) => match self.reading.aside.filter(|_| stat.size > LARGE) {
+                    Some(aside) => match aside.take(&witness_of(&stat)) {
+                        Some((state, stat, kept)) => Hashed::Stable(state, stat, kept),
+                        None => Hashed::Large,
+                    },
+                    None => self.hash_large(file, &stat, target.name).unwrap_or_else(Hashed::Failed),
+                },
                 Err(error) if is_gone(error.kind()) => Hashed::Gone,
                 Err(error) => Hashed::Failed(error.into()),
             };
@@ -154,27 +218,40 @@ impl Hasher {
         let mut md5 = self.policy.md5().then(Md5::new);
         let mut sha256 = self.policy.sha256().then(Sha256::new);
         let mut length = 0_u64;
+        let (reading, mut report) = (self.reading, Instant::now() + PROGRESS);
         let mut update = |bytes: &[u8]| {
+            if reading.stopped() {
+                return Err(io::Error::other("stopped"));
+            }
             length += bytes.len() as u64;
+            if report <= Instant::now() {
+                report = Instant::now() + PROGRESS;
+                let name = String::from_utf8_lossy(name);
+                tracing::info!(file = %name.escape_debug(), bytes = length, of = before.size, "reading a large file");
+            }
             if let Some(md5) = &mut md5 {
                 md5.update(bytes);
             }
             if let Some(sha256) = &mut sha256 {
                 sha256.update(bytes);
             }
+            Ok(())
         };
         let kept = if let Some(contents) = &self.contents {
             match contents.put_file(&file, before.size, &mut update) {
                 Ok(kept) => Some(kept),
                 Err(error) if error.kind() == abreast_contents::ErrorKind::TooLong => return Ok(Hashed::Unsettled),
+                Err(_) if reading.stopped() => return Ok(Hashed::Unsettled),
                 Err(error) => return Err(error.into()),
             }
         } else {
             self.chunk.resize(CHUNK, 0);
-            if !read_all(&mut file, &mut self.chunk, before.size, &mut update)? {
-                return Ok(Hashed::Unsettled);
+            match read_all(&mut file, &mut self.chunk, before.size, &mut update) {
+                Ok(true) => None,
+                Ok(false) => return Ok(Hashed::Unsettled),
+                Err(_) if reading.stopped() => return Ok(Hashed::Unsettled),
+                Err(error) => return Err(error),
             }
-            None
         };
         if length != before.size || witness_of(&Stat::of(&file)?) != witness_of(before) {
             return Ok(Hashed::Unsettled);
@@ -189,7 +266,12 @@ impl Hasher {
 }
 
 /// Reads a file to its end; false when it is longer than it should be.
-fn read_all(file: &mut File, chunk: &mut [u8], size: u64, update: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+fn read_all(
+    file: &mut File,
+    chunk: &mut [u8],
+    size: u64,
+    update: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<bool> {
     let mut length = 0_u64;
     loop {
         let read = match file.read(chunk) {
@@ -202,7 +284,7 @@ fn read_all(file: &mut File, chunk: &mut [u8], size: u64, update: &mut dyn FnMut
         if length > size {
             return Ok(false);
         }
-        update(&chunk[..read]);
+        update(&chunk[..read])?;
     }
 }
 
@@ -243,9 +325,12 @@ pub(crate) fn modified_of(stat: &Stat) -> Timestamp {
     Timestamp::from_seconds(stat.mtime_ns.div_euclid(1_000_000_000))
 }
 
+/// See [`witness_of`].
+pub(crate) type Witness = [u8; 32];
+
 /// What tells a changed file from an unchanged one without reading it: size, times and inode.
 /// ctime moves even when a program restores mtime.
-pub(crate) fn witness_of(stat: &Stat) -> [u8; 32] {
+pub(crate) fn witness_of(stat: &Stat) -> Witness {
     let mut out = [0; 32];
     out[0..8].copy_from_slice(&stat.size.to_le_bytes());
     out[8..16].copy_from_slice(&stat.mtime_ns.to_le_bytes());

@@ -1,15 +1,15 @@
-//! From "look at this file" to a recorded change: files are hashed on all cores, recorded in order.
+//! From a path to a recorded change: files are hashed on all cores, recorded in order.
 //!
 //! One thread walks, one for each core hashes, one records; the queues between them are bounded, and the walk does
 //! not run far ahead of the recording, so memory does not grow with the folder, not even while one huge file is read.
 
-use crate::hash::{DigestPolicy, Hashed, Hasher, Target};
+use crate::hash::{DigestPolicy, Hashed, Hasher, Reading, Target, Witness, witness_of};
 use crate::links::{Links, witness_with};
 use crate::names::path_of;
 use crate::writes::Writes;
 use abreast_contents::{Contents, Kept};
 use abreast_core::{Action, Change, ChangeLog, Imported, LogError, SetId, State};
-use abreast_folder::Dir;
+use abreast_folder::{Dir, Stat};
 use abreast_webtypes::Link;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -27,15 +27,20 @@ const IMPORT_BATCH: usize = 4_096;
 const QUEUE: usize = 16;
 /// Appends not yet durable.
 const OUTSTANDING: usize = 8;
-/// Problems told one by one; the rest is counted.
+/// Problems reported one by one; the rest is counted.
 const MAX_PROBLEMS: usize = 100;
+/// Files that are gone, or could not be read, noted one by one.
+const MAX_NOTED: usize = 10_000;
+/// Fewer files than this are hashed by the thread that asks.
+const HERE: usize = 16;
 
 /// How files are taken in.
 #[derive(Clone, Debug)]
 pub struct IngestOptions {
     /// Digests to compute.
     pub digests: DigestPolicy,
-    /// A file changed more recently than this is not read yet: somebody may still be writing it.
+    /// A file changed more recently than this is not read yet, unless it is known that nobody has it open: somebody may
+    /// still be writing it. Zero takes all files as they are.
     pub settle: Duration,
     /// Where the links of files come from.
     pub links: Arc<Links>,
@@ -57,13 +62,13 @@ impl Default for IngestOptions {
     }
 }
 
-/// Something to look at.
+/// Something to read, or to record as it is.
 pub(crate) enum Work {
     /// A file that is new or looks changed.
     Check { key: String, path: Vec<u8>, dir: Dir, links: Vec<Link> },
     /// A resource whose bytes are as before, but not what is said of it.
     Relink(Imported),
-    /// A resource whose file is gone.
+    /// A resource that is to be recorded as deleted.
     Gone { key: String },
 }
 
@@ -78,12 +83,29 @@ pub struct IngestReport {
     pub deferred: Vec<Vec<u8>>,
     /// Files that could not be read, with the reason; what was published of them stays.
     pub problems: Vec<String>,
-    /// How many there were, told or not.
+    /// How many there were, reported or not.
     pub problem_count: u64,
+    /// Relative paths that could not be read, up to a limit.
+    pub(crate) unreadable: Vec<Vec<u8>>,
+    /// Large files that are to be read aside.
+    pub(crate) large: Vec<Vec<u8>>,
+    /// Resources whose file was gone when it was to be read, up to a limit.
+    pub(crate) gone: Vec<String>,
+    /// Files with several names, and how each was found, up to a limit.
+    pub(crate) shared: Vec<(Vec<u8>, Witness)>,
 }
 
 impl IngestReport {
+    /// A path that cannot be read now, and may be later.
     pub(crate) fn problem(&mut self, path: &[u8], error: &dyn std::fmt::Display) {
+        if self.unreadable.len() < MAX_NOTED {
+            self.unreadable.push(path.to_vec());
+        }
+        self.refused(path, error);
+    }
+
+    /// A path that is not published as it is.
+    pub(crate) fn refused(&mut self, path: &[u8], error: &dyn std::fmt::Display) {
         self.problem_of(format!("cannot read `{}`: {error}", String::from_utf8_lossy(path).escape_debug()));
     }
 
@@ -93,14 +115,37 @@ impl IngestReport {
             self.problems.push(problem);
         }
     }
+
+    /// A file that others may change under a name that is not watched.
+    pub(crate) fn shares(&mut self, path: &[u8], stat: &Stat) {
+        if stat.links > 1 && self.shared.len() < MAX_NOTED {
+            self.shared.push((path.to_vec(), witness_of(stat)));
+        }
+    }
+
+    /// Takes over what another part of the same work found.
+    pub(crate) fn add(&mut self, mut other: Self) {
+        self.recorded += other.recorded;
+        self.unchanged += other.unchanged;
+        self.problem_count += other.problem_count;
+        self.deferred.append(&mut other.deferred);
+        self.problems.append(&mut other.problems);
+        self.unreadable.append(&mut other.unreadable);
+        self.large.append(&mut other.large);
+        self.gone.append(&mut other.gone);
+        self.shared.append(&mut other.shared);
+    }
 }
 
 #[expect(clippy::large_enum_variant, reason = "nearly every outcome is a Put")]
 enum Outcome {
-    /// With the copy of its bytes, held until the record of it is durable.
-    Put(Imported, Option<Kept>),
+    /// With the copy of its bytes, held until the record of it is durable, and the file if it has several names.
+    Put(Imported, Option<Kept>, Option<(Vec<u8>, Stat)>),
     Gone(String),
+    /// Its file was gone when it was to be read.
+    Lost(String),
     Deferred(Vec<u8>),
+    Large(Vec<u8>),
     Problem(Vec<u8>, String),
 }
 
@@ -196,6 +241,7 @@ pub(crate) fn ingest<R: Send>(
     log: &dyn ChangeLog,
     set: SetId,
     options: &IngestOptions,
+    reading: Reading<'_>,
     walk: impl FnOnce(&mut Sink) -> R + Send,
 ) -> Result<(R, IngestReport), LogError> {
     let importing = log.head(set)?.importing;
@@ -207,7 +253,7 @@ pub(crate) fn ingest<R: Send>(
         for _ in 0..threads {
             let receiver = Arc::clone(&work_receiver);
             let sender = done_sender.clone();
-            scope.spawn(move || hash_batches(&receiver, &sender, options));
+            scope.spawn(move || hash_batches(&receiver, &sender, options, reading));
         }
         drop(done_sender);
         // Only the hashing threads hold the receiver now: when they stop, the walk is told.
@@ -235,16 +281,18 @@ pub(crate) fn ingest<R: Send>(
     })
 }
 
-fn hash_batches(receiver: &Mutex<Receiver<Batch<Work>>>, sender: &SyncSender<Batch<Outcome>>, options: &IngestOptions) {
+fn hash_batches(
+    receiver: &Mutex<Receiver<Batch<Work>>>,
+    sender: &SyncSender<Batch<Outcome>>,
+    options: &IngestOptions,
+    reading: Reading<'_>,
+) {
     let contents = options.contents.as_ref();
-    let mut hasher = Hasher::new(options.digests, options.settle, contents.cloned());
+    let mut hasher = Hasher::new(options, reading);
     loop {
         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Batch { number, writes, items }) = next else { return };
-        let mut items = look(&mut hasher, items, contents);
-        if let Some(contents) = contents {
-            make_durable(contents, &mut items);
-        }
+        let items = look(&mut hasher, items, contents);
         if sender.send(Batch { number, writes, items }).is_err() {
             return;
         }
@@ -253,13 +301,13 @@ fn hash_batches(receiver: &Mutex<Receiver<Batch<Work>>>, sender: &SyncSender<Bat
 
 /// Content before its row: what cannot be made durable is not recorded.
 fn make_durable(contents: &Contents, items: &mut [Outcome]) {
-    if !items.iter().any(|item| matches!(item, Outcome::Put(_, Some(_)))) {
+    if !items.iter().any(|item| matches!(item, Outcome::Put(_, Some(_), _))) {
         return;
     }
     let Err(error) = contents.sync() else { return };
     let reason = describe(&error);
     for item in items {
-        if let Outcome::Put(put, Some(_)) = item {
+        if let Outcome::Put(put, Some(_), _) = item {
             *item = Outcome::Problem(path_of(&put.key), reason.clone());
         }
     }
@@ -280,10 +328,11 @@ fn describe(error: &dyn std::error::Error) -> String {
 fn relinked(mut resource: Imported, contents: Option<&Contents>) -> Outcome {
     let held = resource.state.content.zip(contents).and_then(|(id, contents)| contents.hold(&id).ok().flatten());
     resource.state.content = held.as_ref().map(Kept::id);
-    Outcome::Put(resource, held)
+    Outcome::Put(resource, held, None)
 }
 
-fn look(hasher: &mut Hasher, batch: Vec<Work>, contents: Option<&Contents>) -> Vec<Outcome> {
+/// Reads the files of a batch. What is kept of them is durable afterwards.
+fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) -> Vec<Outcome> {
     let name_of = |path: &[u8]| path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let targets: Vec<Target<'_>> = batch
         .iter()
@@ -293,7 +342,7 @@ fn look(hasher: &mut Hasher, batch: Vec<Work>, contents: Option<&Contents>) -> V
         })
         .collect();
     let mut hashed = hasher.hash(&targets).into_iter();
-    batch
+    let mut outcomes: Vec<Outcome> = batch
         .into_iter()
         .map(|work| match work {
             Work::Gone { key } => Outcome::Gone(key),
@@ -301,15 +350,20 @@ fn look(hasher: &mut Hasher, batch: Vec<Work>, contents: Option<&Contents>) -> V
             Work::Check { key, path, links, .. } => match hashed.next() {
                 Some(Hashed::Stable(state, stat, kept)) => {
                     let witness = witness_with(&stat, &links);
-                    Outcome::Put(Imported { key, state: State { links, ..state }, witness }, kept)
+                    let shared = (stat.links > 1).then_some((path, stat));
+                    Outcome::Put(Imported { key, state: State { links, ..state }, witness }, kept, shared)
                 }
-                // Recorded as a deletion if it was known, else as nothing at all.
-                Some(Hashed::Gone) => Outcome::Gone(key),
+                Some(Hashed::Gone) => Outcome::Lost(key),
                 Some(Hashed::Failed(error)) => Outcome::Problem(path, describe(&error)),
+                Some(Hashed::Large) => Outcome::Large(path),
                 Some(Hashed::Unsettled) | None => Outcome::Deferred(path),
             },
         })
-        .collect()
+        .collect();
+    if let Some(contents) = contents {
+        make_durable(contents, &mut outcomes);
+    }
+    outcomes
 }
 
 /// Appends that are not durable yet, and the first failure.
@@ -319,6 +373,155 @@ struct Outstanding {
     recorded: u64,
     unchanged: u64,
     failure: Option<LogError>,
+}
+
+/// What a batch is to record; the rest of it is in the report.
+#[derive(Default)]
+struct Recordable {
+    puts: Vec<Imported>,
+    kept: Vec<Kept>,
+    gone: Vec<String>,
+}
+
+impl Recordable {
+    fn of(outcomes: impl IntoIterator<Item = Outcome>, report: &mut IngestReport) -> Self {
+        let mut to = Self::default();
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Put(resource, content, shared) => {
+                    to.puts.push(resource);
+                    to.kept.extend(content);
+                    if let Some((path, stat)) = shared {
+                        report.shares(&path, &stat);
+                    }
+                }
+                Outcome::Gone(key) => to.gone.push(key),
+                Outcome::Lost(key) => report.gone.extend((report.gone.len() < MAX_NOTED).then_some(key)),
+                Outcome::Deferred(path) => report.deferred.push(path),
+                Outcome::Large(path) => report.large.push(path),
+                Outcome::Problem(path, error) => report.problem(&path, &error),
+            }
+        }
+        to
+    }
+
+    /// Hands it to the log, but for what others recorded since `writes`; false when an earlier append has failed.
+    fn append(
+        mut self,
+        log: &dyn ChangeLog,
+        set: SetId,
+        others: &Writes,
+        writes: u64,
+        outstanding: &Arc<(Mutex<Outstanding>, Condvar)>,
+        report: &mut IngestReport,
+    ) -> bool {
+        if self.puts.is_empty() && self.gone.is_empty() {
+            return true;
+        }
+        if !take_place(outstanding) {
+            return false;
+        }
+        let last = others.lock();
+        if others.count() > writes {
+            let mut keep = |key: &String| {
+                let overtaken = last.is_after(key, writes);
+                if overtaken {
+                    report.deferred.push(path_of(key));
+                }
+                !overtaken
+            };
+            self.puts.retain(|put| keep(&put.key));
+            self.gone.retain(|key| keep(key));
+        }
+        append(log, set, changes_of(self.puts, self.gone), self.kept, outstanding);
+        drop(last);
+        true
+    }
+}
+
+/// Waits until all appends are durable.
+fn finish(outstanding: &(Mutex<Outstanding>, Condvar), report: &mut IngestReport) -> Result<(), LogError> {
+    let (state, changed) = outstanding;
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    while state.count > 0 {
+        state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    if let Some(failure) = state.failure.take() {
+        return Err(failure);
+    }
+    report.recorded += state.recorded;
+    report.unchanged = state.unchanged;
+    Ok(())
+}
+
+/// Hashes and records a few thousand files at most, all of them known by name.
+///
+/// `again` is called when all are read, and returns for a path whether something happened to it meanwhile: what was read
+/// of that is not recorded. `writes` are those of others before the first of the files was examined.
+///
+/// # Errors
+/// When the log fails.
+pub(crate) fn ingest_now<A: FnMut(&[u8]) -> bool>(
+    log: &dyn ChangeLog,
+    set: SetId,
+    options: &IngestOptions,
+    reading: Reading<'_>,
+    writes: u64,
+    work: Vec<Work>,
+    again: impl FnOnce() -> A,
+) -> Result<IngestReport, LogError> {
+    let mut report = IngestReport::default();
+    let mut outcomes = look_at_all(options, reading, work);
+    let mut again = again();
+    outcomes.retain(|outcome| match outcome {
+        Outcome::Put(Imported { key, .. }, ..) | Outcome::Gone(key) | Outcome::Lost(key) => !again(&path_of(key)),
+        Outcome::Deferred(_) | Outcome::Large(_) | Outcome::Problem(..) => true,
+    });
+    if log.head(set)?.importing {
+        let Recordable { puts, kept, .. } = Recordable::of(outcomes, &mut report);
+        report.recorded += puts.len() as u64;
+        log.import(set, puts)?;
+        drop(kept);
+        return Ok(report);
+    }
+    let outstanding = Arc::default();
+    let mut outcomes = outcomes.into_iter();
+    loop {
+        let batch: Vec<_> = outcomes.by_ref().take(BATCH).collect();
+        let ended = batch.is_empty();
+        let batch = Recordable::of(batch, &mut report);
+        if ended || !batch.append(log, set, &options.writes, writes, &outstanding, &mut report) {
+            break;
+        }
+    }
+    finish(&outstanding, &mut report)?;
+    Ok(report)
+}
+
+fn look_at_all(options: &IngestOptions, reading: Reading<'_>, mut work: Vec<Work>) -> Vec<Outcome> {
+    let contents = options.contents.as_ref();
+    if work.len() <= HERE {
+        return look(&mut Hasher::new(options, reading), work, contents);
+    }
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let share = work.len().div_ceil(threads);
+    thread::scope(|scope| {
+        let mut parts = Vec::with_capacity(threads);
+        while !work.is_empty() {
+            let part = work.split_off(work.len().saturating_sub(share));
+            parts.push(scope.spawn(move || {
+                let (mut hasher, mut part) = (Hasher::new(options, reading), part.into_iter());
+                let mut outcomes = Vec::with_capacity(part.len());
+                while part.len() > 0 {
+                    outcomes.extend(look(&mut hasher, part.by_ref().take(BATCH).collect(), contents));
+                }
+                outcomes
+            }));
+        }
+        // Taken from the end: in their order again.
+        let parts = parts.into_iter().rev();
+        parts.flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
 }
 
 fn record(
@@ -331,7 +534,7 @@ fn record(
 ) -> Result<IngestReport, LogError> {
     let _end = EndOnDrop(recorded);
     let mut report = IngestReport::default();
-    let outstanding = Arc::new((Mutex::new(Outstanding::default()), Condvar::new()));
+    let outstanding = Arc::default();
     let (mut imported, mut held) = (Vec::new(), Vec::new());
     let mut early = BTreeMap::new();
     let mut next = 0;
@@ -340,21 +543,9 @@ fn record(
         while let Some(Batch { writes, items: outcomes, .. }) = early.remove(&next) {
             next += 1;
             recorded.set(next);
-            let mut puts = Vec::with_capacity(outcomes.len());
-            let mut kept = Vec::new();
-            let mut gone = Vec::new();
-            for outcome in outcomes {
-                match outcome {
-                    Outcome::Put(resource, content) => {
-                        puts.push(resource);
-                        kept.extend(content);
-                    }
-                    Outcome::Gone(key) => gone.push(key),
-                    Outcome::Deferred(path) => report.deferred.push(path),
-                    Outcome::Problem(path, error) => report.problem(&path, &error),
-                }
-            }
+            let batch = Recordable::of(outcomes, &mut report);
             if importing {
+                let Recordable { puts, mut kept, .. } = batch;
                 report.recorded += puts.len() as u64;
                 imported.extend(puts);
                 held.append(&mut kept);
@@ -362,24 +553,8 @@ fn record(
                     log.import(set, std::mem::take(&mut imported))?;
                     held.clear();
                 }
-            } else if !puts.is_empty() || !gone.is_empty() {
-                if !take_place(&outstanding) {
-                    break 'receiving;
-                }
-                let last = others.lock();
-                if others.count() > writes {
-                    let mut keep = |key: &String| {
-                        let overtaken = last.is_after(key, writes);
-                        if overtaken {
-                            report.deferred.push(path_of(key));
-                        }
-                        !overtaken
-                    };
-                    puts.retain(|put| keep(&put.key));
-                    gone.retain(|key| keep(key));
-                }
-                append(log, set, changes_of(puts, gone), kept, &outstanding);
-                drop(last);
+            } else if !batch.append(log, set, others, writes, &outstanding, &mut report) {
+                break 'receiving;
             }
         }
     }
@@ -387,16 +562,7 @@ fn record(
         log.import(set, imported)?;
     }
     drop(held);
-    let (state, changed) = &*outstanding;
-    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    while state.count > 0 {
-        state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-    }
-    if let Some(failure) = state.failure.take() {
-        return Err(failure);
-    }
-    report.recorded += state.recorded;
-    report.unchanged = state.unchanged;
+    finish(&outstanding, &mut report)?;
     Ok(report)
 }
 
@@ -467,12 +633,12 @@ mod tests {
         std::fs::write(&part, "no folder").unwrap();
         let put = |key: &str, kept| {
             let resource = Imported { key: key.to_owned(), state: State::default(), witness: Vec::new() };
-            Outcome::Put(resource, kept)
+            Outcome::Put(resource, kept, None)
         };
         let mut items = [put("a%20b", Some(kept)), put("of elsewhere", None), Outcome::Gone("c".to_owned())];
         make_durable(&contents, &mut items);
         assert!(matches!(&items[0], Outcome::Problem(path, reason) if path == b"a b" && reason.contains("durable")));
-        assert!(matches!(&items[1..], [Outcome::Put(_, None), Outcome::Gone(_)]), "the rest is as it was");
+        assert!(matches!(&items[1..], [Outcome::Put(_, None, _), Outcome::Gone(_)]), "the rest is as it was");
     }
 
     #[test]

@@ -3,23 +3,30 @@
 
 mod aliases;
 pub mod archive;
+mod aside;
 pub mod deposit;
 pub mod dump;
 mod events;
 mod found;
+mod guard;
 mod hash;
 mod ingest;
 pub mod links;
 mod names;
 pub mod notify;
+mod pending;
 pub mod publish;
 mod scan;
 pub mod static_site;
 mod status;
+mod unsure;
 pub mod versions;
 pub mod watch;
+mod watching;
+mod writers;
 mod writes;
 
+pub use guard::{Deletions, Held};
 pub use hash::{DigestPolicy, media_type_of};
 pub use ingest::{IngestOptions, IngestReport};
 pub use names::{is_published_name, open_folder};

@@ -1,19 +1,23 @@
-//! What differs between a folder and what the log knows of it? One ordered walk, merged with the resource table.
+//! The differences between a folder and what the log knows of it: one ordered walk, merged with the resource table.
 //!
 //! Both run in byte order of the keys, so memory holds one folder's names and one page of the table, and a file
-//! whose size, times and inode are as before is not read.
+//! whose size, times and inode are as before is not read. Deletions are recorded last, unless the guard holds them.
 
 use crate::aliases::{Alias, MAX_ALIASES};
 use crate::found::{Found, look_for};
-use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest};
+use crate::guard::{Deletions, Held};
+use crate::hash::Reading;
+use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest, ingest_now};
 use crate::links::{same_as_seen, witness_with};
 use crate::names::{MAX_KEY, MAX_PATH, is_elsewhere, is_published_name, is_published_path, key_of, path_of};
+use crate::writers::Writers;
 use abreast_core::{ChangeLog, Imported, KeyRange, LogError, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
 use abreast_webtypes::Link;
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use thiserror::Error;
 
 /// Rows of the resource table in memory at a time.
@@ -22,6 +26,10 @@ const PAGE: usize = 4_096;
 const OPEN_FOLDERS: usize = 64;
 /// Links to folders on one path; a few folders full of links to each other would make paths without end.
 const MAX_LINKS: usize = 4;
+/// Keys of resources whose files are gone that are kept until it is decided what becomes of them; of more, their number.
+const MAX_LOST: usize = 50_000;
+/// Deletions recorded in one go.
+const DELETE: usize = 5_000;
 
 /// How a folder is scanned.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +40,8 @@ pub struct ScanOptions {
     pub read_all: bool,
     /// Relative paths that somebody is writing: what is known of them stays as it is.
     pub held: HashSet<Vec<u8>>,
+    /// What happens to resources whose files are gone.
+    pub deletions: Deletions,
 }
 
 /// What a scan found.
@@ -45,6 +55,14 @@ pub struct ScanReport {
     pub links: u64,
     /// What came of the files that were read.
     pub ingest: IngestReport,
+    /// Deletions that were not recorded, since the guard holds them.
+    pub held: Option<Held>,
+    /// Resources whose deletion is not recorded yet.
+    pub(crate) lost: Lost,
+    /// Files that stand where a folder was, whose resources are still known: read after those are deleted.
+    pub(crate) replaced: Vec<Vec<u8>>,
+    /// The whole folder holds nothing to publish, though resources were published from it.
+    pub(crate) emptied: bool,
     /// Symbolic links that were followed, up to a limit.
     pub(crate) aliases: Vec<Alias>,
 }
@@ -64,6 +82,49 @@ pub enum ScanError {
     Stopped,
 }
 
+/// Resources whose files are gone.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    pub(crate) count: u64,
+    /// Their keys; empty when they are too many to keep.
+    pub(crate) keys: Vec<String>,
+}
+
+impl Lost {
+    pub(crate) fn push(&mut self, key: String) {
+        self.count += 1;
+        if self.too_many() {
+            self.keys = Vec::new();
+        } else {
+            self.keys.push(key);
+        }
+    }
+
+    /// Are there more than the keys that were kept?
+    pub(crate) const fn too_many(&self) -> bool {
+        self.count > MAX_LOST as u64
+    }
+
+    /// Adds those that the log knows.
+    pub(crate) fn add_known(&mut self, log: &dyn ChangeLog, set: SetId, keys: Vec<String>) -> Result<(), LogError> {
+        for key in keys {
+            if log.resource(set, &key)?.is_some() {
+                self.push(key);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        if self.too_many() {
+            self.keys = Vec::new();
+        } else {
+            self.keys.extend(other.keys);
+        }
+    }
+}
+
 /// Scans a folder, or one folder beneath it (`subtree`, a relative path; empty for all), and records what changed.
 ///
 /// # Errors
@@ -76,22 +137,104 @@ pub fn scan(
     options: &ScanOptions,
     stop: &AtomicBool,
 ) -> Result<ScanReport, ScanError> {
-    let walked = ingest(log, set, &options.ingest, |sink| {
-        let mut walk = Walk {
-            folder,
-            known: KnownResources::new(log, set, subtree),
-            sink,
-            stop,
-            options,
-            report: ScanReport::default(),
-        };
+    let writers = Writers::default();
+    let reading = Reading { stop, aside: None, writers: Some(&writers), empty: Duration::ZERO };
+    scan_reading(folder, subtree, log, set, options, reading)
+}
+
+/// As [`scan`], with large files read where it is said.
+pub(crate) fn scan_reading(
+    folder: &Folder,
+    subtree: &[u8],
+    log: &dyn ChangeLog,
+    set: SetId,
+    options: &ScanOptions,
+    reading: Reading<'_>,
+) -> Result<ScanReport, ScanError> {
+    let before = log.head(set)?;
+    let mut report = walk(folder, subtree, log, set, options, reading)?;
+    if before.importing {
+        // An import only adds; what is gone is found when it is complete.
+        return Ok(report);
+    }
+    let lost = std::mem::take(&mut report.lost);
+    if let Deletions::Guarded { peak } = options.deletions {
+        let (now, peak) = (log.head(set)?.resources, peak.max(before.resources));
+        report.held = Held::judge(lost.count, now, peak, report.emptied);
+    }
+    if report.held.is_some() {
+        report.ingest.deferred.append(&mut report.replaced);
+    } else if lost.too_many() {
+        let options = ScanOptions { deletions: Deletions::Confirmed, ..options.clone() };
+        report.ingest.add(walk(folder, subtree, log, set, &options, reading)?.ingest);
+    } else {
+        report.ingest.add(delete(folder, log, set, &options.ingest, reading, lost.keys)?);
+    }
+    let replaced = std::mem::take(&mut report.replaced);
+    if !replaced.is_empty() {
+        let ingested = ingest(log, set, &options.ingest, reading, |sink| {
+            replaced.into_iter().try_for_each(|path| {
+                sink.begin();
+                let Found::File(dir) = look_for(folder, &path) else { return Ok(()) };
+                let links = links_of(folder, &options.ingest, &path).0;
+                sink.push(Work::Check { key: key_of(&path), path, dir, links })
+            })
+        });
+        report.ingest.add(ingested?.1);
+    }
+    Ok(report)
+}
+
+/// Records the deletion of resources whose files are still gone.
+pub(crate) fn delete(
+    folder: &Folder,
+    log: &dyn ChangeLog,
+    set: SetId,
+    options: &IngestOptions,
+    reading: Reading<'_>,
+    keys: Vec<String>,
+) -> Result<IngestReport, LogError> {
+    let mut report = IngestReport::default();
+    let mut keys = keys.into_iter().peekable();
+    while keys.peek().is_some() && !reading.stop.load(Ordering::Relaxed) {
+        let writes = options.writes.count();
+        let mut work = Vec::new();
+        for key in keys.by_ref().take(DELETE) {
+            let path = path_of(&key);
+            match look_for(folder, &path) {
+                Found::File(_) if is_published_path(&path) => report.deferred.push(path),
+                Found::File(_) | Found::Folder | Found::Nothing => work.push(Work::Gone { key }),
+                Found::Unreadable(error) => report.problem(&path, &error),
+            }
+        }
+        report.add(ingest_now(log, set, options, reading, writes, work, || |_: &[u8]| false)?);
+    }
+    Ok(report)
+}
+
+/// Compares a folder with the log and records what is new or different. Deletions are recorded only when they are
+/// confirmed; else those that would be are in the report.
+pub(crate) fn walk(
+    folder: &Folder,
+    subtree: &[u8],
+    log: &dyn ChangeLog,
+    set: SetId,
+    options: &ScanOptions,
+    reading: Reading<'_>,
+) -> Result<ScanReport, ScanError> {
+    let importing = log.head(set)?.importing;
+    let walked = ingest(log, set, &options.ingest, reading, |sink| {
+        let known = KnownResources::new(log, set, subtree);
+        let report = ScanReport::default();
+        let mut walk = Walk { folder, known, sink, stop: reading.stop, options, importing, report };
         walk.run(subtree).map(|()| walk.report)
     });
-    let (walked, ingested) = walked?;
+    let (walked, mut ingested) = walked?;
     let mut report = walked?;
-    let problems = std::mem::replace(&mut report.ingest, ingested);
-    report.ingest.problem_count += problems.problem_count;
-    report.ingest.problems.extend(problems.problems);
+    if !importing {
+        report.lost.add_known(log, set, std::mem::take(&mut ingested.gone))?;
+    }
+    report.ingest.add(ingested);
     Ok(report)
 }
 
@@ -101,6 +244,7 @@ struct Walk<'a> {
     sink: &'a mut Sink,
     stop: &'a AtomicBool,
     options: &'a ScanOptions,
+    importing: bool,
     report: ScanReport,
 }
 
@@ -175,9 +319,7 @@ impl Walk<'_> {
                 return Ok(());
             }
         };
-        if at_root && root.names.places.is_empty() && self.known.peek()?.is_some() {
-            return Err(self.vanished("it is empty, though resources were published from it (help: if it was emptied on purpose, put a file there)"));
-        }
+        self.report.emptied = at_root && root.names.places.is_empty() && self.known.peek()?.is_some();
         let outer = self.outer_folders(subtree);
         let mut stack = vec![Frame { links: outer.links, ..root }];
         while let Some(frame) = stack.last_mut() {
@@ -190,7 +332,7 @@ impl Walk<'_> {
             };
             let path = joined(&frame.path, &name);
             if path.len() > MAX_PATH {
-                self.report.ingest.problem(&path, &format!("its path is longer than {MAX_PATH} bytes"));
+                self.report.ingest.refused(&path, &format!("its path is longer than {MAX_PATH} bytes"));
                 self.skip(&path, kind)?;
                 continue;
             }
@@ -292,7 +434,7 @@ impl Walk<'_> {
     fn file(&mut self, path: Vec<u8>, name: &[u8], dir: Dir) -> Result<(), ScanError> {
         let key = key_of(&path);
         if key.len() > MAX_KEY {
-            self.report.ingest.problem(&path, &format!("its URI is longer than {MAX_KEY} bytes"));
+            self.report.ingest.refused(&path, &format!("its URI is longer than {MAX_KEY} bytes"));
             return Ok(());
         }
         self.gone_before(&key)?;
@@ -315,6 +457,7 @@ impl Walk<'_> {
             // Read once more where its bytes are to be kept and are not.
             let kept = self.options.ingest.contents.is_none() || known.is_some_and(|known| known.kept);
             self.known.advance();
+            self.report.ingest.shares(&path, &stat);
             if same_file && kept && !self.options.read_all {
                 self.report.files += 1;
                 if !same_links && let Some(known) = self.known.log.resource(self.known.set, &key)? {
@@ -324,6 +467,10 @@ impl Walk<'_> {
                 }
                 return Ok(());
             }
+        } else if !self.importing && is_folder(self.known.log, self.known.set, &key)? {
+            self.report.files += 1;
+            self.report.replaced.push(path);
+            return Ok(());
         }
         self.report.files += 1;
         if !self.options.held.contains(&path) {
@@ -334,15 +481,11 @@ impl Walk<'_> {
 
     /// The links of a file as it is now.
     fn links_of(&mut self, path: &[u8]) -> Vec<Link> {
-        let policy = &self.options.ingest.links;
-        if !policy.active() {
-            return Vec::new();
-        }
-        let found = policy.of(self.folder, path);
-        if let Some(problem) = found.problem {
+        let (links, problem) = links_of(self.folder, &self.options.ingest, path);
+        if let Some(problem) = problem {
             self.report.ingest.problem_of(problem);
         }
-        found.links
+        links
     }
 
     /// Leaves what is known of a file or folder as it is, since it cannot be read now.
@@ -396,9 +539,14 @@ impl Walk<'_> {
                 }
             }
             Found::Unreadable(error) => self.report.ingest.problem(&path, &error),
-            Found::File(_) | Found::Folder | Found::Nothing => {
+            found @ (Found::File(_) | Found::Folder | Found::Nothing) => {
                 self.report.gone += 1;
-                self.sink.push(Work::Gone { key })?;
+                // What a folder took the place of is replaced rather than lost.
+                if self.options.deletions == Deletions::Confirmed || matches!(found, Found::Folder) {
+                    self.sink.push(Work::Gone { key })?;
+                } else if !self.importing {
+                    self.report.lost.push(key);
+                }
             }
         }
         Ok(())
@@ -407,6 +555,31 @@ impl Walk<'_> {
     fn vanished(&self, reason: &str) -> ScanError {
         ScanError::Vanished(format!("cannot scan `{}`: {reason}", self.folder.path().display()))
     }
+}
+
+/// The links of a file as it is now, and what is wrong with them.
+fn links_of(folder: &Folder, options: &IngestOptions, path: &[u8]) -> (Vec<Link>, Option<String>) {
+    if !options.links.active() {
+        return (Vec::new(), None);
+    }
+    let found = options.links.of(folder, path);
+    (found.links, found.problem)
+}
+
+/// Does the log know resources beneath this key?
+pub(crate) fn is_folder(log: &dyn ChangeLog, set: SetId, key: &str) -> Result<bool, LogError> {
+    let mut found = false;
+    log.scan(set, &beneath(key), &mut |_| {
+        found = true;
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+/// The keys beneath that of a folder.
+pub(crate) fn beneath(key: &str) -> KeyRange {
+    // `0` is the byte after `/`.
+    KeyRange { start: format!("{key}/"), end: Some(format!("{key}0")) }
 }
 
 fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
@@ -441,13 +614,7 @@ struct KnownResources<'a> {
 
 impl<'a> KnownResources<'a> {
     fn new(log: &'a dyn ChangeLog, set: SetId, subtree: &[u8]) -> Self {
-        let range = if subtree.is_empty() {
-            KeyRange::default()
-        } else {
-            let key = key_of(subtree);
-            // `0` is the byte after `/`.
-            KeyRange { start: format!("{key}/"), end: Some(format!("{key}0")) }
-        };
+        let range = if subtree.is_empty() { KeyRange::default() } else { beneath(&key_of(subtree)) };
         Self { log, set, range, page: VecDeque::new(), ended: false }
     }
 
@@ -494,11 +661,14 @@ mod tests {
         std::fs::create_dir_all(place.path().join("d/e")).unwrap();
         std::fs::write(place.path().join("d/e/here"), "").unwrap();
         let folder = Folder::open(place.path()).unwrap();
-        let (stop, options) = (AtomicBool::new(false), ScanOptions::default());
-        let walked = ingest(&log, set, &options.ingest, |sink| {
+        let (stop, options) =
+            (AtomicBool::new(false), ScanOptions { deletions: Deletions::Confirmed, ..ScanOptions::default() });
+        let reading = Reading { stop: &stop, aside: None, writers: None, empty: Duration::ZERO };
+        let walked = ingest(&log, set, &options.ingest, reading, |sink| {
             let known = KnownResources::new(&log, set, b"d/e");
             let report = ScanReport::default();
-            let mut walk = Walk { folder: &folder, known, sink, stop: &stop, options: &options, report };
+            let mut walk =
+                Walk { folder: &folder, known, sink, stop: &stop, options: &options, importing: false, report };
             walk.rest_is_gone().map(|()| walk.report)
         });
         let report = walked.unwrap().0.unwrap();

@@ -1,5 +1,6 @@
-//! How is the watching of one folder going? Read by readiness, metrics and the dashboard.
+//! The state of the watching of one folder, as readiness, metrics and the API report it.
 
+use crate::guard::Held;
 use abreast_folder::Folder;
 use abreast_webtypes::Timestamp;
 use std::sync::Mutex;
@@ -20,7 +21,7 @@ pub enum WatchState {
     Stopped,
 }
 
-/// Shared by the watch and whoever reports on it.
+/// Shared by the watch and those that report on it.
 #[derive(Debug, Default)]
 pub struct WatchStatus(Mutex<Inner>);
 
@@ -30,6 +31,8 @@ struct Inner {
     last_scan: Option<Timestamp>,
     problems: u64,
     folder: Option<Folder>,
+    held: Option<Held>,
+    confirmed: bool,
 }
 
 impl WatchStatus {
@@ -51,6 +54,29 @@ impl WatchStatus {
     /// The folder as it was last read. Another one may take its place and be read from then on.
     pub fn folder(&self) -> Option<Folder> {
         self.lock().folder.clone()
+    }
+
+    /// Deletions that wait for a confirmation.
+    pub fn held(&self) -> Option<Held> {
+        self.lock().held
+    }
+
+    /// Confirms that the resources whose files are gone were removed on purpose: the next scan, which begins at once,
+    /// records their deletion, however many they are.
+    pub fn confirm_deletions(&self) {
+        self.lock().confirmed = true;
+    }
+
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.lock().confirmed
+    }
+
+    pub(crate) fn take_confirmed(&self) -> bool {
+        std::mem::take(&mut self.lock().confirmed)
+    }
+
+    pub(crate) fn set_held(&self, held: Option<Held>) {
+        self.lock().held = held;
     }
 
     pub(crate) fn set_folder(&self, folder: &Folder) {

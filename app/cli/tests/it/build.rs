@@ -271,6 +271,35 @@ fn what_cannot_be_built_is_told_with_a_code() {
 }
 
 #[test]
+fn a_build_holds_deletions_and_files_that_are_being_written() {
+    let places = places();
+    for number in 0..12 {
+        fs::write(places.original.join(format!("f{number}")), "x").unwrap();
+    }
+    let base = "https://example.org/";
+    build(&places.original, &places.site, base, &["--copy"]);
+    (0..8).for_each(|number| fs::remove_file(places.original.join(format!("f{number}"))).unwrap());
+    let output = run(command(&places.original, &places.site, base).arg("--copy"));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(7) && told.contains("8 of 12") && told.contains("--confirm-deletions"),
+        "{told}"
+    );
+    assert!(places.site.join("set/r/f0").is_file(), "the site stays as it was");
+    let mut writer = fs::File::create(places.original.join("half")).unwrap();
+    writer.write_all(b"first half").unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    let output = run(command(&places.original, &places.site, base).args(["--copy", "--confirm-deletions"]));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && told.contains("`half` is being written"), "{told}");
+    assert!(!places.site.join("set/r/half").exists() && !places.site.join("set/r/f0").exists());
+    writer.write_all(b", second half").unwrap();
+    drop(writer);
+    build(&places.original, &places.site, base, &["--copy"]);
+    assert_eq!(fs::read(places.site.join("set/r/half")).unwrap(), b"first half, second half");
+}
+
+#[test]
 fn followed_links_are_served_and_others_are_not() {
     let places = places();
     fs::create_dir(places.original.join("real")).unwrap();

@@ -82,6 +82,7 @@ fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
         | Call::HubEnd(_)
         | Call::Sets => None,
         Call::Set(set)
+        | Call::ConfirmDeletions(set)
         | Call::ReadChanges(set)
         | Call::RecordChanges(set)
         | Call::ReadRecord(set)

@@ -30,6 +30,7 @@ pub(crate) enum Call<'p> {
     HubEnd(i64),
     Sets,
     Set(&'p str),
+    ConfirmDeletions(&'p str),
     ReadChanges(&'p str),
     RecordChanges(&'p str),
     ReadRecord(&'p str),
@@ -54,7 +55,7 @@ const fn operation(
 }
 
 /// All of them.
-pub(crate) static OPERATIONS: [Operation; 18] = [
+pub(crate) static OPERATIONS: [Operation; 19] = [
     operation("GET", "/api/v1/openapi.json", None, &[200, 400]),
     operation("GET", "/api/v1/tokens", Some(Scope::Admin), &[200, 400, 401, 403]),
     operation("GET", "/api/v1/hub", READ, &[200, 400, 401, 403, 404, 500]),
@@ -67,6 +68,7 @@ pub(crate) static OPERATIONS: [Operation; 18] = [
     operation("GET", "/api/v1/sets/{set}", READ, &[200, 400, 401, 403, 404, 500]),
     operation("GET", "/api/v1/sets/{set}/changes", READ, &[200, 400, 401, 403, 404, 409, 500]),
     operation("POST", "/api/v1/sets/{set}/changes", WRITE, &[200, 400, 401, 403, 404, 408, 409, 413, 422, 500, 503]),
+    operation("POST", "/api/v1/sets/{set}/deletions", ADMIN, &[200, 400, 401, 403, 404, 409, 500]),
     operation("GET", "/api/v1/sets/{set}/resource", READ, &[200, 400, 401, 403, 404, 500]),
     operation(
         "PUT",
@@ -127,6 +129,9 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str) -> Result<(&'static Opera
         ("sets", Some(set), None) => choose("/api/v1/sets/{set}", &[("GET", Call::Set(set))]),
         ("sets", Some(set), Some("changes")) => {
             choose("/api/v1/sets/{set}/changes", &[("GET", Call::ReadChanges(set)), ("POST", Call::RecordChanges(set))])
+        }
+        ("sets", Some(set), Some("deletions")) => {
+            choose("/api/v1/sets/{set}/deletions", &[("POST", Call::ConfirmDeletions(set))])
         }
         ("sets", Some(set), Some("resource")) => choose(
             "/api/v1/sets/{set}/resource",

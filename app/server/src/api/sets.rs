@@ -1,6 +1,6 @@
 //! Which sets are there, and where does each stand?
 
-use super::problem::Problem;
+use super::problem::{Problem, ProblemKind};
 use super::{Context, Target, json};
 use crate::respond::Answer;
 use abreast_source::WatchState;
@@ -20,8 +20,10 @@ struct SetAnswer<'s> {
     datetime: String,
     created: String,
     count: u64,
-    /// `ready`, `importing` or `vanished`.
+    /// `ready`, `importing`, `vanished` or `held`.
     state: &'static str,
+    /// Resources whose files are gone, and whose deletion waits for a confirmation.
+    held_deletions: u64,
 }
 
 pub(super) fn all(context: &Context<'_>) -> Result<Answer, Problem> {
@@ -41,6 +43,7 @@ fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, 
     let head = context.site.publisher.log().head(target.id)?;
     let published = &context.site.publisher.sets()[target.number];
     let vanished = !target.served.records && matches!(target.served.watch.state(), WatchState::Vanished(_));
+    let held = target.served.watch.held();
     Ok(SetAnswer {
         name: &target.served.slug,
         title: &target.served.title,
@@ -51,12 +54,25 @@ fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, 
         datetime: head.time.to_string(),
         created: head.created.to_string(),
         count: head.resources,
-        state: match (head.importing, vanished) {
-            (true, _) => "importing",
-            (false, true) => "vanished",
-            (false, false) => "ready",
+        state: match (head.importing, vanished, held) {
+            (true, ..) => "importing",
+            (false, true, _) => "vanished",
+            (false, false, Some(_)) => "held",
+            (false, false, None) => "ready",
         },
+        held_deletions: held.map_or(0, |held| held.missing),
     })
+}
+
+/// Confirms that the files that are missing were removed on purpose. Their deletion is recorded by a scan that begins now.
+pub(super) fn confirm_deletions(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
+    let target = context.target(slug)?;
+    if target.served.watch.held().is_none() {
+        return Err(Problem::new(ProblemKind::Conflict, "no deletion of this set is held"));
+    }
+    let answer = told(context, target)?;
+    target.served.watch.confirm_deletions();
+    Ok(json(StatusCode::OK, &answer))
 }
 
 /// The tokens, without what would help to guess them.

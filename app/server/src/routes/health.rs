@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz`, `/metrics`: is it alive, can it serve, how is it doing?
+//! `/livez`, `/readyz`, `/metrics`: whether the server lives, whether it can serve, and its figures.
 
 use super::topic;
 use crate::respond::{Answer, text, try_later};
@@ -14,7 +14,7 @@ pub(crate) fn live() -> Answer {
     text("text/plain; charset=utf-8", "alive\n")
 }
 
-/// Ready when every set can be published: its store answers and its first reading is complete.
+/// Ready when every set can be published: its store answers, its first reading is complete, and no deletion is held.
 pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
@@ -29,6 +29,11 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         }
         if let WatchState::Vanished(reason) = set.watch.state() {
             return try_later(&format!("set `{}`: {reason}", set.slug), 10);
+        }
+        if let Some(held) = set.watch.held() {
+            let slug = &set.slug;
+            let help = format!("POST /api/v1/sets/{slug}/deletions confirms that they were removed on purpose");
+            return try_later(&format!("set `{slug}`: {held} (help: {help})"), 10);
         }
     }
     let mut ready = "ready\n".to_owned();
@@ -49,6 +54,8 @@ pub(crate) fn metrics(site: &Site) -> Answer {
         }
         let watching = set.records || matches!(set.watch.state(), WatchState::Watching | WatchState::Scanning);
         gauge!("abreast_source_watching", "set" => set.slug.clone()).set(f64::from(u8::from(watching)));
+        let held = set.watch.held().map_or(0, |held| held.missing);
+        gauge!("abreast_source_held_deletions", "set" => set.slug.clone()).set(held as f64);
         gauge!("abreast_source_unreadable_files", "set" => set.slug.clone()).set(set.watch.problems() as f64);
         if let Some(at) = set.watch.last_scan() {
             gauge!("abreast_source_last_scan_time_seconds", "set" => set.slug.clone()).set(at.as_micros() as f64 / 1e6);

@@ -492,3 +492,24 @@ fn sets_and_the_document_of_the_interface_are_told() {
     let tokens = world.served.send("GET", "/api/v1/tokens", &admin, &[], b"").text();
     assert!(tokens.contains("\"scope\":\"admin\"") && !tokens.contains("sha256"), "{tokens}");
 }
+
+#[test]
+fn held_deletions_make_the_server_not_ready_until_an_administrator_confirms_them() {
+    let world = ApiWorld::new(&Settings::default());
+    let keys: Vec<String> = (0..12).map(|number| format!("file-{number}")).collect();
+    keys.iter().for_each(|key| std::fs::write(world.folder.join(key), "1").unwrap());
+    let set = || json_of(&world.served.get("/api/v1/sets/set"));
+    eventually("all are recorded", || set()["count"] == 12);
+    let admin = world.token(Scope::Admin, &[]);
+    let confirm = |token: &str| world.served.send("POST", "/api/v1/sets/set/deletions", token, &[], b"").status;
+    assert_eq!(confirm(&admin), 409, "nothing is held");
+    keys.iter().for_each(|key| std::fs::remove_file(world.folder.join(key)).unwrap());
+    eventually("it is not ready", || world.served.get("/readyz").status == 503);
+    let told = world.served.get("/readyz").text();
+    assert!(told.contains("12 of 12") && told.contains("POST /api/v1/sets/set/deletions"), "{told}");
+    assert_eq!((&set()["state"], &set()["held_deletions"], &set()["count"]), (&json!("held"), &json!(12), &json!(12)));
+    assert_eq!(confirm(&world.token(Scope::Write, &[])), 403);
+    assert_eq!(confirm(&admin), 200);
+    eventually("the deletions are recorded", || set()["count"] == 0);
+    eventually("it is ready", || world.served.get("/readyz").status == 200);
+}

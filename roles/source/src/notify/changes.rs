@@ -6,9 +6,12 @@ use super::told::Record;
 use crate::publish::{Channel, PublishedSet};
 use abreast_core::{ChangeLog, ChangeRecord, LogError, NewNotification, Payload, Position, SetId, TopicId, TopicLog};
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 /// What an entry takes besides its URI and links, about.
 const ENTRY_BYTES: usize = 400;
+/// The pause after a single notification is this part of the longest one: one of so many.
+const FIRST_PAUSE: u32 = 10;
 /// What a link takes besides its target and parameters, about.
 const LINK_BYTES: usize = 60;
 
@@ -22,6 +25,8 @@ pub(super) struct Changes {
     /// Told up to here.
     pub(super) told: Position,
     pub(super) due: Due,
+    /// When the last notification was recorded, and the pause after it.
+    last: Option<(Instant, Duration)>,
     /// After a failure it is not known whether the last notification was recorded.
     unsure: bool,
 }
@@ -49,7 +54,7 @@ impl Changes {
             Some(told) => told,
             None => record.begun(&set.slug, log.head(set.id)?.position),
         };
-        Ok(Self { set: set.id, slug: set.slug.clone(), topic, links, told, due: Due::now(), unsure: false })
+        Ok(Self { set: set.id, slug: set.slug.clone(), topic, links, told, due: Due::now(), last: None, unsure: false })
     }
 
     /// Is there something to tell? Answered from memory.
@@ -112,7 +117,18 @@ impl Changes {
     pub(super) fn recorded(&mut self, range: &Range, options: &NotifyOptions) {
         self.told = range.last;
         // What does not fit into one notification is told without a pause, so that it ends.
-        self.due.done(if range.full { std::time::Duration::ZERO } else { options.debounce });
+        let pause = if range.full { Duration::ZERO } else { self.pause(Instant::now(), options.debounce) };
+        self.due.done(pause);
+    }
+
+    /// The pause before the next notification: short after a single one, twice as long after each that follows soon.
+    fn pause(&mut self, now: Instant, longest: Duration) -> Duration {
+        let pause = match self.last {
+            Some((last, pause)) if now.duration_since(last) < 2 * longest => (2 * pause).min(longest),
+            _ => longest / FIRST_PAUSE,
+        };
+        self.last = Some((now, pause));
+        pause
     }
 
     /// A range was perhaps not recorded: what the topic says counts.
@@ -138,4 +154,31 @@ fn length(record: &ChangeRecord) -> usize {
         LINK_BYTES + link.target.len() + link.rel.len() + params
     });
     ENTRY_BYTES + record.key.len() + links.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_while_changes_go_on_and_are_short_after_a_rest() {
+        let (mut now, longest) = (Instant::now(), Duration::from_millis(200));
+        let mut changes = Changes {
+            set: SetId(1),
+            slug: String::new(),
+            topic: TopicId(1),
+            links: String::new(),
+            told: Position(0),
+            due: Due::now(),
+            last: None,
+            unsure: false,
+        };
+        let pauses = [0; 6].map(|_| {
+            let pause = changes.pause(now, longest);
+            now += pause;
+            pause.as_millis()
+        });
+        assert_eq!(pauses, [20, 40, 80, 160, 200, 200]);
+        assert_eq!(changes.pause(now + 2 * longest, longest).as_millis(), 20);
+    }
 }

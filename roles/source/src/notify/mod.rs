@@ -27,7 +27,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotifyOptions {
-    /// The first change is told at once; what follows within this time is told together: 200 ms by default.
+    /// The longest pause between two notifications: 200 ms by default. After a single one it is a tenth of that, and
+    /// twice as long after each that follows soon.
     pub debounce: Duration,
     /// Changes in one notification: 1,000 by default, 50,000 at most [rs-core §7]. More become several.
     pub most: usize,
@@ -50,7 +51,7 @@ impl Default for NotifyOptions {
 }
 
 impl NotifyOptions {
-    /// With this time between two notifications of one set.
+    /// With at most this time between two notifications of one set.
     #[must_use]
     pub const fn with_debounce(mut self, debounce: Duration) -> Self {
         self.debounce = debounce;

@@ -3,10 +3,13 @@
 
 mod about;
 mod archive;
+mod deletions;
 mod dumps;
 mod follow_links;
+mod large;
 mod notify;
 mod publish;
+mod restless;
 mod scan;
 mod static_site;
 mod versions;

@@ -1,9 +1,10 @@
 //! What a scan finds, and what it must not believe.
 
 use crate::world::World;
-use abreast_source::ScanError;
+use abreast_source::{Deletions, Held, ScanOptions};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 #[test]
 fn the_first_scan_is_the_base_and_makes_no_changes() {
@@ -55,7 +56,7 @@ fn reading_all_finds_nothing_in_an_unchanged_folder() {
     let world = World::begun();
     world.write("a", "one");
     world.scan();
-    let report = world.try_scan(true).unwrap();
+    let report = world.scan_with(|options| options.read_all = true);
     assert_eq!((report.ingest.recorded, report.ingest.unchanged), (0, 1));
 }
 
@@ -110,25 +111,82 @@ fn odd_names_become_encoded_keys_in_byte_order() {
 }
 
 #[test]
-fn an_emptied_or_vanished_root_deletes_nothing() {
+fn an_emptied_root_deletes_nothing_until_it_is_confirmed() {
     let world = World::begun();
     world.write("a", "1");
     world.write("b/c", "1");
     world.scan();
     let before = world.changes().len();
-    let aside = world.temporary.path().join("aside");
-    let folder = abreast_folder::Folder::open(&world.folder).unwrap();
-    std::fs::rename(&world.folder, &aside).unwrap();
+    std::fs::rename(&world.folder, world.temporary.path().join("aside")).unwrap();
     std::fs::create_dir(&world.folder).unwrap();
-    assert!(matches!(world.try_scan(false), Err(ScanError::Vanished(reason)) if reason.contains("empty")));
+    assert_eq!(world.scan().held, Some(Held { missing: 2, of: 2 }));
     assert_eq!(world.changes().len(), before);
-    drop(folder);
+    world.scan_with(|options| options.deletions = Deletions::Confirmed);
+    assert!(world.keys().is_empty());
 }
 
 #[test]
-fn a_file_written_just_now_is_looked_at_later() {
+fn the_loss_of_more_than_half_is_held_and_the_rest_recorded() {
     let world = World::begun();
-    world.write("fresh", "half");
+    (0..20).for_each(|number| world.write(&format!("d/{number}"), "1"));
+    world.scan();
+    (0..11).for_each(|number| std::fs::remove_file(world.folder.join(format!("d/{number}"))).unwrap());
+    world.write("d/19", "22");
+    assert_eq!(world.scan().held, Some(Held { missing: 11, of: 20 }));
+    assert_eq!((world.keys().len(), world.changes().last().unwrap().as_str()), (20, "updated d/19"));
+    world.write("d/0", "1");
+    assert_eq!(world.scan().held, None, "half is not more than half");
+    assert_eq!(world.keys().len(), 10);
+}
+
+#[test]
+fn a_folder_moved_within_the_folder_is_no_loss() {
+    let world = World::begun();
+    (0..20).for_each(|number| world.write(&format!("a/{number}"), "1"));
+    world.scan();
+    std::fs::rename(world.folder.join("a"), world.folder.join("b")).unwrap();
+    assert_eq!(world.scan().held, None);
+    assert!(world.keys().len() == 20 && world.keys().iter().all(|key| key.starts_with("b/")));
+}
+
+#[test]
+fn more_deletions_than_are_kept_in_memory_are_judged_and_recorded() {
+    use abreast_core::{Change, State};
+    let world = World::begun();
+    world.write("here", "1");
+    let keys: Vec<_> = (0..60_000).map(|number| format!("gone/{number}")).collect();
+    for keys in keys.chunks(10_000) {
+        let puts = keys.iter().map(|key| Change::put(key, State::default())).collect();
+        abreast_core::append(&*world.log, world.set, puts).unwrap();
+    }
+    assert_eq!(world.scan().held, Some(Held { missing: 60_000, of: 60_001 }));
+    assert_eq!(world.log.head(world.set).unwrap().resources, 60_001);
+    world.scan_with(|options| options.deletions = Deletions::Confirmed);
+    assert_eq!(world.keys(), ["here"]);
+}
+
+#[test]
+fn a_file_that_somebody_has_open_for_writing_is_left_alone() {
+    use std::io::Write as _;
+    let world = World::begun();
+    let mut writer = std::fs::File::create(world.folder.join("half")).unwrap();
+    writer.write_all(b"first half").unwrap();
+    world.write("whole", "1");
+    std::thread::sleep(Duration::from_millis(1_200));
+    let settle = |options: &mut ScanOptions| options.ingest.settle = Duration::from_secs(1);
+    let report = world.scan_with(settle);
+    assert_eq!((world.keys(), report.ingest.deferred), (vec!["whole".to_owned()], vec![b"half".to_vec()]));
+    writer.write_all(b", second half").unwrap();
+    drop(writer);
+    std::thread::sleep(Duration::from_millis(1_200));
+    world.scan_with(settle);
+    assert_eq!(world.keys(), ["half", "whole"]);
+}
+
+#[test]
+fn a_file_written_just_now_is_read_later() {
+    let world = World::begun();
+    let _writer = std::fs::File::create(world.folder.join("fresh")).unwrap();
     let folder = abreast_folder::Folder::open(&world.folder).unwrap();
     let options = abreast_source::ScanOptions::default();
     let stop = std::sync::atomic::AtomicBool::new(false);

@@ -8,9 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn start(world: &World) -> Watch {
+    start_with(world, |_| ())
+}
+
+fn start_with(world: &World, change: impl FnOnce(&mut WatchOptions)) -> Watch {
     let mut options = WatchOptions::new(&world.folder);
     options.debounce = Duration::from_millis(50);
     options.ingest.settle = Duration::from_millis(100);
+    change(&mut options);
     let watch = Watch::start(options, Arc::clone(&world.log), world.set);
     eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
     watch
@@ -171,7 +176,7 @@ fn a_removed_folder_takes_all_its_resources_with_it_however_many() {
     use abreast_core::{Change, State};
     let world = World::new();
     world.write("a", "1");
-    let watch = start(&world);
+    let watch = start_with(&world, |options| options.hold_deletions = Duration::ZERO);
     let keys: Vec<_> = (0..50_100).map(|number| format!("b/{number}")).collect();
     for keys in keys.chunks(10_000) {
         let puts = keys.iter().map(|key| Change::put(key, State::default())).collect();
@@ -197,5 +202,59 @@ fn a_file_whose_uri_is_too_long_does_not_disturb_the_others() {
     world.write("later", "1");
     eventually("a later one is recorded", || world.keys() == ["later", "marker"]);
     assert_eq!(watch.status().last_scan(), scanned, "nothing failed, and nothing was read anew");
+    watch.stop();
+}
+
+#[test]
+fn no_half_written_file_is_recorded_however_it_is_written() {
+    use md5::{Digest as _, Md5};
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+    let world = World::new();
+    world.write("first", "1");
+    // With the default waits: a finished file is recorded at once.
+    let watch = Watch::start(WatchOptions::new(&world.folder), Arc::clone(&world.log), world.set);
+    eventually("the first scan ends", || watch.status().state() == WatchState::Watching);
+    let whole = Mutex::new(HashSet::new());
+    let until = std::time::Instant::now() + Duration::from_secs(4);
+    let write = |writer: u32| {
+        let mut number = 0_u32;
+        while std::time::Instant::now() < until {
+            number += 1;
+            let half = format!("{writer} {number} ").repeat(1 + number as usize * 37 % 5_000);
+            let content = format!("{half}{half}");
+            let digest = abreast_webtypes::Digests { md5: Some(Md5::digest(&content).into()), ..Default::default() };
+            whole.lock().unwrap().insert(digest.to_string());
+            let path = world.folder.join(format!("{writer}-{}", number % 3));
+            let (temporary, renamed) = (world.folder.join(format!(".{writer}")), number.is_multiple_of(4));
+            let mut file = std::fs::File::create(if renamed { &temporary } else { &path }).unwrap();
+            file.write_all(half.as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(u64::from(number * 7 % 40)));
+            file.write_all(half.as_bytes()).unwrap();
+            drop(file);
+            if renamed {
+                std::fs::rename(temporary, path).unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(u64::from(number * 11 % 60)));
+        }
+    };
+    std::thread::scope(|scope| {
+        let write = &write;
+        (0..4).for_each(|writer| drop(scope.spawn(move || write(writer))));
+    });
+    let whole = whole.into_inner().unwrap();
+    eventually("all are recorded", || world.keys().len() == 13);
+    let (mut records, mut torn) = (0, Vec::new());
+    world
+        .log
+        .read(world.set, abreast_core::Position(0), &mut |record| {
+            records += 1;
+            let digests = record.state.as_ref().map(|state| state.digests.to_string());
+            let length = record.state.as_ref().and_then(|state| state.length);
+            torn.extend(digests.filter(|digests| !whole.contains(digests)).map(|_| (record.key.clone(), length)));
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(records > 20 && torn.is_empty(), "{records} changes, torn: {torn:?}");
     watch.stop();
 }

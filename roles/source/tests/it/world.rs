@@ -3,7 +3,7 @@
 use abreast_core::{ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, SystemClock};
 use abreast_folder::Folder;
 use abreast_source::publish::{Body, DocumentPath, PublishedSet, Publisher, SourceUrls};
-use abreast_source::{IngestOptions, ScanError, ScanOptions, ScanReport, scan};
+use abreast_source::{IngestOptions, ScanOptions, ScanReport, scan};
 use abreast_store::SqliteOptions;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -53,15 +53,16 @@ impl World {
         std::fs::write(path, content).unwrap();
     }
 
-    pub(crate) fn try_scan(&self, read_all: bool) -> Result<ScanReport, ScanError> {
+    pub(crate) fn scan_with(&self, change: impl FnOnce(&mut ScanOptions)) -> ScanReport {
         let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
-        let options = ScanOptions { ingest, read_all, ..ScanOptions::default() };
+        let mut options = ScanOptions { ingest, ..ScanOptions::default() };
+        change(&mut options);
         let folder = Folder::open(&self.folder).unwrap();
-        scan(&folder, b"", &*self.log, self.set, &options, &AtomicBool::new(false))
+        scan(&folder, b"", &*self.log, self.set, &options, &AtomicBool::new(false)).unwrap()
     }
 
     pub(crate) fn scan(&self) -> ScanReport {
-        self.try_scan(false).unwrap()
+        self.scan_with(|_| ())
     }
 
     pub(crate) fn keys(&self) -> Vec<String> {

@@ -1,0 +1,242 @@
+//! Paths that had an event, and when each is due to be read.
+
+use crate::events::Hint;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+/// Paths that may wait; more are left to a scan.
+pub(crate) const MAX_PENDING: usize = 50_000;
+/// Paths read in one pass.
+const MAX_READY: usize = 5_000;
+/// A path that never comes to rest is read after this long, if nobody is known to be writing it.
+const MAX_DELAY: Duration = Duration::from_secs(5);
+/// How long a written file may stay unclosed and quiet before it is taken as it is.
+pub(crate) const UNCLOSED: Duration = Duration::from_secs(60);
+/// The same for a file that was created and not written yet.
+const UNWRITTEN: Duration = Duration::from_secs(2);
+/// A file that was touched less than this ago is left alone: an event of this moment may not have arrived yet.
+pub(crate) const INSTANT: Duration = Duration::from_millis(10);
+/// A finished file is not published at once when it was within this time.
+const REPEATED: Duration = Duration::from_secs(1);
+/// Files published at once that are remembered.
+const MAX_REPEATED: usize = 10_000;
+
+/// A path that had an event.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    first: Instant,
+    last: Instant,
+    writing: Writing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writing {
+    /// Nobody, as far as events show.
+    No,
+    /// Nobody: a writer closed it, or it was moved here whole.
+    Finished,
+    /// Created by somebody who has not closed it.
+    Created,
+    /// Written by somebody who has not closed it.
+    Written,
+}
+
+impl Writing {
+    const fn is_open(self) -> bool {
+        matches!(self, Self::Created | Self::Written)
+    }
+}
+
+/// The paths that wait.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    paths: BTreeMap<Vec<u8>, Path>,
+    /// When files were published at once.
+    repeated: HashMap<Vec<u8>, Instant>,
+    debounce: Duration,
+    /// Are finished files due at once? Otherwise they wait as others do.
+    at_once: bool,
+}
+
+impl Pending {
+    pub(crate) fn new(debounce: Duration, at_once: bool) -> Self {
+        Self { paths: BTreeMap::new(), repeated: HashMap::new(), debounce, at_once }
+    }
+
+    pub(crate) fn too_many(&self) -> bool {
+        self.paths.len() > MAX_PENDING
+    }
+
+    /// Notes an event.
+    pub(crate) fn note(&mut self, path: Vec<u8>, hint: Hint) {
+        let now = Instant::now();
+        if matches!(hint, Hint::Folder | Hint::FolderGone) {
+            self.forget_beneath(&path);
+        }
+        let path = self.paths.entry(path).or_insert(Path { first: now, last: now, writing: Writing::No });
+        path.last = now;
+        path.writing = match hint {
+            Hint::Written => Writing::Written,
+            Hint::Created => Writing::Created,
+            Hint::Finished | Hint::Folder => Writing::Finished,
+            Hint::Gone | Hint::FolderGone => Writing::No,
+            // Whoever wrote it may still have it open.
+            Hint::Attributes => path.writing,
+        };
+    }
+
+    /// Another folder is there now, and read as a whole: what was noted beneath was perhaps of the one before.
+    fn forget_beneath(&mut self, folder: &[u8]) {
+        let (first, end) = ([folder, b"/"].concat(), [folder, b"0"].concat());
+        while let Some((path, _)) = self.paths.range(first.clone()..end.clone()).next() {
+            let path = path.clone();
+            self.paths.remove(&path);
+        }
+    }
+
+    /// Paths to be read later, though they had no event.
+    pub(crate) fn defer(&mut self, paths: Vec<Vec<u8>>) {
+        let now = Instant::now();
+        for path in paths {
+            self.paths.entry(path).or_insert(Path { first: now, last: now, writing: Writing::No });
+        }
+    }
+
+    fn due(&self, name: &[u8], path: &Path) -> Instant {
+        let quiet = || (path.last + self.debounce).min(path.first + MAX_DELAY.max(self.debounce));
+        match path.writing {
+            Writing::Finished if self.at_once => match self.repeated.get(name) {
+                Some(at) if path.last < *at + REPEATED => quiet(),
+                _ => path.last + INSTANT.min(self.debounce),
+            },
+            Writing::No | Writing::Finished => quiet(),
+            Writing::Created => path.last + UNWRITTEN,
+            Writing::Written => path.last + UNCLOSED,
+        }
+    }
+
+    /// When the first path is due.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.paths.iter().map(|(name, path)| self.due(name, path)).min()
+    }
+
+    /// The paths that are due. They are forgotten.
+    pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        let due = self.paths.iter().filter(|(name, path)| self.due(name, path) <= now);
+        let ready: Vec<_> = due.map(|(name, path)| (name.clone(), path.writing)).take(MAX_READY).collect();
+        if self.repeated.len() >= MAX_REPEATED {
+            self.repeated.retain(|_, at| *at + REPEATED > now);
+        }
+        let mut names = Vec::with_capacity(ready.len());
+        for (name, writing) in ready {
+            self.paths.remove(&name);
+            if writing == Writing::Finished && self.at_once && self.repeated.len() < MAX_REPEATED {
+                self.repeated.insert(name.clone(), now);
+            }
+            names.push(name);
+        }
+        names
+    }
+
+    /// Paths that somebody is writing.
+    pub(crate) fn written(&self) -> HashSet<Vec<u8>> {
+        self.paths.iter().filter(|(_, path)| path.writing.is_open()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Did it have an event?
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
+        self.paths.contains_key(name)
+    }
+
+    /// Forgets the paths that a scan of everything will read. Those still being written keep their state, so that it
+    /// does not publish them half-written, unless they are so many that scans would follow each other without end.
+    pub(crate) fn leave_to_scan(&mut self, now: Instant) {
+        let mut paths = std::mem::take(&mut self.paths);
+        paths.retain(|name, path| path.writing.is_open() && self.due(name, path) > now);
+        if paths.len() <= MAX_PENDING {
+            self.paths = paths;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEBOUNCE: Duration = Duration::from_millis(200);
+
+    fn noted(hints: &[Hint]) -> Pending {
+        let mut pending = Pending::new(DEBOUNCE, true);
+        for hint in hints {
+            pending.note(b"a".to_vec(), *hint);
+        }
+        pending
+    }
+
+    fn writing(hints: &[Hint]) -> Writing {
+        noted(hints).paths[&b"a"[..]].writing
+    }
+
+    #[test]
+    fn changed_attributes_do_not_end_a_writing() {
+        assert_eq!(writing(&[Hint::Written, Hint::Attributes]), Writing::Written);
+        assert_eq!(writing(&[Hint::Written, Hint::Finished, Hint::Attributes]), Writing::Finished);
+        assert_eq!(writing(&[Hint::Attributes]), Writing::No);
+    }
+
+    #[test]
+    fn a_folder_that_comes_forgets_what_was_written_beneath_its_name() {
+        let mut pending = noted(&[]);
+        for path in ["d", "d/e/f", "d.x", "d0"] {
+            pending.note(path.into(), Hint::Written);
+        }
+        pending.note(b"d".to_vec(), Hint::Folder);
+        let left: Vec<_> =
+            pending.written().into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+        assert_eq!(left, [b"d.x".to_vec(), b"d0".to_vec()]);
+    }
+
+    #[test]
+    fn a_scan_of_everything_passes_over_what_is_being_written() {
+        let now = Instant::now();
+        let left = |hints: &[Hint], later: Duration| {
+            let mut pending = noted(hints);
+            pending.leave_to_scan(now + later);
+            pending.written().len()
+        };
+        assert_eq!(left(&[Hint::Written], Duration::ZERO), 1);
+        assert_eq!(left(&[Hint::Finished], Duration::ZERO), 0);
+        assert_eq!(left(&[Hint::Written], UNCLOSED + Duration::from_secs(60)), 0, "quiet for long enough");
+    }
+
+    #[test]
+    fn too_many_unclosed_files_do_not_make_scans_without_end() {
+        let mut pending = Pending::new(DEBOUNCE, true);
+        for number in 0..=MAX_PENDING {
+            pending.note(number.to_string().into_bytes(), Hint::Created);
+        }
+        assert!(pending.too_many());
+        pending.leave_to_scan(Instant::now());
+        assert!(pending.paths.is_empty());
+    }
+
+    #[test]
+    fn a_finished_file_is_due_at_once_and_others_when_quiet() {
+        let wait = |pending: &Pending| pending.next_due().unwrap() - pending.paths[&b"a"[..]].last;
+        assert_eq!(wait(&noted(&[Hint::Created, Hint::Written, Hint::Finished])), INSTANT);
+        assert_eq!(wait(&noted(&[Hint::Gone])), DEBOUNCE);
+        assert_eq!(wait(&noted(&[Hint::Finished, Hint::Written])), UNCLOSED);
+        let mut fixed = Pending::new(DEBOUNCE, false);
+        fixed.note(b"a".to_vec(), Hint::Finished);
+        assert_eq!(wait(&fixed), DEBOUNCE, "unless a fixed wait is configured");
+    }
+
+    #[test]
+    fn a_file_finished_again_and_again_waits_until_it_is_quiet() {
+        let mut pending = noted(&[Hint::Finished]);
+        assert_eq!(pending.take_ready(Instant::now() + INSTANT), [b"a".to_vec()]);
+        pending.note(b"a".to_vec(), Hint::Finished);
+        assert!(pending.take_ready(Instant::now() + INSTANT).is_empty());
+        assert_eq!(pending.take_ready(Instant::now() + DEBOUNCE).len(), 1);
+    }
+}

@@ -1,0 +1,645 @@
+//! The loop of a watch: events are hints, a scan is the truth.
+//!
+//! A path that had an event is read when it is finished, or has been quiet for the debounce time, and nobody is known to
+//! be writing it. Whenever events may have been lost, and every hour anyway, the whole folder is scanned. What cannot be
+//! watched surely is examined every few seconds.
+
+use crate::aliases::Aliases;
+use crate::aside::Aside;
+use crate::events::{Events, Hint};
+use crate::found::{Found, look_for};
+use crate::guard::{Deletions, Held, Peak};
+use crate::hash::Reading;
+use crate::ingest::{IngestOptions, IngestReport, Work, ingest_now};
+use crate::links::{owner_of, same_as_seen, witness_with};
+use crate::names::{is_published_name, is_published_path, key_of, path_of, too_long};
+use crate::pending::{INSTANT, Pending};
+use crate::scan::{Lost, ScanError, ScanOptions, ScanReport, beneath, delete, is_folder, scan_reading, walk};
+use crate::status::{WatchState, WatchStatus};
+use crate::unsure::Unsure;
+use crate::watch::WatchOptions;
+use crate::writers::Writers;
+use abreast_core::{ChangeLog, Clock as _, Imported, LogError, SetId, State, SystemClock};
+use abreast_folder::Folder;
+use abreast_webtypes::Link;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often the folder itself is checked, one that cannot be read is tried again, and held deletions are judged again.
+const RETRY: Duration = Duration::from_secs(5);
+/// Held deletions are judged again by a scan; scans take at most this part of the time: one of so many.
+const SHARE: u32 = 20;
+/// How often the stop flag is checked.
+const TICK: Duration = Duration::from_millis(200);
+/// How long the first scan waits for files that are being written.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// After a pass, the pause before the next one is this many times as long, so that many changes are recorded together.
+const PAUSE: u32 = 4;
+
+pub(crate) struct Watching {
+    options: WatchOptions,
+    log: Arc<dyn ChangeLog>,
+    set: SetId,
+    stop: Arc<AtomicBool>,
+    status: Arc<WatchStatus>,
+    aliases: Aliases,
+    writers: Writers,
+}
+
+/// Why the watching of a folder ended.
+enum Ended {
+    Stopped,
+    Vanished(String),
+}
+
+impl From<ScanError> for Ended {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Stopped => Self::Stopped,
+            other => Self::Vanished(other.to_string()),
+        }
+    }
+}
+
+impl From<LogError> for Ended {
+    fn from(error: LogError) -> Self {
+        Self::Vanished(format!("the store failed: {error}"))
+    }
+}
+
+impl Watching {
+    pub(crate) fn new(
+        options: WatchOptions,
+        log: Arc<dyn ChangeLog>,
+        set: SetId,
+        stop: Arc<AtomicBool>,
+        status: Arc<WatchStatus>,
+    ) -> Self {
+        Self { options, log, set, stop, status, aliases: Aliases::default(), writers: Writers::default() }
+    }
+
+    /// Watches until it is stopped.
+    pub(crate) fn run(self) {
+        while !self.stopping() {
+            match self.watch_once() {
+                Ended::Stopped => break,
+                Ended::Vanished(reason) => {
+                    tracing::error!(folder = %self.options.folder.display(), "{reason}; nothing is deleted, trying again");
+                    self.status.set(WatchState::Vanished(reason));
+                    let until = Instant::now() + RETRY;
+                    while Instant::now() < until && !self.stopping() {
+                        thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
+                    }
+                }
+            }
+        }
+        self.status.set(WatchState::Stopped);
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Watches until it is stopped or the folder vanishes.
+    fn watch_once(&self) -> Ended {
+        let never = Round::begin(self).and_then(Round::run);
+        match never {
+            Ok(never) => match never {},
+            Err(ended) => ended,
+        }
+    }
+
+    fn events(&self, root: &std::path::Path) -> Option<Events> {
+        if !self.options.events {
+            return None;
+        }
+        let events = Events::start(root);
+        if let Err(error) = &events {
+            tracing::warn!(
+                folder = %root.display(),
+                "cannot watch for changes: {error}; the folder is scanned every few seconds instead \
+                 (help: raise fs.inotify.max_user_watches and max_user_instances)"
+            );
+        }
+        events.ok()
+    }
+
+    /// The path that an event concerns: that of a sidecar concerns its owner.
+    fn subject(&self, path: Vec<u8>) -> Vec<u8> {
+        let Some(owner) = owner_of(&path) else { return path };
+        self.options.ingest.links.saw(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
+        owner
+    }
+
+    /// The links of a file as it is now.
+    fn links_of(&self, folder: &Folder, path: &[u8]) -> Vec<Link> {
+        let policy = &self.options.ingest.links;
+        if !policy.active() {
+            return Vec::new();
+        }
+        let found = policy.of(folder, path);
+        if let Some(problem) = found.problem {
+            tracing::warn!("{problem}");
+        }
+        found.links
+    }
+
+    /// A file that is known as it is need not be read again; its links may still have changed.
+    fn push_known(&self, folder: &Folder, key: &str, path: &[u8], work: &mut Vec<Work>) -> Result<bool, LogError> {
+        let ingest = &self.options.ingest;
+        // Nobody else could know of it before the watch.
+        if !ingest.links.active() && ingest.writes.count() == 0 {
+            return Ok(false);
+        }
+        let Some(known) = self.log.resource(self.set, key)? else { return Ok(false) };
+        if ingest.contents.is_some() && known.state.content.is_none() {
+            return Ok(false);
+        }
+        let Ok((_, stat)) = folder.open_file(path) else { return Ok(false) };
+        let links = self.links_of(folder, path);
+        let (same_file, same_links) = same_as_seen(&known.witness, &stat, &links);
+        if same_file && !same_links {
+            let witness = witness_with(&stat, &links);
+            let state = State { links, ..known.state };
+            work.push(Work::Relink(Imported { key: key.to_owned(), state, witness }));
+        }
+        Ok(same_file)
+    }
+
+    /// Finds out what is to be done about a path that had an event.
+    fn push_path(&self, folder: &Folder, path: &[u8], pass: &mut Pass) -> Result<(), LogError> {
+        if let Some(why) = too_long(path) {
+            pass.report.refused(path, &why);
+            return Ok(());
+        }
+        // Resources that link to this path only while something is there.
+        for key in self.options.ingest.links.sources_of(&*self.log, self.set, path)? {
+            self.push_known(folder, &key, &path_of(&key), &mut pass.work)?;
+        }
+        let key = key_of(path);
+        match look_for(folder, path) {
+            // What a folder took the place of is replaced rather than lost.
+            Found::Folder => pass.work.push(Work::Gone { key }),
+            Found::File(_) if is_folder(&*self.log, self.set, &key)? => {
+                // First what was in the folder whose place it took.
+                self.lose_beneath(&key, pass)?;
+                pass.report.deferred.push(path.to_vec());
+            }
+            Found::File(dir) => {
+                if !self.push_known(folder, &key, path, &mut pass.work)? {
+                    let links = self.links_of(folder, path);
+                    pass.work.push(Work::Check { key, path: path.to_vec(), dir, links });
+                }
+            }
+            Found::Nothing => {
+                self.lose_beneath(&key, pass)?;
+                pass.lost.add_known(&*self.log, self.set, vec![key])?;
+            }
+            Found::Unreadable(error) => pass.report.problem(path, &error),
+        }
+        Ok(())
+    }
+
+    /// There is no folder of that name any more: what was known beneath it is gone.
+    fn lose_beneath(&self, key: &str, pass: &mut Pass) -> Result<(), LogError> {
+        if pass.holding {
+            return Ok(());
+        }
+        self.log.scan(self.set, &beneath(key), &mut |resource| {
+            pass.lost.push(resource.key.clone());
+            if pass.lost.too_many() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    }
+
+    /// Is the folder still the one that was opened? Deletions are believed only then.
+    fn check_root(&self, root: &std::path::Path, folder: &Folder) -> Result<(), Ended> {
+        use std::os::unix::fs::MetadataExt as _;
+        let path = &self.options.folder;
+        let gone = |reason: &dyn std::fmt::Display| Ended::Vanished(format!("`{}` vanished: {reason}", path.display()));
+        let now = std::fs::metadata(root).map_err(|error| gone(&error))?;
+        let opened = folder.root().own_stat().map_err(|error| gone(&error))?;
+        if (now.dev(), now.ino()) != (opened.device, opened.inode) {
+            return Err(gone(&"another folder has taken its place"));
+        }
+        Ok(())
+    }
+}
+
+/// What is to be done about paths that had events.
+#[derive(Default)]
+struct Pass {
+    work: Vec<Work>,
+    lost: Lost,
+    report: IngestReport,
+    /// Deletions are held: a scan judges them.
+    holding: bool,
+}
+
+/// Deletions that are held.
+struct Hold {
+    since: Instant,
+    next_scan: Instant,
+}
+
+/// One folder while it stays the same.
+struct Round<'w> {
+    watching: &'w Watching,
+    root: PathBuf,
+    folder: Folder,
+    events: Option<Events>,
+    pending: Pending,
+    unsure: Unsure,
+    aside: Aside,
+    peak: Peak,
+    hold: Option<Hold>,
+    /// More is gone than can be noted: a scan has to find it.
+    scan_soon: bool,
+}
+
+impl<'w> Round<'w> {
+    fn begin(watching: &'w Watching) -> Result<Self, Ended> {
+        let options = &watching.options;
+        let root = std::fs::canonicalize(&options.folder)
+            .map_err(|error| Ended::Vanished(format!("cannot open `{}`: {error}", options.folder.display())))?;
+        let folder = crate::names::open_folder(&root, options.follow_links)
+            .map_err(|error| Ended::Vanished(error.to_string()))?;
+        let events = watching.events(&root);
+        let unsure = Unsure::new(options.events && events.is_none());
+        Ok(Self {
+            watching,
+            root,
+            folder,
+            events,
+            pending: Pending::new(options.debounce, options.at_once),
+            unsure,
+            aside: Aside::new(),
+            peak: Peak::new(Instant::now()),
+            hold: None,
+            scan_soon: false,
+        })
+    }
+
+    fn run(mut self) -> Result<Infallible, Ended> {
+        let options = &self.watching.options;
+        self.first_scan()?;
+        self.watching.status.set_folder(&self.folder);
+        let mut next_check = Instant::now() + RETRY;
+        let mut next_scan = after(options.rescan);
+        let mut next_reread = after(options.reread);
+        let mut next_pass = Instant::now();
+        loop {
+            self.watching.status.set(WatchState::Watching);
+            let due = self.pending.next_due().map(|due| due.max(next_pass));
+            let wait = due.map_or(TICK, |due| due.saturating_duration_since(Instant::now()).min(TICK));
+            self.read_events(wait);
+            if self.watching.stopping() {
+                return Err(Ended::Stopped);
+            }
+            let now = Instant::now();
+            if now >= next_check {
+                // There is no event when another folder takes this one's place.
+                self.watching.check_root(&self.root, &self.folder)?;
+                next_check = now + RETRY;
+            }
+            for path in self.aside.take_ready() {
+                self.pending.note(path, Hint::Finished);
+            }
+            let read_all = next_reread.is_some_and(|at| now >= at);
+            let lost = self.events.as_mut().is_some_and(Events::take_lost);
+            if lost && let Some(events) = &mut self.events {
+                events.rewatch();
+            }
+            let overflow = lost || self.pending.too_many();
+            if overflow {
+                let folder = self.root.display();
+                tracing::warn!(%folder, "too many changes at once to follow one by one; scanning");
+            }
+            let again = self.scan_again(now);
+            if overflow || read_all || again || next_scan.is_some_and(|at| now >= at) {
+                self.pending.leave_to_scan(now);
+                self.watching.check_root(&self.root, &self.folder)?;
+                let report = self.full_scan(read_all)?;
+                self.pending.defer(report.ingest.deferred);
+                next_scan = after(options.rescan);
+                if read_all {
+                    next_reread = after(options.reread);
+                }
+                continue;
+            }
+            if self.unsure.is_due(now) {
+                self.examine()?;
+            }
+            if now < next_pass {
+                continue;
+            }
+            let ready = self.pending.take_ready(now);
+            if ready.is_empty() {
+                continue;
+            }
+            self.watching.check_root(&self.root, &self.folder)?;
+            self.look_at(ready, false)?;
+            if options.at_once {
+                next_pass = Instant::now() + (now.elapsed() * PAUSE).min(options.debounce);
+            }
+        }
+    }
+
+    /// Waits for events, at most this long, and notes them.
+    fn read_events(&mut self, wait: Duration) {
+        let (pending, watching) = (&mut self.pending, self.watching);
+        match &mut self.events {
+            Some(events) => events.read(wait, |path, hint| pending.note(watching.subject(path), hint)),
+            None => thread::sleep(wait),
+        }
+    }
+
+    /// Must everything be scanned, though no event was lost?
+    fn scan_again(&mut self, now: Instant) -> bool {
+        let confirmed = self.watching.status.is_confirmed();
+        let judge = self.hold.as_ref().is_some_and(|hold| now >= hold.next_scan);
+        std::mem::take(&mut self.scan_soon) || confirmed || judge || self.unsure.scan_is_due(self.events.as_ref(), now)
+    }
+
+    /// The scan at the start; for a new set it builds the base.
+    fn first_scan(&mut self) -> Result<(), Ended> {
+        let Watching { log, set, .. } = self.watching;
+        let importing = log.head(*set)?.importing;
+        let mut report = self.full_scan(false)?;
+        if importing {
+            // Files written just now belong to the base as well, once they have come to rest.
+            let until = Instant::now() + PATIENCE;
+            let mut deferred = std::mem::take(&mut report.ingest.deferred);
+            while !deferred.is_empty() && Instant::now() < until && !self.watching.stopping() {
+                thread::sleep(self.watching.options.ingest.settle.min(TICK));
+                deferred = self.import(&deferred)?;
+            }
+            if self.watching.stopping() {
+                return Err(Ended::Stopped);
+            }
+            log.complete_import(*set)?;
+            if report.gone > 0 {
+                // An earlier import was interrupted, and files of it are gone since.
+                deferred.extend(self.full_scan(false)?.ingest.deferred);
+            }
+            report.ingest.deferred = deferred;
+        }
+        self.pending.defer(report.ingest.deferred);
+        Ok(())
+    }
+
+    /// Adds files to the base; those not settled are returned.
+    fn import(&mut self, paths: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Ended> {
+        let Watching { log, set, options, .. } = self.watching;
+        let writes = options.ingest.writes.count();
+        let mut pass = Pass { holding: true, ..Pass::default() };
+        for path in paths {
+            self.watching.push_path(&self.folder, path, &mut pass)?;
+        }
+        let reading = Reading {
+            stop: &self.watching.stop,
+            aside: None,
+            writers: Some(&self.watching.writers),
+            empty: Duration::ZERO,
+        };
+        let mut report = ingest_now(&**log, *set, &options.ingest, reading, writes, pass.work, || |_: &[u8]| false)?;
+        pass.report.add(report);
+        report = pass.report;
+        let deferred = std::mem::take(&mut report.deferred);
+        self.take_over(report, false);
+        Ok(deferred)
+    }
+
+    /// What may be deleted now.
+    fn deletions(&mut self) -> Result<Deletions, Ended> {
+        let Watching { log, set, options, status, .. } = self.watching;
+        let now = Instant::now();
+        let over = self.hold.as_ref().is_some_and(|hold| now >= hold.since + options.hold_deletions);
+        if over {
+            tracing::warn!(
+                folder = %self.root.display(),
+                "deletions were held for {} s and are recorded now", options.hold_deletions.as_secs()
+            );
+        }
+        if status.take_confirmed() || over || options.hold_deletions.is_zero() {
+            self.peak.forget(now);
+            return Ok(Deletions::Confirmed);
+        }
+        Ok(Deletions::Guarded { peak: self.peak.note(now, log.head(*set)?.resources) })
+    }
+
+    fn full_scan(&mut self, read_all: bool) -> Result<ScanReport, Ended> {
+        let Watching { log, set, options, status, .. } = self.watching;
+        status.set(WatchState::Scanning);
+        let importing = log.head(*set)?.importing;
+        let (ingest, held, deletions) = (options.ingest.clone(), self.pending.written(), self.deletions()?);
+        let scan_options = ScanOptions { ingest, read_all, held, deletions };
+        // The base is whole: nothing of it is left for later.
+        let aside = (!importing).then_some(&self.aside);
+        let reading =
+            Reading { stop: &self.watching.stop, aside, writers: Some(&self.watching.writers), empty: Duration::ZERO };
+        let begun = Instant::now();
+        self.unsure.forget();
+        let mut report = scan_reading(&self.folder, b"", &**log, *set, &scan_options, reading)?;
+        self.watching.aliases.replace(std::mem::take(&mut report.aliases));
+        self.unsure.scanned(begun.elapsed());
+        status.scanned(SystemClock.now(), report.ingest.problem_count);
+        match report.held {
+            Some(held) => self.hold(held, begun.elapsed()),
+            None => self.release(),
+        }
+        tracing::info!(
+            folder = %self.folder.path().display(),
+            files = report.files,
+            recorded = report.ingest.recorded,
+            gone = report.gone,
+            links_not_followed = report.links,
+            seconds = begun.elapsed().as_secs_f64(),
+            "scanned"
+        );
+        metrics::counter!("abreast_source_scans_total").increment(1);
+        self.unsure.add(&mut report.ingest, true);
+        let deferred = std::mem::take(&mut report.ingest.deferred);
+        self.take_over(std::mem::take(&mut report.ingest), false);
+        report.ingest.deferred = deferred;
+        Ok(report)
+    }
+
+    /// Holds deletions until they are confirmed, the files are back, or the time is over.
+    fn hold(&mut self, held: Held, scan_took: Duration) {
+        let now = Instant::now();
+        let next_scan = now + RETRY.max(scan_took * SHARE).min(self.watching.options.hold_deletions);
+        if self.hold.is_none() {
+            tracing::error!(
+                folder = %self.root.display(),
+                "{held} (help: if they were removed on purpose, confirm it: docs/publishing.md)"
+            );
+        }
+        let since = self.hold.as_ref().map_or(now, |hold| hold.since);
+        self.hold = Some(Hold { since, next_scan });
+        self.watching.status.set_held(Some(held));
+    }
+
+    fn release(&mut self) {
+        if self.hold.take().is_some() {
+            tracing::info!(folder = %self.root.display(), "deletions are not held any more");
+        }
+        self.watching.status.set_held(None);
+    }
+
+    /// Examines what no event surely tells of.
+    fn examine(&mut self) -> Result<(), Ended> {
+        let begun = Instant::now();
+        let ready = self.unsure.take_readable(&self.folder, self.events.as_mut());
+        if !ready.is_empty() {
+            self.watching.check_root(&self.root, &self.folder)?;
+            self.look_at(ready, true)?;
+        }
+        let changed = self.unsure.changed(&self.folder, self.watching.options.ingest.settle);
+        self.pending.defer(changed);
+        self.unsure.examined(begun.elapsed());
+        Ok(())
+    }
+
+    /// Reads paths: files, and whole folders; what is gone is recorded as deleted, unless the guard holds it.
+    fn look_at(&mut self, mut ready: Vec<Vec<u8>>, again: bool) -> Result<(), Ended> {
+        let Watching { log, set, options, aliases, .. } = self.watching;
+        let (log, set) = (&**log, *set);
+        // What stands there is published under other paths as well, if links lead to it.
+        let others: Vec<_> = ready.iter().flat_map(|path| aliases.of(path)).collect();
+        ready.extend(others);
+        ready.sort_unstable();
+        ready.dedup();
+        let peak = self.peak.note(Instant::now(), log.head(set)?.resources);
+        let writes = options.ingest.writes.count();
+        let mut pass = Pass { holding: self.hold.is_some(), ..Pass::default() };
+        for path in ready.iter().filter(|path| is_published_path(path)) {
+            if self.watching.stopping() {
+                return Err(Ended::Stopped);
+            }
+            self.watching.push_path(&self.folder, path, &mut pass)?;
+        }
+        let Pass { work, mut lost, mut report, .. } = pass;
+        // They were quiet for the debounce time, or nobody has them open. An event of this moment may not have been read
+        // yet: a file that is being written again is empty for an instant. Such events are read before anything is recorded.
+        let settle = options.debounce.min(INSTANT);
+        let ingest = IngestOptions { settle, ..options.ingest.clone() };
+        let Self { events, pending, watching, .. } = self;
+        let reading =
+            Reading { stop: &watching.stop, aside: Some(&self.aside), writers: None, empty: options.ingest.settle };
+        report.add(ingest_now(log, set, &ingest, reading, writes, work, || {
+            if let Some(events) = events {
+                events.read(Duration::ZERO, |path, hint| pending.note(watching.subject(path), hint));
+            }
+            |path: &[u8]| pending.contains(path)
+        })?);
+        lost.add_known(log, set, std::mem::take(&mut report.gone))?;
+        if options.follow_links {
+            aliases.add(ready.iter().filter_map(|path| Some((path.clone(), link_target(&self.folder, path)?))));
+        }
+        self.look_into_folders(&ready, &mut lost, &mut report)?;
+        self.judge(lost, peak, &mut report)?;
+        self.take_over(report, again);
+        Ok(())
+    }
+
+    /// Scans those of the paths that are folders.
+    fn look_into_folders(
+        &mut self,
+        ready: &[Vec<u8>],
+        lost: &mut Lost,
+        report: &mut IngestReport,
+    ) -> Result<(), Ended> {
+        let Watching { log, set, options, aliases, stop, writers, .. } = self.watching;
+        let mut scan_options = None;
+        let mut scanned: Option<&[u8]> = None;
+        for path in ready {
+            // Sorted: what lies beneath a folder just scanned follows it directly.
+            let beneath = scanned
+                .is_some_and(|outer| path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/');
+            if beneath || !is_published_path(path) || !matches!(look_for(&self.folder, path), Found::Folder) {
+                continue;
+            }
+            scanned = Some(path);
+            let scan_options = scan_options.get_or_insert_with(|| ScanOptions {
+                ingest: options.ingest.clone(),
+                held: self.pending.written(),
+                ..ScanOptions::default()
+            });
+            let reading = Reading { stop, aside: Some(&self.aside), writers: Some(writers), empty: Duration::ZERO };
+            let mut found = walk(&self.folder, path, &**log, *set, scan_options, reading)?;
+            aliases.add(found.aliases);
+            lost.add(found.lost);
+            found.ingest.deferred.append(&mut found.replaced);
+            report.add(found.ingest);
+        }
+        Ok(())
+    }
+
+    /// Records the deletion of what is gone, or holds it.
+    fn judge(&mut self, lost: Lost, peak: u64, report: &mut IngestReport) -> Result<(), Ended> {
+        let Watching { log, set, options, stop, .. } = self.watching;
+        // While deletions are held, scans judge all of them.
+        if lost.count == 0 || self.hold.is_some() {
+            return Ok(());
+        }
+        if lost.too_many() {
+            self.scan_soon = true;
+            return Ok(());
+        }
+        let resources = log.head(*set)?.resources;
+        if !options.hold_deletions.is_zero()
+            && let Some(held) = Held::judge(lost.count, resources, peak, self.is_emptied())
+        {
+            self.hold(held, Duration::ZERO);
+            return Ok(());
+        }
+        let reading = Reading { stop, aside: Some(&self.aside), writers: None, empty: Duration::ZERO };
+        report.add(delete(&self.folder, &**log, *set, &options.ingest, reading, lost.keys)?);
+        Ok(())
+    }
+
+    /// Is there nothing in the folder that could be published?
+    fn is_emptied(&self) -> bool {
+        let entries = self.folder.root().entries();
+        entries.is_ok_and(|mut entries| !entries.any(|entry| entry.is_ok_and(|entry| is_published_name(&entry.name))))
+    }
+
+    /// Notes what is left to do.
+    fn take_over(&mut self, mut report: IngestReport, again: bool) {
+        self.unsure.add(&mut report, false);
+        self.pending.defer(std::mem::take(&mut report.deferred));
+        self.aside.read(&self.folder, &self.watching.options.ingest, std::mem::take(&mut report.large));
+        if !again {
+            report_problems(&report);
+        }
+    }
+}
+
+/// Where a path leads, if it is a link that is followed.
+fn link_target(folder: &Folder, path: &[u8]) -> Option<Vec<u8>> {
+    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&b""[..], path),
+    };
+    let dir = folder.dir(parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty())).ok()?;
+    dir.link_target(name)
+}
+
+fn after(interval: Duration) -> Option<Instant> {
+    (!interval.is_zero()).then(|| Instant::now() + interval)
+}
+
+fn report_problems(report: &IngestReport) {
+    for problem in &report.problems {
+        tracing::warn!("{problem}");
+    }
+    let more = report.problem_count - report.problems.len() as u64;
+    if more > 0 {
+        tracing::warn!("{more} more files could not be read");
+    }
+}
