@@ -1,7 +1,6 @@
 //! How many subscribers can a hub tell for a CPU second, how soon, and what do others cost them?
 
 mod fairness;
-mod follow;
 mod serving;
 
 use crate::abreast;
@@ -73,8 +72,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     bench.times(report)?;
     fairness::run(settings, &bench.program, report)?;
     bench.accepts(report)?;
-    bench.memory(report)?;
-    follow::run(settings, &bench.program, report)
+    bench.memory(report)
 }
 
 impl Bench<'_> {

@@ -1,6 +1,7 @@
 //! One bench a file.
 
 pub(crate) mod build;
+pub(crate) mod changes;
 pub(crate) mod dump;
 pub(crate) mod hub;
 pub(crate) mod hub_store;

@@ -134,7 +134,17 @@ fn serve(settings: &Settings, program: &Path, folder: &Path, store: &Path) -> Re
     let (folder, store) = (folder.to_string_lossy(), store.to_string_lossy());
     let debounce = format!("{}ms", DEBOUNCE.as_millis());
     // No change list is closed on the way, so that one document is the open one throughout.
-    let more = ["--data", &store, "--name", "data", "--debounce", &debounce, "--changes-per-list", "50000"];
+    let more = [
+        "--data",
+        &store,
+        "--name",
+        "data",
+        "--debounce",
+        &debounce,
+        "--wait-for-quiet",
+        "--changes-per-list",
+        "50000",
+    ];
     let arguments: Vec<&str> = [folder.as_ref()].into_iter().chain(more).collect();
     Source::start(settings, program, &log, &arguments)
 }

@@ -497,13 +497,17 @@ fn sets_and_the_document_of_the_interface_are_told() {
 fn held_deletions_make_the_server_not_ready_until_an_administrator_confirms_them() {
     let world = ApiWorld::new(&Settings::default());
     let keys: Vec<String> = (0..12).map(|number| format!("file-{number}")).collect();
-    keys.iter().for_each(|key| std::fs::write(world.folder.join(key), "1").unwrap());
+    for key in &keys {
+        std::fs::write(world.folder.join(key), "1").unwrap();
+    }
     let set = || json_of(&world.served.get("/api/v1/sets/set"));
     eventually("all are recorded", || set()["count"] == 13);
     let admin = world.token(Scope::Admin, &[]);
     let confirm = |token: &str| world.served.send("POST", "/api/v1/sets/set/deletions", token, &[], b"").status;
     assert_eq!(confirm(&admin), 409, "nothing is held");
-    keys.iter().for_each(|key| std::fs::remove_file(world.folder.join(key)).unwrap());
+    for key in &keys {
+        std::fs::remove_file(world.folder.join(key)).unwrap();
+    }
     eventually("it is not ready", || world.served.get("/readyz").status == 503);
     let told = world.served.get("/readyz").text();
     assert!(told.contains("12 of 13") && told.contains("POST /api/v1/sets/set/deletions"), "{told}");
