@@ -7,6 +7,7 @@ use crate::hash::state_of;
 use crate::ingest::IngestOptions;
 use crate::links::{LinkRecord, read_links, sidecar_name, split, witness_with};
 use crate::names::{is_published_path, key_of, too_long};
+use crate::writes::Busy;
 use abreast_contents::Kept;
 use abreast_core::{AppendDone, Change, ChangeLog, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Stat};
@@ -336,10 +337,11 @@ impl Deposit {
         self.log.append_then(self.set, vec![change], done);
     }
 
-    /// Whoever holds a path's place is the only one here that replaces it.
-    fn place(&self, path: &[u8]) -> MutexGuard<'_, ()> {
+    /// The holder of a path's place is the only one here that replaces it; the watch does not record it meanwhile.
+    fn place(&self, path: &[u8]) -> (MutexGuard<'_, ()>, Busy<'_>) {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(path);
-        self.places[hash as usize % PLACES].lock().unwrap_or_else(PoisonError::into_inner)
+        let place = self.places[hash as usize % PLACES].lock().unwrap_or_else(PoisonError::into_inner);
+        (place, self.options.writes.begin(key_of(path)))
     }
 }
 

@@ -422,7 +422,7 @@ impl Recordable {
             return false;
         }
         let last = others.lock();
-        if others.count() > writes {
+        if last.is_busy() || others.count() > writes {
             let mut keep = |key: &String| {
                 let overtaken = last.is_after(key, writes);
                 if overtaken {

@@ -1,7 +1,7 @@
-//! Who recorded a resource last, if two do? What the API wrote is not overtaken by an older look at the folder.
+//! The order of two writers of one resource: what the API writes is not overtaken by an older reading of the folder.
 //!
-//! A look at a file takes a moment: meanwhile the API may replace the file and record that. Whoever looks notes the
-//! count of writes before, and records only what was not written since; the rest is looked at again.
+//! Reading a file takes a moment: meanwhile the API may replace the file and record that. The watch notes the count of
+//! writes before it reads, and records only what was not written since and is not being written; the rest is read again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,27 @@ pub(crate) struct Last {
     by_key: HashMap<String, u64>,
     /// That of all keys forgotten.
     floor: u64,
+    /// Keys whose files are being replaced, and by how many.
+    busy: HashMap<String, usize>,
+}
+
+/// A key is being written until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Busy<'w> {
+    writes: &'w Writes,
+    key: String,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut last = self.writes.lock();
+        if let Some(count) = last.busy.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                last.busy.remove(&self.key);
+            }
+        }
+    }
 }
 
 impl Writes {
@@ -34,6 +55,12 @@ impl Writes {
     /// Held while something is handed to the log, so that what is handed over is in order.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a file is about to be replaced, which is recorded before the result is dropped.
+    pub(crate) fn begin(&self, key: String) -> Busy<'_> {
+        *self.lock().busy.entry(key.clone()).or_default() += 1;
+        Busy { writes: self, key }
     }
 
     /// Notes a write. The lock is held until it is handed to the log.
@@ -48,9 +75,14 @@ impl Writes {
 }
 
 impl Last {
-    /// Was this key written after that many writes?
+    /// Was this key written after that many writes, or is it being written?
     pub(crate) fn is_after(&self, key: &str, count: u64) -> bool {
-        self.by_key.get(key).copied().unwrap_or(self.floor) > count
+        self.busy.contains_key(key) || self.by_key.get(key).copied().unwrap_or(self.floor) > count
+    }
+
+    /// Is any key being written?
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.busy.is_empty()
     }
 }
 
@@ -69,5 +101,15 @@ mod tests {
             writes.note(&mut last, &number.to_string());
         }
         assert!(last.is_after("a", before) && last.by_key.len() <= MAX_KEYS);
+    }
+
+    #[test]
+    fn a_key_is_not_recorded_by_others_while_it_is_written() {
+        let writes = Writes::default();
+        let (one, two) = (writes.begin("a".into()), writes.begin("a".into()));
+        drop(one);
+        assert!(writes.lock().is_busy() && writes.lock().is_after("a", 0) && !writes.lock().is_after("b", 0));
+        drop(two);
+        assert!(!writes.lock().is_busy() && !writes.lock().is_after("a", 0));
     }
 }
