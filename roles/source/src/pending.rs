@@ -35,6 +35,8 @@ enum Writing {
     No,
     /// Nobody: a writer closed it, or it was moved here whole.
     Finished,
+    /// Nobody: it was moved away or removed.
+    Gone,
     /// Created by somebody who has not closed it.
     Created,
     /// Written by somebody who has not closed it.
@@ -51,6 +53,8 @@ impl Writing {
 #[derive(Debug)]
 pub(crate) struct Pending {
     paths: BTreeMap<Vec<u8>, Path>,
+    /// When the first and the last path was removed, of those that wait.
+    removed: Option<(Instant, Instant)>,
     /// When files were published at once.
     repeated: HashMap<Vec<u8>, Instant>,
     debounce: Duration,
@@ -60,7 +64,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn new(debounce: Duration, at_once: bool) -> Self {
-        Self { paths: BTreeMap::new(), repeated: HashMap::new(), debounce, at_once }
+        Self { paths: BTreeMap::new(), removed: None, repeated: HashMap::new(), debounce, at_once }
     }
 
     pub(crate) fn too_many(&self) -> bool {
@@ -79,10 +83,13 @@ impl Pending {
             Hint::Written => Writing::Written,
             Hint::Created => Writing::Created,
             Hint::Finished | Hint::Folder => Writing::Finished,
-            Hint::Gone | Hint::FolderGone => Writing::No,
+            Hint::Gone | Hint::FolderGone => Writing::Gone,
             // Whoever wrote it may still have it open.
             Hint::Attributes => path.writing,
         };
+        if path.writing == Writing::Gone {
+            self.removed = Some((self.removed.map_or(now, |(first, _)| first), now));
+        }
     }
 
     /// Another folder is there now, and read as a whole: what was noted beneath was perhaps of the one before.
@@ -103,8 +110,11 @@ impl Pending {
     }
 
     fn due(&self, name: &[u8], path: &Path) -> Instant {
-        let quiet = || (path.last + self.debounce).min(path.first + MAX_DELAY.max(self.debounce));
+        let rest = |first: Instant, last: Instant| (last + self.debounce).min(first + MAX_DELAY.max(self.debounce));
+        let quiet = || rest(path.first, path.last);
         match path.writing {
+            // All of them together, so that the guard judges all.
+            Writing::Gone => self.removed.map_or(path.last, |(first, last)| rest(first, last)),
             Writing::Finished if self.at_once => match self.repeated.get(name) {
                 Some(at) if path.last < *at + REPEATED => quiet(),
                 _ => path.last + INSTANT.min(self.debounce),
@@ -123,7 +133,16 @@ impl Pending {
     /// The paths that are due. They are forgotten.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let due = self.paths.iter().filter(|(name, path)| self.due(name, path) <= now);
-        let ready: Vec<_> = due.map(|(name, path)| (name.clone(), path.writing)).take(MAX_READY).collect();
+        let mut ready: Vec<_> = due.map(|(name, path)| (name.clone(), path.writing)).collect();
+        let mut room = MAX_READY;
+        ready.retain(|(_, writing)| {
+            let is_taken = room > 0 || *writing == Writing::Gone;
+            room = room.saturating_sub(1);
+            is_taken
+        });
+        if ready.iter().any(|(_, writing)| *writing == Writing::Gone) {
+            self.removed = None;
+        }
         if self.repeated.len() >= MAX_REPEATED {
             self.repeated.retain(|_, at| *at + REPEATED > now);
         }
@@ -222,9 +241,15 @@ mod tests {
 
     #[test]
     fn a_finished_file_is_due_at_once_and_others_when_quiet() {
+        let removed = |pending: &Pending| pending.next_due().unwrap() - pending.removed.unwrap().1;
+        let mut gone = noted(&[Hint::Gone]);
+        assert_eq!(removed(&gone), DEBOUNCE);
+        std::thread::sleep(Duration::from_millis(5));
+        gone.note(b"b".to_vec(), Hint::Gone);
+        assert_eq!(removed(&gone), DEBOUNCE, "all removed paths are due together");
+        assert_eq!(gone.take_ready(Instant::now() + DEBOUNCE).len(), 2);
         let wait = |pending: &Pending| pending.next_due().unwrap() - pending.paths[&b"a"[..]].last;
         assert_eq!(wait(&noted(&[Hint::Created, Hint::Written, Hint::Finished])), INSTANT);
-        assert_eq!(wait(&noted(&[Hint::Gone])), DEBOUNCE);
         assert_eq!(wait(&noted(&[Hint::Finished, Hint::Written])), UNCLOSED);
         let mut fixed = Pending::new(DEBOUNCE, false);
         fixed.note(b"a".to_vec(), Hint::Finished);
