@@ -1,7 +1,7 @@
 //! The command line: one word, one job.
 
 use crate::sync_args::{AuditArgs, SyncArgs};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Publish what changed in a collection; stay in sync with one.
@@ -25,31 +25,31 @@ pub(crate) enum Command {
     Build(Box<crate::build::BuildArgs>),
     /// Copy a published collection into a folder, or bring the copy up to date
     Sync(Box<SyncArgs>),
-    /// Compare a folder with what is published, changing nothing
+    /// Compare a copy with its Source; read-only
     Audit(Box<AuditArgs>),
-    /// Judge what is published by the specifications' rules
+    /// Check a Source's documents against the rules of the specifications
     Validate(Box<crate::validate::ValidateArgs>),
     /// Show what a Source publishes, as a tree
     Explore(Box<crate::explore::ExploreArgs>),
     /// Record resources that live elsewhere, from lines of JSON, a table or a Sitemap
     Import(Box<crate::import::ImportArgs>),
-    /// Tell what was recorded, one change a line
+    /// Print the change log, one change per line
     Log(Box<crate::log::LogArgs>),
-    /// Pass on what others publish to whoever subscribes; look into a hub
+    /// Run a WebSub hub alone, or inspect one
     Hub(Box<crate::hub::HubArgs>),
-    /// Tell what a topic says, one notification a line, as it comes
+    /// Print the notifications of a topic as they arrive, one per line
     Subscribe(Box<crate::subscribe::SubscribeArgs>),
-    /// Look whether a store or a copy is sound, changing nothing
+    /// Check a store or a copy for damage; read-only
     Check(Box<crate::check::CheckArgs>),
-    /// Mend a store or a copy that is not sound
+    /// Repair a damaged store or copy
     Repair(Box<crate::repair::RepairArgs>),
-    /// Copy a Source's store while it is served
+    /// Back up a Source's store, also while it is served
     Backup(Box<crate::backup::BackupArgs>),
-    /// Make a Source's store from a backup
+    /// Restore a Source's store from a backup
     Restore(Box<crate::restore::RestoreArgs>),
-    /// Look at this machine, a folder or an address: what would get in the way?
+    /// Check this machine, a folder or a Source for common problems
     Doctor(Box<crate::doctor::DoctorArgs>),
-    /// Make, list and revoke the tokens of the API
+    /// Create, list and revoke tokens of the API
     #[command(subcommand)]
     Token(crate::token::TokenCommand),
     /// Check a configuration file, or show every setting with where it comes from
@@ -59,8 +59,39 @@ pub(crate) enum Command {
     Completions(crate::shell::CompletionsArgs),
     /// Print or write the manual pages
     Man(crate::shell::ManArgs),
-    /// Show it all on a small collection made on the spot
+    /// Demonstrate publishing and mirroring on a small generated collection
     Demo(DemoArgs),
+}
+
+/// The command line, with its help.
+pub(crate) fn command() -> clap::Command {
+    let mut command = Cli::command();
+    reflow(&mut command);
+    command
+}
+
+/// Joins the lines of each paragraph behind the options: they are wrapped for the terminal at hand.
+fn reflow(command: &mut clap::Command) {
+    if let Some(help) = command.get_after_help().map(ToString::to_string) {
+        *command = std::mem::take(command).after_help(joined(&help));
+    }
+    command.get_subcommands_mut().for_each(reflow);
+}
+
+fn joined(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut flows = false;
+    for line in text.lines() {
+        let plain = !line.is_empty() && !line.starts_with(' ');
+        match (out.is_empty(), flows && plain) {
+            (true, _) => {}
+            (false, true) => out.push(' '),
+            (false, false) => out.push('\n'),
+        }
+        out.push_str(line);
+        flows = plain;
+    }
+    out
 }
 
 const SERVE_HELP: &str = "\
@@ -141,4 +172,24 @@ pub(crate) struct DemoArgs {
     /// Where to make the two folders [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_of_the_help_are_one_line_each() {
+        assert_eq!(joined("Examples:\n  a\n  b\n\nOne\ntwo.\n\nThree"), "Examples:\n  a\n  b\n\nOne two.\n\nThree");
+    }
+
+    #[test]
+    fn options_of_a_copy_are_not_under_the_heading_of_notifications() {
+        let command = command();
+        let sync = command.find_subcommand("sync").unwrap();
+        for name in ["config", "state", "set", "json", "quiet", "retries"] {
+            let argument = sync.get_arguments().find(|argument| argument.get_id() == name).unwrap();
+            assert_eq!(argument.get_help_heading(), None, "{name}");
+        }
+    }
 }

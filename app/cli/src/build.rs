@@ -90,7 +90,7 @@ pub(crate) struct BuildArgs {
     /// The outcome as one JSON object on standard output
     #[arg(long)]
     json: bool,
-    /// Tell nothing but errors
+    /// Print errors only
     #[arg(short, long)]
     quiet: bool,
 }

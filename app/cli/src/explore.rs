@@ -54,7 +54,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
         }
     }
     if let Some(limit) = report.limit {
-        crate::terminal::warning(&format!("abreast: not everything was looked at: the limit {limit} was reached"));
+        crate::terminal::warning(&format!("abreast: the tree is incomplete: the limit {limit} was reached"));
     }
     let code = if report.cancelled {
         130

@@ -149,10 +149,10 @@ impl Reporter {
 
     fn summary(&self, summary: &Summary) {
         self.progress.clear();
-        if self.quiet || self.before.as_ref().is_some_and(|before| !is_new(summary, &mut before.borrow_mut())) {
-            return;
+        let new = self.before.as_ref().is_none_or(|before| is_new(summary, &mut before.borrow_mut()));
+        if new && !self.quiet {
+            self.say(&told(summary));
         }
-        self.say(&told(summary));
     }
 }
 

@@ -62,13 +62,13 @@ pub(crate) struct MirrorArgs {
     /// Trust the certificates in this PEM file as well
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Attempts to repeat a request that failed for now
+    /// Retries after a transient failure
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) retries: u32,
     /// One JSON object a line on standard output: status, item, error, notice, summary
     #[arg(long)]
     pub(crate) json: bool,
-    /// Tell nothing but errors
+    /// Print errors only
     #[arg(short, long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -131,13 +131,13 @@ pub(crate) struct SyncArgs {
     /// Stop after so much time, such as 2h; the next run continues
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "follow")]
     pub(crate) max_time: Option<Duration>,
+    /// Before those with headings: its own options have none, and would be listed under theirs.
+    #[command(flatten)]
+    pub(crate) mirror: MirrorArgs,
     #[command(flatten)]
     pub(crate) offer: OfferArgs,
     #[command(flatten)]
     pub(crate) told: FollowArgs,
-    /// Last, since its parts have headings of their own in the help.
-    #[command(flatten)]
-    pub(crate) mirror: MirrorArgs,
 }
 
 const AUDIT_HELP: &str = "\

@@ -49,7 +49,7 @@ pub(crate) struct ValidateArgs {
     /// Take for errors only what readers stumble over
     #[arg(long)]
     pub(crate) lenient: bool,
-    /// How to tell what was found
+    /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// The least severe finding that makes the exit code 1
@@ -72,7 +72,7 @@ pub(crate) struct WalkArgs {
     /// Trust the certificates in this PEM file as well
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Attempts to repeat a request that failed for now
+    /// Retries after a transient failure
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) retries: u32,
     /// Least time between two requests to one host

@@ -38,7 +38,7 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-/// One line, or two when not everything was looked at.
+/// One line, or two when it is incomplete.
 fn summary(report: &Report) -> String {
     let mut out = String::new();
     let count = |severity| report.count(severity);
@@ -55,13 +55,13 @@ fn summary(report: &Report) -> String {
         report.seed,
     );
     if report.unique_one_in > 1 {
-        let _ = writeln!(out, "one URI in {} was looked at for being listed twice", report.unique_one_in);
+        let _ = writeln!(out, "one URI in {} was checked for being listed twice", report.unique_one_in);
     }
     if let Some(limit) = report.limit {
-        let _ = writeln!(out, "not everything was looked at: the limit {limit} was reached");
+        let _ = writeln!(out, "incomplete: the limit {limit} was reached");
     }
     if report.cancelled {
-        let _ = writeln!(out, "not everything was looked at: stopped before the end");
+        let _ = writeln!(out, "incomplete: stopped before the end");
     }
     out
 }
