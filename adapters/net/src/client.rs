@@ -1,6 +1,7 @@
 //! How does a request become an answer: pool, redirects, checks?
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -165,6 +166,13 @@ impl Client {
         }
     }
 
+    /// Whether nobody reported yet that the URL's origin cannot be reached.
+    pub(crate) fn is_first_report(&self, url: &str) -> bool {
+        Target::split(url)
+            .and_then(|target| self.host(target.origin))
+            .is_ok_and(|host| !host.state.reported.swap(true, Relaxed))
+    }
+
     /// Requests to the URL's origin begin at least that far apart from now on, in all clients of the same
     /// [`Shared`]; what was set before is never shortened.
     pub fn set_min_interval(&self, url: &str, interval: Duration) {
@@ -234,6 +242,9 @@ impl Client {
                     if reused && repeatable && failure.was_before_any_answer(connection.received()) {
                         shared.count_retry();
                         continue;
+                    }
+                    if connection.is_answered_in_tls() {
+                        return Err(Error::needs_tls(url));
                     }
                     return Err(failed(failure, connection.received(), url));
                 }

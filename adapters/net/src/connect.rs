@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -16,6 +17,8 @@ use crate::proxy::{Proxy, Speaks};
 use crate::shared::Shared;
 use crate::tunnel::{http_connect, socks5};
 
+/// After this time it is reported that a name is still looked up.
+const SLOW_LOOKUP: Duration = Duration::from_secs(2);
 /// Most addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
@@ -176,8 +179,14 @@ async fn resolve(shared: &Shared, host: &str, port: u16, url: &str) -> Result<Ve
         Error::new(ErrorKind::Dns, url, format!("cannot resolve the host name `{host}`"))
             .with_help("check the spelling of the host and this machine's name servers")
     };
-    let addresses: Vec<_> =
-        tokio::net::lookup_host(name).await.map_err(|e| failed().with_cause(e))?.take(MAX_ADDRESSES).collect();
+    let mut lookup = std::pin::pin!(tokio::net::lookup_host(name));
+    let found = if let Ok(found) = tokio::time::timeout(SLOW_LOOKUP, lookup.as_mut()).await {
+        found
+    } else {
+        tracing::warn!("no answer yet from this machine's name servers about the host name `{host}`, still waiting");
+        lookup.await
+    };
+    let addresses: Vec<_> = found.map_err(|e| failed().with_cause(e))?.take(MAX_ADDRESSES).collect();
     if addresses.is_empty() { Err(failed()) } else { Ok(addresses) }
 }
 
@@ -207,11 +216,6 @@ async fn handshake(shared: &Shared, origin: &Origin, stream: Stream, url: &str) 
         .map_err(|e| Error::new(ErrorKind::Tls, url, "the host name cannot be in a certificate").with_cause(e))?;
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
-        Err(e) if e.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) => {
-            Err(Error::new(ErrorKind::Tls, url, "the server's certificate or TLS is not acceptable")
-                .with_help("have the server's certificate mended, name the authority that signed it (`--ca-file`), or pin the server's key (`--pin`)")
-                .with_cause(e))
-        }
-        Err(e) => Err(Error::new(ErrorKind::Connect, url, "the TLS handshake was cut off").with_cause(e)),
+        Err(e) => Err(crate::tls::failed(e, url)),
     }
 }

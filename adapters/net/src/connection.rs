@@ -42,6 +42,8 @@ pub(crate) struct Meter {
     interim: AtomicU32,
     /// We wait because of our own limit of bytes per second, not for the server.
     throttled: AtomicBool,
+    /// What came first was TLS, although nothing of the kind was asked for.
+    tls: AtomicBool,
 }
 
 pub(crate) enum Stream {
@@ -119,6 +121,11 @@ impl Connection {
     /// Bytes received since the current request began.
     pub(crate) fn received(&self) -> u64 {
         self.meter.bytes.load(Relaxed) - self.base
+    }
+
+    /// Whether a plain request was answered in TLS.
+    pub(crate) fn is_answered_in_tls(&self) -> bool {
+        self.meter.tls.load(Relaxed)
     }
 
     /// Whether it can still be used as far as is known; sending finds out.
@@ -279,6 +286,13 @@ impl AsyncRead for Metered {
         };
         let read = buf.filled().len() - before;
         if read > 0 {
+            // An alert or a handshake record of TLS.
+            if this.meter.bytes.load(Relaxed) == 0
+                && matches!(buf.filled()[before..], [0x15 | 0x16, 0x03, ..])
+                && matches!(this.stream, Stream::Plain(_))
+            {
+                this.meter.tls.store(true, Relaxed);
+            }
             // One writer only: the task that drives this connection.
             this.meter.bytes.store(this.meter.bytes.load(Relaxed) + read as u64, Relaxed);
             this.total.fetch_add(read as u64, Relaxed);

@@ -79,6 +79,12 @@ impl Error {
         }))
     }
 
+    /// A request without TLS met a server that speaks TLS.
+    pub fn needs_tls(url: &str) -> Self {
+        Self::new(ErrorKind::Tls, url, "the server speaks TLS at this port, and the address begins with http://")
+            .with_help("write the address with https://")
+    }
+
     pub(crate) fn with_help(mut self, help: &'static str) -> Self {
         self.0.help = Some(help);
         self
@@ -103,8 +109,9 @@ impl Error {
         self
     }
 
-    /// The same request may succeed later.
-    pub(crate) fn passing(mut self) -> Self {
+    /// The same, of a request that may succeed later.
+    #[must_use]
+    pub fn passing(mut self) -> Self {
         self.0.transient = true;
         self
     }
@@ -165,6 +172,11 @@ impl Error {
     /// How many times the request was tried, see [`with_retries`](crate::with_retries).
     pub fn attempts(&self) -> u32 {
         self.0.attempts
+    }
+
+    /// What failed and where, without help.
+    pub(crate) fn summary(&self) -> String {
+        format!("cannot fetch {}: {}", self.0.url, self.0.message)
     }
 
     /// What to do about it, when known.

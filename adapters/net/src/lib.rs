@@ -22,6 +22,7 @@ mod secret;
 mod sender;
 mod shared;
 mod tls;
+mod trust;
 mod tunnel;
 mod watchdog;
 
@@ -47,3 +48,4 @@ pub use retry::{Retries, retry_after, with_retries};
 pub use secret::Authorization;
 pub use sender::{Answer, Message, Recipient, Sender, SenderOptions, Want};
 pub use shared::{Counters, Shared};
+pub use tls::check_certificates;

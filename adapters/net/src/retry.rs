@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
 
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 
 /// A `Retry-After` beyond this is taken for a mistake, not for a wish.
@@ -34,7 +34,8 @@ pub async fn with_retries<T>(
     }
 }
 
-/// Counts the attempts at one request and waits between them: [`with_retries`] for callers that write the loop
+/// Counts the attempts at one request and waits between them; that a host cannot be reached is logged as a warning at the
+/// first attempt, once for each [`Shared`](crate::Shared): [`with_retries`] for callers that write the loop
 /// themselves, which they must where the future has to be `Send`.
 #[derive(Debug, Default)]
 pub struct Retries(u32);
@@ -64,6 +65,13 @@ impl Retries {
             None => backoff(&shared.options, self.0),
         };
         tracing::debug!(code = error.code(), url = error.url(), ?wait, "request will be repeated");
+        // Who waits wants to know at once that the address may be wrong.
+        if matches!(error.kind(), ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Timeout)
+            && client.is_first_report(error.url())
+        {
+            let left = client.retries() - self.0;
+            tracing::warn!("{}; trying again, {left} times at most", error.summary());
+        }
         self.0 += 1;
         shared.count_retry();
         tokio::time::sleep(wait).await;

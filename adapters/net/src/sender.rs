@@ -376,10 +376,7 @@ impl Sender {
             .map_err(|e| Error::new(ErrorKind::Tls, "", "the host name cannot be in a certificate").with_cause(e))?;
         match TlsConnector::from(Arc::clone(&self.0.tls)).connect(name, stream).await {
             Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
-            Err(e) if e.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) => {
-                Err(Error::new(ErrorKind::Tls, "", "the server's certificate or TLS is not acceptable").with_cause(e))
-            }
-            Err(e) => Err(Error::new(ErrorKind::Connect, "", "the TLS handshake was cut off").with_cause(e)),
+            Err(e) => Err(tls::failed(e, "")),
         }
     }
 }

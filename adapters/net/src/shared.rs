@@ -1,7 +1,7 @@
 //! What do the clients of several threads share?
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,8 @@ pub(crate) struct HostState {
     /// Microseconds between the beginnings of two requests, and after the epoch when the next one may begin.
     interval: AtomicU64,
     next: AtomicU64,
+    /// That it cannot be reached was reported.
+    pub(crate) reported: AtomicBool,
 }
 
 impl Shared {
@@ -142,6 +144,7 @@ impl Shared {
             paused_until: AtomicU64::new(0),
             interval: AtomicU64::new(micros(self.options.request_interval)),
             next: AtomicU64::new(0),
+            reported: AtomicBool::new(false),
         });
         hosts.insert(key.to_owned(), host.clone());
         host

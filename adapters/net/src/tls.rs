@@ -1,15 +1,17 @@
-//! Which certificates are trusted, and which one is shown?
+//! TLS settings: the certificates that are trusted, the one that is shown, and what a failed handshake means.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 
+use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 use crate::origin::Origin;
 use crate::pin::PinVerifier;
+use crate::trust::NamedVerifier;
 
 /// Whether this server's settings differ from those of all others.
 pub(crate) fn is_special(options: &Options, origin: &Origin) -> bool {
@@ -34,7 +36,19 @@ pub(crate) fn client_config(options: &Options, origin: Option<&Origin>) -> Resul
     let pins = options.pins.iter().filter(|pin| origin.is_some_and(|origin| pin.is_for(&origin.host, origin.port)));
     let builder = match PinVerifier::new(pins, algorithms) {
         Some(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
-        None => builder.with_root_certificates(roots(options.extra_roots.as_deref())?),
+        None => match options.extra_roots.as_deref() {
+            None => builder.with_root_certificates(built_in()),
+            Some(path) => {
+                let named = certificates(path)?;
+                let mut roots = built_in();
+                for certificate in &named {
+                    roots.add(certificate.clone()).map_err(|e| unreadable(path, &e))?;
+                }
+                let verifier = NamedVerifier::new(roots, named, Arc::clone(builder.crypto_provider()))
+                    .map_err(|e| unreadable(path, &e))?;
+                builder.dangerous().with_custom_certificate_verifier(verifier)
+            }
+        },
     };
     let own = options.client_certificate.as_ref();
     let mut config = match own.filter(|own| origin.is_some_and(|origin| key_of(&own.url).as_ref() == Some(&origin.key)))
@@ -56,18 +70,86 @@ pub(crate) fn client_config(options: &Options, origin: Option<&Origin>) -> Resul
     Ok(Arc::new(config))
 }
 
-fn roots(extra: Option<&Path>) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(path) = extra {
-        let wrong = |e: &dyn std::fmt::Display| format!("cannot read certificates from `{}`: {e}", path.display());
-        let mut added = 0_usize;
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|e| wrong(&e))? {
-            roots.add(certificate.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
-            added += 1;
+fn built_in() -> RootCertStore {
+    RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
+}
+
+fn unreadable(path: &Path, e: &dyn std::fmt::Display) -> String {
+    format!("cannot read certificates from `{}`: {e}", path.display())
+}
+
+/// The certificates of a PEM file, at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = read.map_err(|e| unreadable(path, &e))?;
+    if found.is_empty() { Err(unreadable(path, &"there is none in it")) } else { Ok(found) }
+}
+
+/// Checks a file for [`Options::extra_roots`] before anything is done with it.
+///
+/// # Errors
+/// It cannot be read, or holds no certificate.
+pub fn check_certificates(path: &Path) -> Result<(), Error> {
+    certificates(path).map(drop).map_err(|message| {
+        Error::new(ErrorKind::Tls, "", message).with_help("give a PEM file with the certificates that are trusted")
+    })
+}
+
+/// A handshake that failed: the cause in words, with a way out of its own.
+pub(crate) fn failed(e: std::io::Error, url: &str) -> Error {
+    let Some(cause) = e.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
+        return Error::new(ErrorKind::Connect, url, "the TLS handshake was cut off")
+            .with_help("if the server has no TLS at this port, write the address with http://")
+            .with_cause(e);
+    };
+    let (message, help) = explain(cause);
+    Error::new(ErrorKind::Tls, url, message).with_help(help).with_cause(e)
+}
+
+const RENEW: &str =
+    "have the certificate renewed, or pin the server's key with `--pin`; check this machine's clock too";
+const NAMES: &str = "use the host name that the certificate is for, or pin the server's key with `--pin`";
+const AUTHORITY: &str = "name the certificate, or that of the authority that signed it, with `--ca-file`, or pin the server's key with `--pin`";
+
+fn explain(cause: &rustls::Error) -> (String, &'static str) {
+    use rustls::Error as E;
+    let certificate = match cause {
+        E::InvalidCertificate(certificate) => certificate,
+        E::InvalidMessage(_) => {
+            let message = "the server does not speak TLS at this port, and the address begins with https://";
+            return (message.to_owned(), "write the address with http://, or with the port that has TLS");
         }
-        if added == 0 {
-            return Err(wrong(&"there is none in it"));
+        E::AlertReceived(alert) => {
+            let message = format!("the server refuses the TLS connection: {alert:?}");
+            return (message, "if the server asks for a certificate of ours, name it with `--client-cert`");
         }
+        E::PeerIncompatible(_) => {
+            return (format!("no TLS in common with the server: {cause}"), "the server must have TLS 1.2 or 1.3");
+        }
+        _ => return (format!("TLS failed: {cause}"), AUTHORITY),
+    };
+    match certificate {
+        CertificateError::UnknownIssuer => {
+            ("the server's certificate is signed by an authority that is not known here".to_owned(), AUTHORITY)
+        }
+        CertificateError::BadSignature => (
+            "the server's certificate is not signed by the authority of that name that is known here".to_owned(),
+            AUTHORITY,
+        ),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            ("the server's certificate has expired".to_owned(), RENEW)
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            ("the server's certificate is not valid yet".to_owned(), RENEW)
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            ("the server's certificate is for another host name".to_owned(), NAMES)
+        }
+        // Of the verifier only the text is known here.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            ("the server's certificate is self-signed, and not known here".to_owned(), AUTHORITY)
+        }
+        CertificateError::Other(other) => (format!("the server's certificate is refused: {other}"), AUTHORITY),
+        _ => (format!("the server's certificate is refused: {cause}"), AUTHORITY),
     }
-    Ok(roots)
 }

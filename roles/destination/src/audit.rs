@@ -1,14 +1,11 @@
 //! Is the folder what the Source says it should be? Looks only, changes nothing.
 
 use crate::baseline::{change_into, listed_into, without_fragment};
-use crate::discover::discover;
+use crate::discover::{Entrance, discover};
 use crate::document::{Answer, Documents, Go};
 use crate::error::{Error, ExitCode};
-use crate::events::{Event, Item, ItemAction, Observer, Status};
+use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::filter::{Decision, Subject};
-use crate::freshness::Freshness;
-use crate::limits::Allowance;
-use crate::noticed::Care;
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::probe::FileSystem;
@@ -18,14 +15,12 @@ use crate::sink::options::SinkOptions;
 use crate::sink::warc::WarcKept;
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Dir, Folder, Kind, Stat};
-use abreast_net::{Client, Shared};
+use abreast_net::Shared;
 use abreast_resourcesync::v1_1::{Change, Root};
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
 use abreast_webtypes::Digests;
 use serde::Serialize;
 use std::collections::HashSet;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -64,21 +59,8 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let sync = &options.sync;
     let folder = Folder::open(&sync.folder)?;
     let shared = Shared::new(sync.net_options());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
-    let documents = Documents {
-        runtime: Rc::new(runtime),
-        client: Client::new(Arc::clone(&shared)),
-        authorization: sync.authorization.clone(),
-        authorized_url: sync.url.clone(),
-        cancel,
-        allowance: Allowance::new(sync, &shared),
-        fresh: Freshness::default(),
-        care: Care::new(sync.tolerance),
-    };
-    let entrance = discover(&documents, sync)?;
+    let documents = Documents::new(sync, cancel, &shared)?;
+    let entrance = entrance_for(&documents, options, observer)?;
     let expected = Expected::new()?;
     let mut common = None;
     let list = entrance
@@ -127,6 +109,22 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
     report.exit_code = u8::from(report.updated + report.missing + report.extra > 0);
     observer.event(&Event::Audit(&report));
     Ok(report)
+}
+
+/// The set that the copy is of, found again from the user's address.
+fn entrance_for(documents: &Documents<'_>, options: &AuditOptions, observer: &dyn Observer) -> Result<Entrance, Error> {
+    let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
+    let mirror = if state.exists() { Some(Mirror::open(&state)?) } else { None };
+    let sync =
+        mirror.as_ref().map_or_else(|| Ok(options.sync.clone()), |mirror| options.sync.with_known_set(mirror))?;
+    let found = discover(documents, &sync)?;
+    if let Some(mirror) = &mirror {
+        found.entrance.check_same(&Entrance::known(mirror)?, &sync.url)?;
+    }
+    if let Some(route) = &found.route {
+        observer.event(&Event::Notice(Problem { code: "discover.found", uri: &sync.url, message: route }));
+    }
+    Ok(found.entrance)
 }
 
 /// The user's filters, with the base that their paths need.

@@ -147,7 +147,11 @@ impl Session<'_> {
                 Err(error)
                     if matches!(
                         error.exit_code(),
-                        ExitCode::SourceInvalid | ExitCode::Retryable | ExitCode::Auth | ExitCode::Limit
+                        ExitCode::SourceInvalid
+                            | ExitCode::Retryable
+                            | ExitCode::Tls
+                            | ExitCode::Auth
+                            | ExitCode::Limit
                     ) =>
                 {
                     failed += 1;

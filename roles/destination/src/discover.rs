@@ -1,4 +1,7 @@
-//! From any URL of a Source, where are its Capability, Resource and Change Lists? [rs-core §6.3, §8, §9]
+//! Discovery: from any URL of a Source to its Capability, Resource and Change Lists [rs-core §6.3, §8, §9].
+//!
+//! The address that the user gives must answer. Only a page or the root of a site leads to other documents of the site,
+//! and the way there is reported.
 
 use crate::admit::Admission;
 use crate::document::{Documents, Go, Page};
@@ -6,16 +9,16 @@ use crate::error::{Error, ExitCode};
 use crate::links;
 use crate::options::SyncOptions;
 use crate::session::Session;
+use crate::sets::{self, Candidate};
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::Mirror;
-use std::collections::VecDeque;
 use url::Url;
 
 /// Most documents looked at.
 const LOOKS_MAX: usize = 40;
-/// Most Capability Lists of one Source Description that are told apart.
-const SETS_MAX: usize = 1_000;
+/// Most entries of one Source Description or Capability List: what a Sitemap may have.
+const SETS_MAX: usize = 50_000;
 /// The link that names what URIs start with.
 const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 /// The link that names where changes since a time are to be had in one package.
@@ -54,6 +57,27 @@ impl Entrance {
         documents.into_iter().find_map(|document| document.as_deref())
     }
 
+    /// # Errors
+    /// The folder is a copy of another set, `known`.
+    pub(crate) fn check_same(&self, known: &Self, url: &str) -> Result<(), Error> {
+        let pairs = [
+            (&self.capability_list, &known.capability_list),
+            (&self.resource_list, &known.resource_list),
+            (&self.change_list, &known.change_list),
+            (&self.resource_dump, &known.resource_dump),
+            (&self.change_dump, &known.change_dump),
+        ];
+        if known.has_any() && !pairs.iter().any(|(own, known)| own.is_some() && own == known) {
+            let of = |entrance: &Self| {
+                entrance.capability_list.as_deref().or(entrance.first()).unwrap_or_default().to_owned()
+            };
+            let message = format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
+            return Err(Error::new("folder.source", ExitCode::Usage, message)
+                .with_help("use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept"));
+        }
+        Ok(())
+    }
+
     /// As kept by an earlier run.
     pub(crate) fn known(mirror: &Mirror) -> Result<Self, Error> {
         Ok(Self {
@@ -88,76 +112,275 @@ impl Entrance {
     }
 }
 
-/// Why a document is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    /// It was given or linked to.
-    Named,
-    /// It might be there.
-    Guessed,
+/// Where a set is described, and how it was found when the given address does not say so itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Discovered {
+    pub(crate) entrance: Entrance,
+    /// What the user is to know about the way there.
+    pub(crate) route: Option<String>,
 }
 
-struct Look {
-    url: String,
-    found: Found,
+/// What one address turned out to be.
+enum Seen {
+    /// A Source Description, or a document of one set.
+    Sets(Vec<Candidate>),
+    /// An index of Source Descriptions.
+    Descriptions(Vec<String>),
+    /// Another file, and where it links to.
+    Page { links: Vec<String>, is_html: bool },
 }
 
-/// What one document led to.
-enum Step {
-    Entrance(Entrance),
-    Follow(Vec<String>),
-    Nothing(String),
+/// Finds the set that the user means; [`crate::sets`] has the rule by which it is chosen.
+///
+/// # Errors
+/// The address given cannot be read, or leads nowhere; several sets and no choice between them.
+pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
+    let found = Search { documents, options, seen: Vec::new(), tried: Vec::new() }.run(options.set.is_some())?;
+    let chosen = sets::choose(&found.candidates, options.set.as_deref(), &found.at)?;
+    let entrance = entrance_of(documents, options, chosen)?;
+    let route = found.route.map(|route| match entrance.capability_list.as_deref().or(entrance.first()) {
+        Some(list) if list != found.at => format!("{route}, which leads to {list}"),
+        _ => route,
+    });
+    Ok(Discovered { entrance, route })
 }
 
-pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Result<Entrance, Error> {
-    let start =
-        Url::parse(&options.url).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
-            Error::new("usage.url", ExitCode::Usage, format!("`{}` is no http or https URL", options.url))
-                .with_help("write it with its scheme, for example https://example.org/")
-        })?;
-    let mut queue = VecDeque::from([Look { url: options.url.clone(), found: Found::Named }]);
-    for guess in guesses(&start) {
-        queue.push_back(Look { url: guess, found: Found::Guessed });
+/// All sets of the Source that the given address belongs to.
+///
+/// # Errors
+/// As [`discover`].
+pub(crate) fn discover_all(documents: &Documents<'_>, options: &SyncOptions) -> Result<Vec<Candidate>, Error> {
+    let found = Search { documents, options, seen: Vec::new(), tried: Vec::new() }.run(true)?;
+    for candidate in &found.candidates {
+        candidate.check()?;
     }
-    let mut seen: Vec<String> = Vec::new();
-    let mut tried: Vec<String> = Vec::new();
-    let mut first_error = None;
-    while let Some(look) = queue.pop_front() {
-        if seen.contains(&look.url) {
-            continue;
+    Ok(found.candidates)
+}
+
+/// Where a set's documents are, by its Capability List if that was not read yet.
+fn entrance_of(documents: &Documents<'_>, options: &SyncOptions, chosen: Candidate) -> Result<Entrance, Error> {
+    chosen.check()?;
+    let url = match chosen {
+        Candidate { entrance: Some(entrance), .. } => return Ok(*entrance),
+        Candidate { url, .. } => url,
+    };
+    let nothing = |what: &str| {
+        Error::new(
+            "discover.nothing",
+            ExitCode::SourceInvalid,
+            format!("{url} is listed as a set of resources, but {what}"),
+        )
+    };
+    match inspect(documents, options, &url)? {
+        Seen::Sets(mut sets) if sets.len() == 1 => {
+            let set = sets.remove(0);
+            set.entrance.map(|entrance| *entrance).ok_or_else(|| nothing("is a Source Description"))
         }
-        if seen.len() >= LOOKS_MAX {
-            break;
+        Seen::Sets(_) | Seen::Descriptions(_) => Err(nothing("is a Source Description")),
+        Seen::Page { .. } => Err(nothing("is no ResourceSync document")),
+    }
+}
+
+/// What a search came to.
+struct Searched {
+    candidates: Vec<Candidate>,
+    /// The document that names them.
+    at: String,
+    /// How the given address led there, when it is not that document itself.
+    route: Option<String>,
+}
+
+/// One search, from the given address on.
+struct Search<'a> {
+    documents: &'a Documents<'a>,
+    options: &'a SyncOptions,
+    seen: Vec<String>,
+    /// What was asked in vain.
+    tried: Vec<String>,
+}
+
+impl Search<'_> {
+    /// Only a page or the root of a site leads elsewhere. With `whole`, a document of one set leads to the Source
+    /// Description, so that a set can be chosen by name.
+    fn run(mut self, whole: bool) -> Result<Searched, Error> {
+        let given = self.options.url.clone();
+        let start = check_url(&given)?;
+        let is_root = start.path().ends_with('/');
+        let page = match self.look(&given) {
+            Ok(Seen::Page { links, is_html }) if links.is_empty() => Ok(is_html),
+            Ok(Seen::Page { links, .. }) => return self.follow(links),
+            Ok(Seen::Descriptions(parts)) => return self.descriptions(parts, given, None),
+            Ok(Seen::Sets(candidates)) if whole => return self.widen(candidates, &start),
+            Ok(Seen::Sets(candidates)) => return Ok(Searched { candidates, at: given, route: None }),
+            // Web servers answer so for a folder without a page of its own.
+            Err(error) if is_root && is_absent(&error) => Err(error),
+            Err(error) => return Err(explain(error)),
+        };
+        // A folder that does not exist says nothing about the rest of the site.
+        let is_site = page.is_ok() || start.path() == "/";
+        if let Some(found) = self.site(&start, is_site)? {
+            return Ok(found);
         }
-        seen.push(look.url.clone());
-        match step(documents, options, &look.url) {
-            Ok(Step::Entrance(entrance)) => return Ok(entrance),
-            Ok(Step::Follow(next)) => {
-                tried.push(format!("{}: leads on", look.url));
-                for url in next.into_iter().rev() {
-                    queue.push_front(Look { url, found: Found::Named });
+        let tried = format!("\n  tried {}", self.tried.join("\n  tried "));
+        Err(match page {
+            Err(error) if start.path() != "/" || error.exit_code() == ExitCode::Auth => explain(error),
+            Ok(true) => Error::new(
+                "discover.page",
+                ExitCode::SourceInvalid,
+                format!("{given} is a web page, and neither it nor its site leads to a ResourceSync Source{tried}"),
+            )
+            .with_help("ask the site's operator for the URL of its Capability List, Resource List or Sitemap"),
+            _ => Error::new(
+                "discover.nothing",
+                ExitCode::SourceInvalid,
+                format!("found no ResourceSync documents at {given}{tried}"),
+            )
+            .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"),
+        })
+    }
+
+    fn look(&mut self, url: &str) -> Result<Seen, Error> {
+        if self.seen.len() >= LOOKS_MAX {
+            let message = format!("{} leads through more than {LOOKS_MAX} documents", self.options.url);
+            return Err(Error::new("discover.nothing", ExitCode::Limit, message)
+                .with_help("give the URL of a Capability List, Resource List or Sitemap"));
+        }
+        self.seen.push(url.to_owned());
+        inspect(self.documents, self.options, url)
+    }
+
+    /// The places where a site names its Source [rs-core §6.3]; what may be there need not be.
+    fn site(&mut self, start: &Url, is_site: bool) -> Result<Option<Searched>, Error> {
+        let all = ["./.well-known/resourcesync", "/.well-known/resourcesync", "/robots.txt", "/sitemap.xml"];
+        for place in &all[..if is_site { all.len() } else { 1 }] {
+            let Ok(url) = start.join(place).map(String::from) else { continue };
+            if self.seen.contains(&url) {
+                continue;
+            }
+            let route = format!("{start} names no Source itself; found {url}");
+            match self.look(&url) {
+                Ok(Seen::Sets(candidates)) if place.ends_with("resourcesync") && candidates[0].is_sitemap() => {
+                    let message = format!("{url} is no Source Description, which it should be [rs-core §6.3.2]");
+                    return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
+                        .with_help("give the URL of a Capability List, Resource List or Sitemap"));
                 }
-            }
-            Ok(Step::Nothing(why)) => tried.push(format!("{}: {why}", look.url)),
-            // What was named must work; what was guessed may be anything.
-            Err(error) if look.found == Found::Named && !matches!(error.exit_code(), ExitCode::SourceInvalid) => {
-                return Err(error);
-            }
-            Err(error) => {
-                tried.push(format!("{}: {}", look.url, error.to_string().lines().next().unwrap_or_default()));
-                if look.found == Found::Named {
-                    first_error.get_or_insert(error);
+                Ok(Seen::Sets(candidates)) => {
+                    return Ok(Some(Searched { candidates, at: url, route: Some(route) }));
                 }
+                Ok(Seen::Descriptions(parts)) => return self.descriptions(parts, url, Some(route)).map(Some),
+                Ok(Seen::Page { links, is_html: false }) if !links.is_empty() => {
+                    let candidates: Vec<_> = links.into_iter().map(Candidate::at).collect();
+                    return Ok(Some(Searched { candidates, at: url, route: Some(route) }));
+                }
+                Ok(Seen::Page { .. }) => self.tried.push(format!("{url}: no ResourceSync document")),
+                Err(error) if is_absent(&error) => self.tried.push(first_line(&error)),
+                // What is there and broken, or may be there, is not passed over for something else.
+                Err(error) => return Err(error),
             }
         }
+        Ok(None)
     }
-    // A document that was named and is broken says more than a list of what is not there.
-    if let Some(error) = first_error.filter(|error| !error.code().starts_with("http.")) {
-        return Err(error);
+
+    /// What a page links to must be there.
+    fn follow(&mut self, links: Vec<String>) -> Result<Searched, Error> {
+        let mut found: Vec<Candidate> = Vec::new();
+        let mut at = String::new();
+        for link in links {
+            if self.seen.contains(&link) {
+                continue;
+            }
+            let sets = match self.look(&link)? {
+                Seen::Sets(sets) => sets,
+                Seen::Descriptions(parts) => self.descriptions(parts, link.clone(), None)?.candidates,
+                Seen::Page { .. } => {
+                    self.tried.push(format!("{link}: no ResourceSync document"));
+                    continue;
+                }
+            };
+            if at.is_empty() {
+                at = link;
+            }
+            sets::add(&mut found, sets);
+        }
+        if found.is_empty() {
+            let tried = self.tried.join("\n  tried ");
+            return Err(Error::new(
+                "discover.nothing",
+                ExitCode::SourceInvalid,
+                format!("{} links to no ResourceSync document\n  tried {tried}", self.options.url),
+            )
+            .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"));
+        }
+        let route = Some(format!("{} links to {at}", self.options.url));
+        Ok(Searched { candidates: found, at, route })
     }
-    let message = format!("found no ResourceSync documents at {}\n  tried {}", options.url, tried.join("\n  tried "));
-    Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
-        .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"))
+
+    /// All sets of an index of Source Descriptions [rs-core §8].
+    fn descriptions(&mut self, parts: Vec<String>, at: String, route: Option<String>) -> Result<Searched, Error> {
+        let mut candidates = Vec::new();
+        for part in parts {
+            if let Seen::Sets(sets) = self.look(&part)? {
+                sets::add(&mut candidates, sets);
+            }
+        }
+        Ok(Searched { candidates, at, route })
+    }
+
+    /// From a document of one set to the Source that has it.
+    fn widen(&mut self, candidates: Vec<Candidate>, start: &Url) -> Result<Searched, Error> {
+        let given = self.options.url.clone();
+        let [one] = candidates.as_slice() else { return Ok(Searched { candidates, at: given, route: None }) };
+        let is_chosen = self.options.set.as_deref().is_some_and(|set| sets::fits(&one.url, set));
+        if one.entrance.is_none() || is_chosen {
+            return Ok(Searched { candidates, at: given, route: None });
+        }
+        if let Some(up) = one.up.clone() {
+            let found = match self.look(&up)? {
+                Seen::Sets(candidates) => Searched { candidates, at: up, route: None },
+                Seen::Descriptions(parts) => self.descriptions(parts, up, None)?,
+                Seen::Page { .. } => return Ok(Searched { candidates, at: given, route: None }),
+            };
+            // A list of another set is not what was asked for.
+            if let Some(set) = &self.options.set
+                && !one.is_sitemap()
+            {
+                return Err(sets::of_another(&given, &one.url, set, &found.candidates));
+            }
+            return Ok(Searched { route: Some(format!("{given} is of the Source {}", found.at)), ..found });
+        }
+        if one.is_sitemap()
+            && let Some(found) =
+                self.site(start, true)?.filter(|found| found.candidates.iter().all(|set| !set.is_sitemap()))
+        {
+            return Ok(found);
+        }
+        Ok(Searched { candidates, at: given, route: None })
+    }
+}
+
+/// Refuses what is no address of a Source.
+pub(crate) fn check_url(url: &str) -> Result<Url, Error> {
+    Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
+        Error::new("usage.url", ExitCode::Usage, format!("`{url}` is no http or https URL"))
+            .with_help("write it with its scheme, for example https://example.org/")
+    })
+}
+
+/// Does the server say that nothing is there, or nothing to be shown?
+fn is_absent(error: &Error) -> bool {
+    matches!(error.status(), Some(400 | 403 | 404 | 405 | 410))
+}
+
+/// The way out for an address that was mistyped.
+fn explain(error: Error) -> Error {
+    match error.status() {
+        Some(404 | 410) => error.with_help("check the address; `abreast explore` shows what a site publishes"),
+        _ => error,
+    }
+}
+
+fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Forgets where changes since a time are to be had: it is looked for again.
@@ -178,72 +401,64 @@ pub(crate) fn discover_again(
     if is_known {
         return Ok(None);
     }
-    match step(&session.documents, session.options, list) {
-        Ok(Step::Entrance(found)) if found.resource_list == known.resource_list => {
+    let found = match inspect(&session.documents, session.options, list) {
+        Ok(Seen::Sets(sets)) => sets.into_iter().find_map(|set| set.entrance),
+        Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+        _ => None,
+    };
+    match found {
+        Some(found) if found.resource_list == known.resource_list => {
             found.keep(&session.mirror)?;
-            Ok(Some(found))
+            Ok(Some(*found))
         }
-        Err(error) if error.exit_code() == ExitCode::Cancelled => Err(error),
         // What is known does without.
         _ => Ok(None),
     }
 }
 
-fn guesses(start: &Url) -> Vec<String> {
-    let mut found = Vec::new();
-    for place in ["./.well-known/resourcesync", "/.well-known/resourcesync", "/robots.txt", "/sitemap.xml"] {
-        if let Ok(url) = start.join(place) {
-            found.push(url.into());
-        }
-    }
-    found
-}
-
-fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<Step, Error> {
+/// Reads one address and says what it is.
+fn inspect(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<Seen, Error> {
     let mut linked = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     let page = documents.look(url, &mut linked, &mut |head: &Head, entry: &Entry| {
-        let wanted = matches!(head.capability, Some(Capability::Description | Capability::CapabilityList));
-        if !wanted || entries.len() > SETS_MAX {
+        if !matches!(head.capability, Some(Capability::Description | Capability::CapabilityList)) {
             return Ok(Go::Enough);
         }
         if entry.loc.is_empty() {
             // The head comes first, and again when a transfer broke off and is repeated.
             entries.clear();
+        } else if entries.len() >= SETS_MAX {
+            let message = format!("{url} names more than {SETS_MAX} documents");
+            return Err(Error::new("discover.sets", ExitCode::Limit, message)
+                .with_help("give the URL of the Capability List of the set that you want"));
         } else {
             entries.push(entry.clone());
         }
         Ok(Go::On)
     })?;
-    let admission = || Admission::new(url, &options.allow_hosts, options.allow_downgrade);
-    let resolve = |base: &str, links: Vec<String>| -> Vec<String> {
-        let base = Url::parse(base).ok();
-        let mut admission = admission();
-        links
-            .into_iter()
-            .filter_map(|link| base.as_ref()?.join(&link).ok())
-            .map(String::from)
-            .filter(|link| admission.check(link).is_ok())
-            .collect()
+    let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
+    let absolute = |base: &str, link: &str| Url::parse(base).ok()?.join(link).ok().map(String::from);
+    let mut resolve = |base: &str, links: Vec<String>| -> Vec<String> {
+        let links = links.into_iter().filter_map(|link| absolute(base, &link));
+        links.filter(|link| admission.check(link).is_ok()).collect()
     };
     let read = match page {
-        Page::Missing(error) if matches!(error.exit_code(), ExitCode::Auth) => return Err(error),
-        Page::Missing(error) => {
-            return Ok(Step::Nothing(error.to_string().lines().next().unwrap_or_default().to_owned()));
-        }
         Page::Other(body) => {
+            let text = body.trim_ascii_start();
+            if is_oai_pmh(text) {
+                let message = format!("{url} is an OAI-PMH endpoint, which is another protocol than ResourceSync");
+                return Err(Error::new("discover.oai-pmh", ExitCode::SourceInvalid, message).with_help(
+                    "ask the repository for its ResourceSync documents; many have them at /.well-known/resourcesync",
+                ));
+            }
             let mut found = linked;
-            if links::is_html(body.trim_ascii_start()) {
+            let is_html = links::is_html(text);
+            if is_html {
                 found.extend(links::in_html(&body));
             } else if url.ends_with("/robots.txt") {
                 found.extend(links::in_robots(&body));
             }
-            let found = resolve(url, found);
-            return Ok(if found.is_empty() {
-                Step::Nothing("no ResourceSync document".to_owned())
-            } else {
-                Step::Follow(found)
-            });
+            return Ok(Seen::Page { links: resolve(url, found), is_html });
         }
         Page::Document(read) => read,
     };
@@ -251,20 +466,29 @@ fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<S
         read.head.links.iter().filter(|link| link.has_rel(rel)).map(|link| link.href.clone()).collect()
     };
     let uri_space = links_with(URI_SPACE).into_iter().next();
-    let locs = |capability: Option<Capability>| -> Vec<String> {
-        let of = entries.iter().filter(|entry| capability.is_none() || entry.capability == capability);
-        of.map(|entry| entry.loc.clone()).collect()
-    };
     match read.head.capability {
         Some(Capability::Description) if read.head.root == Root::SitemapIndex => {
-            Ok(Step::Follow(resolve(&read.url, locs(None))))
+            Ok(Seen::Descriptions(resolve(&read.url, entries.into_iter().map(|entry| entry.loc).collect())))
         }
         Some(Capability::Description) => {
-            let lists = resolve(&read.url, locs(None));
-            choose(&lists, options, url).map(|list| Step::Follow(vec![list]))
+            let mut found = Vec::new();
+            let sets = entries.iter().filter_map(|entry| absolute(&read.url, &entry.loc));
+            let mut admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
+            sets::add(
+                &mut found,
+                sets.map(|set| Candidate { refusal: admission.check(&set).err(), ..Candidate::at(set) }).collect(),
+            );
+            if found.is_empty() {
+                let message = format!("{url} is a Source Description without a set of resources");
+                return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message));
+            }
+            Ok(Seen::Sets(found))
         }
         Some(Capability::CapabilityList) => {
-            let first = |capability| resolve(&read.url, locs(Some(capability))).into_iter().next();
+            let mut first = |capability| {
+                let of = entries.iter().filter(|entry| entry.capability == Some(capability));
+                resolve(&read.url, of.map(|entry| entry.loc.clone()).collect()).into_iter().next()
+            };
             let entrance = Entrance {
                 capability_list: Some(url.to_owned()),
                 resource_list: first(Capability::ResourceList),
@@ -276,9 +500,12 @@ fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<S
                 changes_since: resolve(&read.url, links_with(CHANGES_SINCE)).into_iter().next(),
             };
             if !entrance.has_any() {
-                return Ok(Step::Nothing("a Capability List with neither lists nor dumps on its host".to_owned()));
+                let message = format!("{url} is a Capability List with neither lists nor dumps on its host");
+                return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
+                    .with_help("if they are on another host that you trust, name it with `--allow-host`"));
             }
-            Ok(Step::Entrance(entrance))
+            let up = resolve(&read.url, links_with("up")).into_iter().next();
+            Ok(Seen::Sets(vec![Candidate { up, entrance: Some(Box::new(entrance)), ..Candidate::at(url.to_owned()) }]))
         }
         capability @ (Some(
             Capability::ResourceList | Capability::ChangeList | Capability::ResourceDump | Capability::ChangeDump,
@@ -286,8 +513,8 @@ fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<S
         | None) => {
             // The Capability List knows both; a document without one stands for itself.
             for up in resolve(&read.url, links_with("up")) {
-                if let Ok(Step::Entrance(entrance)) = step_up(documents, options, &up) {
-                    return Ok(Step::Entrance(entrance));
+                if let Some(set) = set_above(documents, options, &up)? {
+                    return Ok(Seen::Sets(vec![set]));
                 }
             }
             let whole = resolve(&read.url, links_with("index")).into_iter().next().unwrap_or_else(|| url.to_owned());
@@ -298,53 +525,38 @@ fn step(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<S
                 Some(Capability::ChangeDump) => &mut entrance.change_dump,
                 _ => &mut entrance.resource_list,
             } = Some(whole);
-            Ok(Step::Entrance(entrance))
+            Ok(Seen::Sets(vec![Candidate { entrance: Some(Box::new(entrance)), ..Candidate::at(url.to_owned()) }]))
         }
-        Some(other) => Ok(Step::Nothing(format!("a `{}` document, which cannot be copied from", other.token()))),
+        Some(other) => {
+            let message = format!("{url} is a `{}` document, which cannot be copied from", other.token());
+            Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
+                .with_help("give the URL of a Capability List, Resource List, Change List or Sitemap"))
+        }
     }
 }
 
-/// One step up only: a Capability List, never back down to a list.
-fn step_up(documents: &Documents<'_>, options: &SyncOptions, up: &str) -> Result<Step, Error> {
+/// One step up only: a Capability List, never back down to a list. One that is not there, or is something else, is
+/// done without; one that cannot be read now is not, since the copy keeps what it is told here.
+fn set_above(documents: &Documents<'_>, options: &SyncOptions, up: &str) -> Result<Option<Candidate>, Error> {
+    let stops = |error: &Error| error.is_transient() || error.exit_code() == ExitCode::Cancelled;
     let mut capability = None;
-    documents.look(up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
+    let read = documents.look(up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
         capability = head.capability;
         Ok(Go::Enough)
-    })?;
-    if capability == Some(Capability::CapabilityList) {
-        step(documents, options, up)
-    } else {
-        Ok(Step::Nothing(String::new()))
+    });
+    match read {
+        Err(error) if stops(&error) => return Err(error),
+        _ if capability != Some(Capability::CapabilityList) => return Ok(None),
+        _ => {}
+    }
+    match inspect(documents, options, up) {
+        Ok(Seen::Sets(sets)) => Ok(sets.into_iter().next()),
+        Err(error) if stops(&error) => Err(error),
+        _ => Ok(None),
     }
 }
 
-/// One Capability List of several.
-fn choose(lists: &[String], options: &SyncOptions, url: &str) -> Result<String, Error> {
-    let listed = format!("\n  {}", lists.join("\n  "));
-    if let Some(set) = &options.set {
-        let fits = |list: &&String| list.as_str() == set || list.split(['/', '?', '#']).any(|part| part == set);
-        let mut found = lists.iter().filter(fits);
-        return match (found.next(), found.next()) {
-            (Some(one), None) => Ok(one.clone()),
-            (one, _) => {
-                let how_many = if one.is_some() { "several sets" } else { "no set" };
-                Err(Error::new(
-                    "discover.set",
-                    ExitCode::Usage,
-                    format!("{url} has {how_many} named `{set}`; it has{listed}"),
-                )
-                .with_help("give the whole URL of one of them to `--set`"))
-            }
-        };
-    }
-    match lists {
-        [one] => Ok(one.clone()),
-        [] => Err(Error::new(
-            "discover.nothing",
-            ExitCode::SourceInvalid,
-            format!("{url} lists no set of resources on its host"),
-        )),
-        _ => Err(Error::new("discover.set", ExitCode::Usage, format!("{url} has several sets of resources{listed}"))
-            .with_help("choose one with `--set NAME` or `--set URL`")),
-    }
+/// Does a text begin as an answer of OAI-PMH does?
+pub(crate) fn is_oai_pmh(text: &[u8]) -> bool {
+    text[..text.len().min(1_024)].windows(8).any(|window| window == b"<OAI-PMH")
 }

@@ -4,13 +4,15 @@ use crate::error::{Error, ExitCode};
 use crate::freshness::Freshness;
 use crate::limits::Allowance;
 use crate::noticed::{Care, Pace};
-use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
+use crate::options::SyncOptions;
+use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Timestamp, excerpt, resolve};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write as _;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use tokio::runtime::Runtime;
@@ -22,6 +24,8 @@ const RATIO_FREE_BYTES: u64 = 10 << 20;
 const RATIO_MAX: u64 = 200;
 /// Packed bytes unpacked at a time, so that no piece becomes large.
 const PACKED_PIECE: usize = 4 << 10;
+/// Longest refusal that is read for its cause.
+const REFUSAL_BYTES_MAX: u64 = 16 << 10;
 /// Longest page scanned for links.
 const PAGE_BYTES_MAX: usize = 256 << 10;
 
@@ -109,13 +113,28 @@ pub(crate) enum Page {
     Document(Box<Read>),
     /// Something else: its first bytes.
     Other(Vec<u8>),
-    /// Nothing is there, or nothing for us.
-    Missing(Error),
 }
 
 type Each<'a> = &'a mut dyn FnMut(&Head, &Entry) -> Result<Go, Error>;
 
-impl Documents<'_> {
+impl<'a> Documents<'a> {
+    pub(crate) fn new(options: &SyncOptions, cancel: &'a AtomicBool, shared: &Arc<Shared>) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
+        Ok(Self {
+            runtime: Rc::new(runtime),
+            client: Client::new(Arc::clone(shared)),
+            authorization: options.authorization.clone(),
+            authorized_url: options.url.clone(),
+            cancel,
+            allowance: Allowance::new(options, shared),
+            fresh: Freshness::default(),
+            care: Care::new(options.tolerance),
+        })
+    }
+
     fn request<'r>(&'r self, url: &'r str) -> Request<'r> {
         let authorization =
             self.authorization.as_ref().filter(|_| crate::admit::same_origin(url, &self.authorized_url));
@@ -131,7 +150,7 @@ impl Documents<'_> {
         };
         let work = abreast_net::with_retries(&self.client, url, async |_| {
             let asked = Instant::now();
-            let mut response = self.client.send(&request).await?.require_success()?;
+            let mut response = succeeded(self.client.send(&request).await?)?;
             if known.is_some() {
                 self.fresh.note(&response);
             }
@@ -186,11 +205,11 @@ impl Documents<'_> {
     pub(crate) fn look(&self, url: &str, links: &mut Vec<String>, each: Each<'_>) -> Result<Page, Error> {
         let request = self.request(url);
         let work = abreast_net::with_retries(&self.client, url, async |_| {
-            let mut response = match self.client.send(&request).await?.require_success() {
-                Ok(response) => response,
-                Err(error) if error.is_transient() => return Err(error),
-                Err(error) => return Ok(Ok(Page::Missing(net_error(error)))),
-            };
+            let mut response = self.client.send(&request).await?;
+            if response.status() == StatusCode::BAD_REQUEST && wants_tls(url, &mut response).await {
+                return Err(abreast_net::Error::needs_tls(url));
+            }
+            let mut response = succeeded(response)?;
             for value in response.headers().get_all("link") {
                 links.extend(value.to_str().ok().into_iter().flat_map(crate::links::in_header));
             }
@@ -204,7 +223,7 @@ impl Documents<'_> {
             let is_packed = begin.starts_with(&[0x1f, 0x8b]);
             let is_page = crate::links::is_html(text);
             let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
-            if is_packed || is_xml && !is_page {
+            if is_packed || is_xml && !is_page && !crate::discover::is_oai_pmh(text) {
                 response.set_limit(DOCUMENT_BYTES_MAX);
                 let mut pace = Pace::default();
                 return match read_response(url, &mut response, &begin, &self.care, &mut pace, each).await {
@@ -223,10 +242,30 @@ impl Documents<'_> {
         });
         match self.run(work)? {
             Ok(page) => page,
-            Err(error) if error.is_transient() => Err(net_error(error)),
-            Err(error) => Ok(Page::Missing(net_error(error))),
+            Err(error) => Err(net_error(error)),
         }
     }
+}
+
+/// A server that fails at a document may do better at the next attempt, whatever it says of the cause.
+fn succeeded(response: Response) -> Result<Response, abreast_net::Error> {
+    response.require_success().map_err(|error| match error.status() {
+        Some(500..) => error.passing(),
+        _ => error,
+    })
+}
+
+/// Does a refusal say that the port is one for TLS? nginx, Apache and Go have words for it.
+async fn wants_tls(url: &str, response: &mut Response) -> bool {
+    let mut body = Vec::new();
+    if url.starts_with("http:") {
+        response.set_limit(REFUSAL_BYTES_MAX);
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk);
+        }
+    }
+    let text = String::from_utf8_lossy(&body).to_ascii_lowercase();
+    ["to https port", "to an https server", "to an ssl-enabled server port"].iter().any(|words| text.contains(words))
 }
 
 enum Stop {
@@ -440,10 +479,12 @@ pub(crate) fn syntax_error(url: &str, fault: &abreast_resourcesync::v1_1::Error)
 pub(crate) fn net_error(error: abreast_net::Error) -> Error {
     let exit = match error.status() {
         Some(401 | 403 | 407) => ExitCode::Auth,
+        _ if error.kind() == abreast_net::ErrorKind::Tls => ExitCode::Tls,
         _ if error.is_transient() => ExitCode::Retryable,
         _ => ExitCode::SourceInvalid,
     };
-    Error::new(error.code(), exit, error.to_string()).with_cause(error)
+    let status = error.status();
+    Error::new(error.code(), exit, error.to_string()).with_status(status).with_cause(error)
 }
 
 /// Unpacks gzip that a server hands out as it is, as `sitemap.xml.gz` files are.

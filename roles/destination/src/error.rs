@@ -19,6 +19,8 @@ pub enum ExitCode {
     SourceInvalid,
     /// The network or the Source failed for now.
     Retryable,
+    /// No secure connection can be made: a certificate or TLS itself is not acceptable.
+    Tls,
     /// More deletions than allowed.
     DeleteLimit,
     /// A limit was reached.
@@ -45,6 +47,7 @@ impl ExitCode {
             Self::Partial => 3,
             Self::SourceInvalid => 4,
             Self::Retryable => 5,
+            Self::Tls => 6,
             Self::DeleteLimit => 7,
             Self::Limit => 8,
             Self::Locked => 10,
@@ -64,11 +67,12 @@ pub struct Error {
     message: String,
     help: Option<String>,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    status: Option<u16>,
 }
 
 impl Error {
     pub(crate) fn new(code: &'static str, exit: ExitCode, message: impl Into<String>) -> Self {
-        Self { code, exit, message: message.into(), help: None, cause: None }
+        Self { code, exit, message: message.into(), help: None, cause: None, status: None }
     }
 
     pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
@@ -79,6 +83,16 @@ impl Error {
     pub(crate) fn with_cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.cause = Some(cause.into());
         self
+    }
+
+    pub(crate) const fn with_status(mut self, status: Option<u16>) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The HTTP status, when it is the reason.
+    pub(crate) const fn status(&self) -> Option<u16> {
+        self.status
     }
 
     pub(crate) fn cancelled() -> Self {

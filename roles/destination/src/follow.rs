@@ -61,7 +61,9 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
                 last = ran.summary;
             }
             Err(error) if error.exit_code() == ExitCode::Cancelled => break,
-            Err(error) if matches!(error.exit_code(), ExitCode::Retryable | ExitCode::SourceInvalid) => {
+            Err(error)
+                if matches!(error.exit_code(), ExitCode::Retryable | ExitCode::SourceInvalid | ExitCode::Tls) =>
+            {
                 let message = error.to_string();
                 observer.event(&Event::Error(Problem { code: error.code(), uri: &options.url, message: &message }));
                 pace.failed(was_told, begun);

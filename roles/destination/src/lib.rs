@@ -36,6 +36,7 @@ mod robots;
 mod run;
 mod select;
 mod session;
+mod sets;
 mod sink;
 mod state;
 mod store;
@@ -66,6 +67,7 @@ pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMa
 #[doc(hidden)]
 pub use robots::check_any_input as check_robots;
 pub use run::{sync, test_filter};
+pub use sets::{SourceSet, source_sets};
 pub use sink::lines::{LinesOptions, Output};
 #[cfg(feature = "s3")]
 pub use sink::objects::ObjectsOptions;

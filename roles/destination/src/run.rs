@@ -4,7 +4,7 @@ use crate::admit::Admission;
 use crate::apply::Report;
 use crate::baseline::Baseline;
 use crate::changes::Followed;
-use crate::discover::{Entrance, discover};
+use crate::discover::{Discovered, Entrance, check_url, discover};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Summary};
 use crate::options::SyncOptions;
@@ -79,6 +79,7 @@ pub(crate) fn sync_with(
 ) -> Result<Ran, Error> {
     let began = Instant::now();
     let before = shared.counters();
+    check_url(&options.url)?;
     let state = State::open(options)?;
     let State { mirror, folder, path, lock, lost } = state;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
@@ -189,22 +190,19 @@ impl Session<'_> {
         let source = self.mirror.meta(key::SOURCE_URL)?;
         let named =
             source.as_deref() == Some(&self.options.url) || known.capability_list.as_deref() == Some(&self.options.url);
-        let same_set = self.options.set.is_none() || self.options.set == self.mirror.meta("set")?;
+        let same_set = self.options.set.is_none() || self.options.set == self.mirror.meta(key::SET)?;
         let has_any = known.has_any();
         if named && has_any && same_set {
             return Ok(known);
         }
-        let found = discover(&self.documents, self.options)?;
-        let other = found.resource_list != known.resource_list && found.change_list != known.change_list;
-        if has_any && (other || found.first() != known.first() && found.resource_list.is_none()) {
-            let message =
-                format!("this folder is a copy of {}, not of {}", known.first().unwrap_or_default(), self.options.url);
-            return Err(Error::new("folder.source", ExitCode::Usage, message)
-                .with_help("use another folder; or, if the Source has moved, remove the state and run again: files that agree are kept"));
+        let Discovered { entrance: found, route } = discover(&self.documents, self.options)?;
+        found.check_same(&known, &self.options.url)?;
+        if let Some(route) = route {
+            self.notice("discover.found", &self.options.url, &route);
         }
         self.begin()?;
         self.mirror.set_meta(key::SOURCE_URL, Some(&self.options.url))?;
-        self.mirror.set_meta("set", self.options.set.as_deref())?;
+        self.mirror.set_meta(key::SET, self.options.set.as_deref())?;
         found.keep(&self.mirror)?;
         self.commit()?;
         Ok(found)

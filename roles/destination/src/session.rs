@@ -2,22 +2,18 @@
 
 use crate::alternates::{Alternates, Changed};
 use crate::document::Documents;
-use crate::error::{Error, ExitCode};
+use crate::error::Error;
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
 use crate::fetch::Rules;
-use crate::freshness::Freshness;
 use crate::history::History;
-use crate::limits::Allowance;
-use crate::noticed::Care;
 use crate::options::SyncOptions;
 use crate::package::Packages;
 use crate::push::Told;
 use crate::select::Selection;
 use crate::sink::Sink;
 use crate::sink::kept::ReadBack;
-use abreast_net::{Client, Shared};
+use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -70,10 +66,6 @@ impl<'a> Session<'a> {
         shared: Arc<Shared>,
         epoch: i64,
     ) -> Result<Self, Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
         let rules = Rules {
             require_fixity: options.require_fixity,
             immutable: options.immutable,
@@ -91,16 +83,7 @@ impl<'a> Session<'a> {
             mirror,
             sink: None,
             rules: Arc::new(rules),
-            documents: Documents {
-                runtime: Rc::new(runtime),
-                client: Client::new(Arc::clone(&shared)),
-                authorization: options.authorization.clone(),
-                authorized_url: options.url.clone(),
-                cancel,
-                allowance: Allowance::new(options, &shared),
-                fresh: Freshness::default(),
-                care: Care::new(options.tolerance),
-            },
+            documents: Documents::new(options, cancel, &shared)?,
             shared,
             changed: Changed::default(),
             history: History::default(),

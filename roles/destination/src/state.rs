@@ -23,6 +23,8 @@ pub(crate) mod key {
     pub(crate) const BASE: &str = "base";
     pub(crate) const FILE_SYSTEM: &str = "file-system";
     pub(crate) const SOURCE_URL: &str = "source-url";
+    /// The set that was chosen, in the user's words.
+    pub(crate) const SET: &str = "set";
     pub(crate) const CAPABILITY_LIST: &str = "capability-list";
     pub(crate) const RESOURCE_LIST: &str = "resource-list";
     pub(crate) const CHANGE_LIST: &str = "change-list";

@@ -97,11 +97,102 @@ async fn self_signed_expired_and_wrongly_named_certificates_are_refused() {
     let expired = authority.trusted(folder.path(), &expired_server);
     let other_server = authority.server("other.example", false, ok("x"), true);
     let other = authority.trusted(folder.path(), &other_server);
-    for (what, options) in [("unknown", unknown), ("expired", expired), ("other name", other)] {
+    for (what, options, words, help) in [
+        ("unknown", unknown, "signed by an authority that is not known here", "--ca-file"),
+        ("expired", expired, "has expired", "renewed"),
+        ("other name", other, "is for another host name", "host name"),
+    ] {
         let error = fetch(options).await.unwrap_err();
         assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{what}: {error}");
-        assert!(error.to_string().contains("help:"));
+        let text = error.to_string();
+        assert!(text.contains(words), "the cause is in the message: {text}");
+        assert!(error.help().unwrap().contains(help), "{text}");
     }
+}
+
+/// A server with a certificate of its own making, as `openssl req -x509` makes it or without the mark of an authority.
+fn own_certificate(name: &str, is_authority: bool, expired: bool) -> (String, Server) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    if is_authority {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    }
+    if expired {
+        params.not_before = date_time_ymd(2019, 1, 1);
+        params.not_after = date_time_ymd(2020, 1, 1);
+    }
+    let certificate = params.self_signed(&key).unwrap();
+    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .unwrap();
+    (certificate.pem(), saying_over_tls(Arc::new(config)))
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_named_itself_is_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = |pem: &str, server: &Server| {
+        let path = folder.path().join("named.pem");
+        std::fs::write(&path, pem).unwrap();
+        Options {
+            extra_roots: Some(path),
+            connect_to: vec![("museum.example:443".into(), server.address())],
+            ..quick()
+        }
+    };
+    let message = async |options: Options| fetch(options).await.unwrap_err().to_string();
+    for is_authority in [true, false] {
+        let (pem, server) = own_certificate("museum.example", is_authority, false);
+        assert_eq!(fetch(options(&pem, &server)).await.unwrap(), b"secure", "{is_authority}");
+        let unnamed = Options { extra_roots: None, ..options(&pem, &server) };
+        let text = message(unnamed).await;
+        assert!(text.contains("not known here") && text.contains("--ca-file"), "{text}");
+        // Another certificate of the same name is not the one that was named.
+        let (other, _) = own_certificate("museum.example", is_authority, false);
+        let text = message(options(&other, &server)).await;
+        assert!(text.contains("the server's certificate"), "{text}");
+        // Its dates and names count.
+        let (pem, server) = own_certificate("museum.example", is_authority, true);
+        let text = message(options(&pem, &server)).await;
+        assert!(text.contains("has expired"), "{text}");
+        let (pem, server) = own_certificate("other.example", is_authority, false);
+        let text = message(options(&pem, &server)).await;
+        assert!(text.contains("for another host name"), "{text}");
+    }
+    // Also without the authority that signed it.
+    let authority = Authority::new();
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new(vec!["museum.example".to_owned()]).unwrap().signed_by(&key, &authority.issuer).unwrap();
+    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .unwrap();
+    let server = saying_over_tls(Arc::new(config));
+    assert_eq!(fetch(options(&certificate.pem(), &server)).await.unwrap(), b"secure");
+}
+
+#[tokio::test]
+async fn the_wrong_scheme_for_a_port_is_named_as_the_cause() {
+    let (_, secure) = own_certificate("museum.example", true, false);
+    let error = get(&client(quick()), &secure.url("/")).await.unwrap_err();
+    assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{error}");
+    assert!(error.to_string().contains("speaks TLS") && error.to_string().contains("https://"), "{error}");
+    let plain = Server::raw(|mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        crate::server::hold(&mut stream);
+    });
+    let options = Options { connect_to: vec![("museum.example:443".into(), plain.address())], ..quick() };
+    let error = fetch(options).await.unwrap_err();
+    assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{error}");
+    assert!(error.to_string().contains("does not speak TLS") && error.to_string().contains("http://"), "{error}");
 }
 
 #[tokio::test]
