@@ -1,8 +1,9 @@
-//! How is a Source reached: through which proxy, with which credentials and certificates?
+//! Access to a server: through which proxy, with which credentials and certificates; for every command with a network.
 //!
 //! Secrets come from files, commands or the environment, never from the command line, where every user of the machine
 //! could read them; and they are for the Source's own scheme, host and port.
 
+use crate::config::Unusable;
 use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -52,6 +53,9 @@ pub(crate) struct AccessArgs {
     /// Private key of --client-cert, in PEM [default: the same file]
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     pub(crate) client_key: Option<PathBuf>,
+    /// Trust the certificates in this PEM file as well: of authorities, or of servers themselves
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
     /// Know this host by its key alone, whatever is wrong with its certificate; may be given several times
     #[arg(long, value_name = "HOST=sha256/BASE64", value_parser = parse_pin)]
     pub(crate) pin: Vec<Pin>,
@@ -65,8 +69,16 @@ impl AccessArgs {
     /// Puts everything into the options of the HTTP client; gives back the Source's URL without credentials.
     ///
     /// # Errors
-    /// A secret that cannot be read, or a proxy that cannot be used; no message has a secret in it.
+    /// A file or secret that cannot be read, or a proxy that cannot be used; no message has a secret in it.
     pub(crate) fn apply(&self, url: &str, net: &mut Options) -> Result<String> {
+        self.try_apply(url, net).map_err(|error| Unusable(format!("{error:#}")).into())
+    }
+
+    fn try_apply(&self, url: &str, net: &mut Options) -> Result<String> {
+        if let Some(path) = &self.ca_file {
+            abreast_net::check_certificates(path)?;
+            net.extra_roots = Some(path.clone());
+        }
         let environment = |name: &str| std::env::var(name).ok();
         net.proxies = match &self.proxy {
             Some(proxy) => Proxies::through(proxy)?
@@ -104,7 +116,7 @@ impl AccessArgs {
                 (None, Some(command)) => first_line(&printed_by(command)?),
                 (None, None) => match environment("ABREAST_PASSWORD") {
                     Some(password) => password,
-                    None => bail!(crate::config::Unusable(
+                    None => bail!(Unusable(
                         "`--user` has no password (help: give it by --password-file, --password-command or ABREAST_PASSWORD)"
                             .to_owned()
                     )),

@@ -1,7 +1,8 @@
 //! `abreast doctor`: what on this machine, in a folder or on the way to an address would get in the way?
 
+use crate::access::AccessArgs;
 use crate::terminal::line;
-use abreast_net::{Client, Options, Proxies, Request, Shared};
+use abreast_net::{Client, Options, Request, Shared};
 use clap::Args;
 use serde_json::json;
 use std::path::Path;
@@ -17,7 +18,8 @@ Examples:
 With a folder: space, inodes, whether it can be written, what its file system does to names and times. With an address:
 names, proxies, TLS, the server's clock. Each line says `ok`, or `bad` with a way out.
 
-Exit codes: 0 all is well, 1 something would get in the way.";
+Exit codes: 0 all is well, 1 something would get in the way, 2 usage or no such folder, 5 the address cannot be reached now,
+6 no secure connection.";
 
 /// 2025-01-01: no clock that is right is behind it.
 const CLOCK_MIN: u64 = 1_735_689_600;
@@ -42,11 +44,15 @@ pub(crate) struct DoctorArgs {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 struct Doctor {
     json: bool,
     bad: u64,
+    /// What the exit code is, if it is not just that something is bad.
+    code: Option<u8>,
 }
 
 impl Doctor {
@@ -66,14 +72,16 @@ impl Doctor {
 
 /// Runs `doctor`.
 pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
-    let mut doctor = Doctor { json: args.json, bad: 0 };
+    let mut doctor = Doctor { json: args.json, bad: 0, code: None };
     machine(&mut doctor, &args.listen);
     match args.what.as_deref() {
-        Some(url) if url.starts_with("http://") || url.starts_with("https://") => address(&mut doctor, url),
+        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+            address(&mut doctor, url, &args.access);
+        }
         Some(folder) => look_at_folder(&mut doctor, Path::new(folder.strip_prefix("warc:").unwrap_or(folder))),
         None => look_at_folder(&mut doctor, Path::new(".")),
     }
-    ExitCode::from(u8::from(doctor.bad > 0))
+    ExitCode::from(doctor.code.unwrap_or(u8::from(doctor.bad > 0)))
 }
 
 fn machine(doctor: &mut Doctor, listen: &str) {
@@ -112,6 +120,7 @@ fn machine(doctor: &mut Doctor, listen: &str) {
 fn look_at_folder(doctor: &mut Doctor, folder: &Path) {
     let shown = folder.display().to_string();
     let Ok(stat) = rustix::fs::statvfs(folder) else {
+        doctor.code = (!folder.exists()).then_some(crate::exit::USAGE);
         doctor.tell("folder", false, &format!("{shown} cannot be read"), "make it, or let this user read it");
         return;
     };
@@ -155,23 +164,30 @@ fn look_at_folder(doctor: &mut Doctor, folder: &Path) {
     );
 }
 
-fn address(doctor: &mut Doctor, text: &str) {
+fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
     let Ok(url) = url::Url::parse(text) else {
+        doctor.code = Some(crate::exit::USAGE);
         doctor.tell("url", false, text, "give an address such as https://papers.example.org/");
         return;
     };
     let mut options = Options { connect_timeout: Duration::from_secs(10), retries: 0, ..Options::default() };
     let proxies = ["http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"];
-    let proxies: Vec<&str> =
+    let mut proxies: Vec<&str> =
         proxies.into_iter().filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())).collect();
-    let what = if proxies.is_empty() { "none set".to_owned() } else { format!("set by {}", proxies.join(", ")) };
-    match Proxies::from_environment(|name| std::env::var(name).ok()) {
-        Ok(found) => {
-            options.proxies = found;
-            doctor.tell("proxy", true, &what, "");
-        }
-        Err(error) => doctor.tell("proxy", false, &format!("{what}: {error}"), "mend or unset the variable"),
+    if access.proxy.is_some() {
+        proxies = vec!["--proxy or ABREAST_PROXY"];
     }
+    let what = if proxies.is_empty() { "none set".to_owned() } else { format!("set by {}", proxies.join(", ")) };
+    let text = match access.apply(text, &mut options) {
+        Ok(text) => text,
+        Err(error) => {
+            doctor.code = Some(crate::exit::USAGE);
+            doctor.tell("access", false, &error.to_string(), "correct the option or variable");
+            return;
+        }
+    };
+    let text = text.as_str();
+    doctor.tell("proxy", true, &what, "");
     if proxies.is_empty()
         && let Some(host) = url.host_str()
     {
@@ -202,10 +218,13 @@ fn address(doctor: &mut Doctor, text: &str) {
             }
         }
         Err(error) => {
-            let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-            let help =
-                "names, proxies, certificates and firewalls stand in between; `abreast sync --help` has the options";
-            doctor.tell("answer", false, &causes.join(": "), help);
+            doctor.code = Some(crate::exit::code(&error));
+            let net = error.downcast_ref::<abreast_net::Error>();
+            let help = net.and_then(abreast_net::Error::help).unwrap_or(
+                "names, proxies, certificates and firewalls stand in between; `abreast sync --help` has the options",
+            );
+            let causes = error.chain().map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned());
+            doctor.tell("answer", false, &causes.collect::<Vec<_>>().join(": "), help);
         }
     }
 }

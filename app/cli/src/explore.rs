@@ -14,7 +14,8 @@ Examples:
 
 Walks up to the Source Description and down to every list; resources and packages are not fetched.
 
-Exit codes: 0 everything could be read, 1 something could not, 2 nothing could, or wrong usage, 130 cancelled.";
+Exit codes: 0 everything could be read, 1 something could not, 2 nothing could, or wrong usage, 6 no secure
+connection, 130 cancelled.";
 
 /// Options of `explore`.
 #[derive(Debug, Args)]
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             crate::logging::failure(&error);
-            return ExitCode::from(2);
+            return ExitCode::from(crate::exit::code(&error));
         }
     };
     (options.sample, options.packages) = (Share::Some(0), Share::Some(0));
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
     let code = if report.cancelled {
         130
     } else if report.saw_nothing() {
-        2
+        if report.tls_failed { crate::exit::TLS } else { crate::exit::USAGE }
     } else {
         u8::from(report.documents.iter().any(|document| !document.read && document.problem.is_some()))
     };

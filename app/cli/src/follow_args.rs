@@ -14,7 +14,7 @@ pub(crate) struct FollowArgs {
     #[arg(long, value_name = "URL", requires = "callback_listen")]
     pub(crate) callback_url: Option<String>,
     /// Where to listen for hubs; a port for each copy that follows
-    #[arg(long, value_name = "HOST:PORT", requires = "callback_url")]
+    #[arg(long, value_name = "HOST:PORT", requires = "callback_url", conflicts_with = "all_sets")]
     pub(crate) callback_listen: Option<String>,
 }
 

@@ -35,7 +35,8 @@ Examples:
 what it likes (`abreast token create`); who shows none, only in topics that are allowed, and only what the topic says itself.
 Stops on SIGTERM or Ctrl-C. The commands go through the API of a running server, or to a store that no server has open.
 
-Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 10 a server has the store open, 12 not authorised.";
+Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
+12 not authorised.";
 
 /// Options of `hub`.
 #[derive(Debug, Args)]
@@ -61,6 +62,9 @@ pub(crate) struct HubArgs {
     /// Take any topic
     #[arg(long)]
     open: bool,
+    /// Trust the certificates in this PEM file as well: of callbacks and topics
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 impl HubArgs {
@@ -96,6 +100,7 @@ impl HubConfig {
         };
         let hub = file.hub.get_or_insert_default();
         hub.allow_topics.extend(args.allow_topics.iter().cloned());
+        hub.ca_file = args.ca_file.clone().or(hub.ca_file.take());
         hub.open = if args.open { Some(true) } else { hub.open };
         file.listen = args.listen.clone().or(file.listen);
         file.base_url = args.base_url.clone().or(file.base_url);

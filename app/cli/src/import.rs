@@ -1,6 +1,6 @@
 //! `abreast import`: records of resources that live elsewhere, from lines of JSON, a table or a Sitemap.
 
-use crate::log_access::{Counted, LogAccess, LogAccessArgs, Refused, Task, exit_code};
+use crate::log_access::{Counted, LogAccess, LogAccessArgs, Refused, Task};
 use crate::logging;
 use abreast_resourcesync::v1_1::{Change, Entry, Ln, Reader, Root};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
@@ -27,7 +27,7 @@ With --server changes go through the API of a running server (token: --token-fil
 recorded whole or not at all; run again, it records only what is not yet so.
 
 Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, 5 try again later,
-10 a server has the store open, 12 not authorised, 13 disk, 130 cancelled.";
+6 no secure connection, 10 a server has the store open, 12 not authorised, 13 disk, 130 cancelled.";
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     let result = import(args, &mut total);
     let code = match &result {
         Ok(()) => 0,
-        Err(error) => match exit_code(error) {
+        Err(error) => match crate::exit::code(error) {
             2 if total.recorded + total.unchanged > 0 => 3,
             code => code,
         },

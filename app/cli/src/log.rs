@@ -1,6 +1,6 @@
 //! `abreast log`: what was recorded, one JSON object a line, oldest first.
 
-use crate::log_access::{LogAccess, LogAccessArgs, Task, exit_code};
+use crate::log_access::{LogAccess, LogAccessArgs, Task};
 use crate::logging;
 use abreast_webtypes::{Timestamp, W3cDatetime};
 use anyhow::Result;
@@ -23,7 +23,8 @@ Examples:
 Each line is one change: position, datetime, change, uri and what is known of the resource. `abreast import` reads such
 lines. To go on where an earlier run ended, give the last `position` as --after.
 
-Exit codes: 0 ok, 1 other, 2 usage, 5 try again later, 10 a server has the store open, 12 not authorised, 130 cancelled.";
+Exit codes: 0 ok, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the
+store open, 12 not authorised, 130 cancelled.";
 
 /// Options of `log`.
 #[derive(Debug, Args)]
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             logging::failure(&error);
-            ExitCode::from(exit_code(&error))
+            ExitCode::from(crate::exit::code(&error))
         }
     }
 }

@@ -52,17 +52,6 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// The exit code of an error.
-pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
-    if let Some(refused) = error.downcast_ref::<Refused>() {
-        return refused.code;
-    }
-    if let Some(net) = error.downcast_ref::<abreast_net::Error>() {
-        return if net.is_transient() { 5 } else { 1 };
-    }
-    if error.is::<Unusable>() { 2 } else { 1 }
-}
-
 /// What a batch did.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(crate) struct Counted {

@@ -3,6 +3,7 @@
 #![warn(clippy::disallowed_methods, clippy::print_stderr)]
 
 mod access;
+mod all_sets;
 mod api;
 mod args;
 mod backup;
@@ -12,6 +13,7 @@ mod config;
 mod demo;
 mod doctor;
 mod dumps;
+mod exit;
 mod explore;
 mod follow_args;
 mod hub;
@@ -81,6 +83,6 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         logging::failure(&error);
-        ExitCode::from(if error.is::<config::Unusable>() { 2 } else { 1 })
+        ExitCode::from(exit::code(&error))
     })
 }

@@ -13,7 +13,7 @@ use clap::Args;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ pub(crate) struct HubFile {
     pub(crate) lease: Option<String>,
     /// How long notifications are kept, default `7d`.
     pub(crate) keep: Option<String>,
+    /// A PEM file with certificates to trust as well, of callbacks, topics and other hubs. Default: none.
+    pub(crate) ca_file: Option<PathBuf>,
     /// Send subscribers to this hub instead.
     pub(crate) redirect: Option<String>,
     /// Is that for good? Default false.
@@ -72,6 +74,7 @@ pub(crate) const HUB_KEYS: &[&str] = &[
     "signature",
     "lease",
     "keep",
+    "ca_file",
     "redirect",
     "redirect_permanent",
 ];
@@ -142,6 +145,12 @@ pub(crate) fn check(
         options.leases = LeaseLimits::new(lease, 5 * minute, 31 * day);
     } else {
         problems.push("`hub.lease` is 5m to 31d".to_owned());
+    }
+    if let Some(path) = &hub.ca_file {
+        if let Err(error) = abreast_net::check_certificates(path) {
+            problems.push(format!("`hub.ca_file`: {error}"));
+        }
+        options.extra_roots = Some(path.clone());
     }
     if let Some(name) = &hub.signature {
         match Method::ALL.into_iter().find(|method| method.name() == name) {

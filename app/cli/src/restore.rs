@@ -86,6 +86,9 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
 }
 
 fn restore(args: &RestoreArgs) -> Result<Manifest> {
+    if !args.backup.is_dir() {
+        bail!(Refused(format!("there is no backup `{}`", args.backup.display())));
+    }
     let backup = newest(&args.backup)?;
     let contents = backup.parent().unwrap_or(Path::new("..")).join("contents");
     let dir = std::path::absolute(&args.dir)?;

@@ -1,7 +1,7 @@
 //! `abreast serve`: watch folders and publish them, until told to stop.
 
 use crate::args::ServeArgs;
-use crate::config::{File, ServeConfig, SetConfig, SetFile};
+use crate::config::{File, ServeConfig, SetConfig, SetFile, Unusable};
 use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;
 use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
@@ -35,7 +35,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     };
     if let Some(folder) = &args.folder {
         if !file.set.is_empty() {
-            bail!("both a folder and `[[set]]` in the configuration (help: leave one of them out)");
+            bail!(Unusable("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
         }
         file.set.push(SetFile {
             name: args.name.clone(),

@@ -5,8 +5,7 @@ mod lines;
 
 use crate::access::AccessArgs;
 use crate::config::Unusable;
-use crate::log_access;
-use abreast_net::{Client, Error, Options, Request, Response, Shared};
+use abreast_net::{Client, Options, Request, Response, Shared};
 use abreast_resourcesync::v1_1::Capability;
 use abreast_websub::{EventError, EventReader, MAX_EVENT_LENGTH};
 use anyhow::{Context as _, Result, bail};
@@ -35,8 +34,8 @@ changes, otherwise text, or base64. A stream that breaks off is opened again whe
 where an earlier run ended, give the last `offset` as --from. It follows the topic's event stream (docs/push.md): nothing
 has to be reachable from outside.
 
-Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try again later, 8 the time is over,
-12 not authorised, 130 cancelled.";
+Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try again later, 6 no secure connection,
+8 the time is over, 12 not authorised, 130 cancelled.";
 
 /// Options of `subscribe`.
 #[derive(Debug, Args)]
@@ -64,15 +63,8 @@ pub(crate) struct SubscribeArgs {
 pub(crate) fn run(args: &SubscribeArgs) -> ExitCode {
     ExitCode::from(follow(args).unwrap_or_else(|error| {
         crate::logging::failure(&error);
-        exit_code(&error)
+        crate::exit::code(&error)
     }))
-}
-
-fn exit_code(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<Error>().and_then(Error::status) {
-        Some(401 | 403) => 12,
-        _ => log_access::exit_code(error),
-    }
 }
 
 fn follow(args: &SubscribeArgs) -> Result<u8> {

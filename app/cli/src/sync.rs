@@ -4,7 +4,7 @@ use crate::config::Unusable;
 use crate::jobs;
 use crate::report::Reporter;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
-use abreast_destination::{AuditOptions, AuditReport, Error, SyncOptions};
+use abreast_destination::{AuditOptions, AuditReport, Error, Observer, Summary, SyncOptions};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Args, FromArgMatches};
 use std::path::Path;
@@ -19,7 +19,6 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     };
     let mut net = abreast_net::Options::default();
     let url = args.access.apply(url, &mut net)?;
-    net.extra_roots.clone_from(&args.ca_file);
     net.retries = args.retries;
     net.bandwidth.clone_from(&args.pace.bwlimit);
     net.request_interval = args.pace.rate.unwrap_or_default();
@@ -89,9 +88,21 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         let job = name.as_deref().filter(|_| several);
         let stream = crate::target::takes_output(options);
         let quiet = args.mirror.quiet || stream;
-        let reporter = Reporter::new(args.mirror.json && !stream, quiet, items && !stream).for_job(job);
-        let reporter = if args.follow && verbose == 0 { reporter.following() } else { reporter };
-        run_one(options, args, &reporter, &cancel)
+        let reporter = |set: Option<&str>| {
+            let reporter = Reporter::new(args.mirror.json && !stream, quiet, items && !stream);
+            let reporter = reporter.for_job(label(job, set).as_deref());
+            if args.follow && verbose == 0 { reporter.following() } else { reporter }
+        };
+        if !args.mirror.all_sets {
+            return run_one(options, args, &reporter(None), &cancel);
+        }
+        let one = |options: &SyncOptions, observer: &dyn Observer| run_with(options, args, observer, &cancel);
+        let ran = if args.follow {
+            crate::all_sets::follow(options, &one, &reporter, &cancel)
+        } else {
+            crate::all_sets::sync(options, &one, &reporter, &cancel)
+        };
+        ran.unwrap_or_else(|error| told(&error))
     };
     // Those that stay run beside each other, all others one after the other.
     let codes: Vec<u8> = if several && jobs.iter().any(|(_, _, args)| args.follow) {
@@ -131,14 +142,37 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
     Ok(options)
 }
 
-fn run_one(options: &SyncOptions, args: &SyncArgs, reporter: &Reporter, cancel: &AtomicBool) -> u8 {
-    let result = if args.test_filter {
-        abreast_destination::test_filter(options, reporter, cancel)
+/// What a job, or a set of it, is called in reports.
+fn label(job: Option<&str>, set: Option<&str>) -> Option<String> {
+    match (job, set) {
+        (Some(job), Some(set)) => Some(format!("{job}/{set}")),
+        (one, other) => one.or(other).map(str::to_owned),
+    }
+}
+
+/// Reports a failure of a job that is no failure of a copy; gives back its exit code.
+fn told(error: &anyhow::Error) -> u8 {
+    crate::logging::failure(error);
+    crate::exit::code(error)
+}
+
+fn run_with(
+    options: &SyncOptions,
+    args: &SyncArgs,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+) -> Result<Summary, Error> {
+    if args.test_filter {
+        abreast_destination::test_filter(options, observer, cancel)
     } else if args.follow {
-        abreast_destination::follow(options, reporter, cancel)
+        abreast_destination::follow(options, observer, cancel)
     } else {
-        abreast_destination::sync(options, reporter, cancel)
-    };
+        abreast_destination::sync(options, observer, cancel)
+    }
+}
+
+fn run_one(options: &SyncOptions, args: &SyncArgs, reporter: &Reporter, cancel: &AtomicBool) -> u8 {
+    let result = run_with(options, args, reporter, cancel);
     reporter.finish();
     match result {
         Ok(summary) => summary.exit_code,
@@ -146,7 +180,7 @@ fn run_one(options: &SyncOptions, args: &SyncArgs, reporter: &Reporter, cancel: 
     }
 }
 
-fn failed(reporter: &Reporter, error: &Error) -> u8 {
+pub(crate) fn failed(reporter: &Reporter, error: &Error) -> u8 {
     reporter.failed(error);
     error.exit_code().number()
 }
@@ -205,28 +239,31 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
     let config = args.mirror.config.as_deref();
     for (name, options, args) in &jobs {
         let job = name.as_deref().filter(|_| several);
-        let reporter = Reporter::new(args.mirror.json, args.mirror.quiet, true).for_job(job);
-        let result = abreast_destination::audit(options, &reporter, &cancel);
-        reporter.finish();
+        let reporter = |set: Option<&str>| {
+            Reporter::new(args.mirror.json, args.mirror.quiet, true).for_job(label(job, set).as_deref())
+        };
+        let whole = reporter(None);
+        let result = if args.mirror.all_sets {
+            crate::all_sets::audit(options, &reporter, &cancel).map_err(|error| told(&error))
+        } else {
+            let result = abreast_destination::audit(options, &whole, &cancel);
+            whole.finish();
+            match result {
+                Ok(report) => Ok((report.exit_code, report)),
+                Err(error) => Err(failed(&whole, &error)),
+            }
+        };
         let code = match result {
-            Ok(report) => {
-                if !args.mirror.json && !args.mirror.quiet {
-                    reporter.say(&format!(
-                        "{}: {} same, {} updated, {} missing, {} extra, {} unverified",
-                        if report.exit_code == 0 { "equal" } else { "DIFFERENT" },
-                        report.same,
-                        report.updated,
-                        report.missing,
-                        report.extra,
-                        report.unverified
-                    ));
+            Ok((code, report)) => {
+                if code <= 1 && !args.mirror.json && !args.mirror.quiet {
+                    whole.say(&in_words(&report));
                     if let Some(help) = repair_of(&report, &given_as(name.as_deref(), config, &args.mirror.places)) {
-                        reporter.say(&help);
+                        whole.say(&help);
                     }
                 }
-                report.exit_code
+                code
             }
-            Err(error) => failed(&reporter, &error),
+            Err(code) => code,
         };
         first = if first == 0 { code } else { first };
         if code == 130 {
@@ -234,4 +271,17 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::from(first))
+}
+
+/// An audit in one line.
+fn in_words(report: &AuditReport) -> String {
+    format!(
+        "{}: {} same, {} updated, {} missing, {} extra, {} unverified",
+        if report.exit_code == 0 { "equal" } else { "DIFFERENT" },
+        report.same,
+        report.updated,
+        report.missing,
+        report.extra,
+        report.unverified
+    )
 }

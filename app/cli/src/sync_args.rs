@@ -13,6 +13,8 @@ use std::time::Duration;
 const SYNC_HELP: &str = "\
 Examples:
   abreast sync https://papers.example.org/ ./papers
+  abreast sync https://library.example.org/ ./papers --set papers
+  abreast sync https://library.example.org/ ./library --all-sets
   abreast sync https://papers.example.org/ ./papers --include '*.pdf' --bwlimit 2M --follow
   abreast sync https://papers.example.org/papers/capabilitylist.xml ./papers --dry-run --json
   abreast sync --config /etc/abreast.toml papers
@@ -24,8 +26,8 @@ runs apply what changed. A file appears under its name only when it is whole and
 into the folder are never deleted; a file that was changed here is kept in .abreast/backup before it is replaced.
 A folder whose name has a colon is written with its path: ./warc:x.
 
-Exit codes: 0 in sync, 1 other, 2 usage, 3 partial, 4 source invalid, 5 try again later, 7 too many deletions,
-8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk, 130 cancelled.";
+Exit codes: 0 in sync, 1 other, 2 usage, 3 partial, 4 source invalid, 5 try again later, 6 no secure
+connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk, 130 cancelled.";
 
 /// Which Source and which folder, and how to reach the one from the other.
 #[derive(Clone, Debug, Args)]
@@ -50,6 +52,9 @@ pub(crate) struct MirrorArgs {
     /// Which set, by name or Capability List URL, if the Source has several
     #[arg(long, value_name = "NAME|URL")]
     pub(crate) set: Option<String>,
+    /// All sets of the Source, each in its own folder below FOLDER
+    #[arg(long, conflicts_with_all = ["set", "base"])]
+    pub(crate) all_sets: bool,
     /// Requests in flight to one host
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) connections: u16,
@@ -59,9 +64,6 @@ pub(crate) struct MirrorArgs {
     /// Let a list served over https name http resources
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
-    /// Trust the certificates in this PEM file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca_file: Option<PathBuf>,
     /// Retries after a transient failure
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) retries: u32,

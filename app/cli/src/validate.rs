@@ -5,7 +5,6 @@ use crate::config::Unusable;
 use abreast_validator::{Mode, Options, Report, Severity, Share, html, ndjson, text, validate};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ URL may be any ResourceSync document, a page that links to one, or a site's root
 there, up and down, each address once. Files (documents, gzip of them, ZIP packages) are judged by themselves.
 
 Exit codes: 0 nothing found that counts, 1 errors found (or what --fail-on says), 2 nothing could be looked at or wrong
-usage, 130 cancelled.";
+usage, 6 no secure connection, 130 cancelled.";
 
 /// Options of `validate`.
 #[derive(Debug, Args)]
@@ -69,9 +68,6 @@ pub(crate) struct WalkArgs {
     /// Another host to look at; may be given several times
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
-    /// Trust the certificates in this PEM file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca_file: Option<PathBuf>,
     /// Retries after a transient failure
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) retries: u32,
@@ -111,7 +107,6 @@ impl WalkArgs {
         options.net = net;
         options.connections = usize::from(self.connections);
         options.allow_hosts.clone_from(&self.allow_host);
-        options.net.extra_roots.clone_from(&self.ca_file);
         options.net.retries = self.retries;
         options.net.request_interval = self.request_interval;
         options.max_documents = self.max_documents;
@@ -147,7 +142,7 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
         Ok(options) => options,
         Err(error) => {
             crate::logging::failure(&error);
-            return ExitCode::from(2);
+            return ExitCode::from(crate::exit::code(&error));
         }
     };
     options.walk = !args.no_walk;
@@ -180,7 +175,7 @@ fn exit_code(report: &Report, fail_on: FailOn) -> u8 {
     if report.cancelled {
         130
     } else if report.saw_nothing() {
-        2
+        if report.tls_failed { crate::exit::TLS } else { crate::exit::USAGE }
     } else {
         u8::from(report.findings.iter().any(|found| found.severity >= least))
     }

@@ -10,6 +10,7 @@ use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::probe::FileSystem;
 use crate::select::{Selection, common_base};
+use crate::sets::check_url;
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
 use crate::sink::warc::WarcKept;
@@ -21,6 +22,7 @@ use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
 use abreast_webtypes::Digests;
 use serde::Serialize;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -57,7 +59,8 @@ pub struct AuditReport {
 pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<AuditReport, Error> {
     let began = Instant::now();
     let sync = &options.sync;
-    let folder = Folder::open(&sync.folder)?;
+    check_url(&sync.url)?;
+    let folder = Folder::open(&sync.folder).map_err(|error| not_there(&sync.folder, error))?;
     let shared = Shared::new(sync.net_options());
     let documents = Documents::new(sync, cancel, &shared)?;
     let entrance = entrance_for(&documents, options, observer)?;
@@ -109,6 +112,16 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
     report.exit_code = u8::from(report.updated + report.missing + report.extra > 0);
     observer.event(&Event::Audit(&report));
     Ok(report)
+}
+
+/// A folder that was named and is not there is a mistake in the command.
+fn not_there(folder: &Path, error: abreast_folder::Error) -> Error {
+    if !matches!(error.kind(), abreast_folder::ErrorKind::NotFound | abreast_folder::ErrorKind::NotFolder) {
+        return error.into();
+    }
+    Error::new("folder.missing", ExitCode::Usage, format!("there is no folder {}", folder.display()))
+        .with_help("name the folder of a copy, or make one with `abreast sync`")
+        .with_cause(error)
 }
 
 /// The set that the copy is of, found again from the user's address.

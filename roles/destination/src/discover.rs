@@ -9,7 +9,7 @@ use crate::error::{Error, ExitCode};
 use crate::links;
 use crate::options::SyncOptions;
 use crate::session::Session;
-use crate::sets::{self, Candidate};
+use crate::sets::{self, Candidate, check_url};
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::Mirror;
@@ -356,14 +356,6 @@ impl Search<'_> {
         }
         Ok(Searched { candidates, at: given, route: None })
     }
-}
-
-/// Refuses what is no address of a Source.
-pub(crate) fn check_url(url: &str) -> Result<Url, Error> {
-    Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
-        Error::new("usage.url", ExitCode::Usage, format!("`{url}` is no http or https URL"))
-            .with_help("write it with its scheme, for example https://example.org/")
-    })
 }
 
 /// Does the server say that nothing is there, or nothing to be shown?

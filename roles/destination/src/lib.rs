@@ -67,7 +67,7 @@ pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMa
 #[doc(hidden)]
 pub use robots::check_any_input as check_robots;
 pub use run::{sync, test_filter};
-pub use sets::{SourceSet, source_sets};
+pub use sets::{SourceSet, check_url, source_sets};
 pub use sink::lines::{LinesOptions, Output};
 #[cfg(feature = "s3")]
 pub use sink::objects::ObjectsOptions;

@@ -4,7 +4,7 @@
 //! the URL of its Capability List; without a choice there must be only one.
 
 use crate::admit::Refusal;
-use crate::discover::{Entrance, check_url, discover_all};
+use crate::discover::{Entrance, discover_all};
 use crate::document::Documents;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -35,6 +35,17 @@ pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<Sou
     let documents = Documents::new(options, cancel, &Shared::new(options.net_options()))?;
     let found = discover_all(&documents, options)?;
     Ok(found.into_iter().map(|set| SourceSet { name: name_of(&set.url).to_owned(), url: set.url }).collect())
+}
+
+/// Checks that an address may be that of a Source.
+///
+/// # Errors
+/// It is not an http or https URL.
+pub fn check_url(url: &str) -> Result<url::Url, Error> {
+    url::Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
+        Error::new("usage.url", ExitCode::Usage, format!("`{url}` is no http or https URL"))
+            .with_help("write it with its scheme, for example https://example.org/")
+    })
 }
 
 /// A set that may be the one.

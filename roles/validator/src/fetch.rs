@@ -86,6 +86,8 @@ pub(crate) struct Budget<'a> {
     pub(crate) bytes_left: AtomicU64,
     pub(crate) until: Instant,
     pub(crate) cancel: &'a AtomicBool,
+    /// A server was met with which no secure connection can be made.
+    pub(crate) tls_failed: AtomicBool,
 }
 
 impl Budget<'_> {
@@ -103,7 +105,10 @@ impl Budget<'_> {
 }
 
 /// The words for people about a URL that could not be had.
-pub(crate) fn missing(url: &str, error: &abreast_net::Error) -> Failure {
+pub(crate) fn missing(url: &str, error: &abreast_net::Error, budget: &Budget<'_>) -> Failure {
+    if error.kind() == abreast_net::ErrorKind::Tls {
+        budget.tls_failed.store(true, Ordering::Relaxed);
+    }
     let text = error.to_string();
     let text = text.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(&text).to_owned();
     Failure::Missing(text.lines().next().unwrap_or_default().to_owned())
@@ -117,7 +122,7 @@ pub(crate) async fn head(client: &Client, url: &str, budget: &Budget<'_>) -> Res
         let request = Request { head: true, unasked_encoding: UnaskedEncoding::Raw, ..Request::new(url) };
         match client.send(&request).await.and_then(Response::require_success) {
             Ok(response) => return Ok(Facts::of(&response)),
-            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error))?,
+            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error, budget))?,
         }
     }
 }
@@ -176,7 +181,7 @@ pub(crate) async fn url(
         };
         match attempt.await {
             Ok(done) => return done,
-            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error))?,
+            Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error, budget))?,
         }
     }
 }

@@ -66,6 +66,8 @@ pub struct Report {
     pub limit: Option<&'static str>,
     /// Was it stopped by the user?
     pub cancelled: bool,
+    /// Whether with a server no secure connection could be made.
+    pub tls_failed: bool,
 }
 
 impl Report {
@@ -128,6 +130,7 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
         unique_one_in: walked.unique_one_in,
         limit: walked.limit,
         cancelled: walked.cancelled,
+        tls_failed: false,
     }
 }
 

@@ -46,5 +46,5 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
         found.add(&rules::LIMIT, (0, 0), || format!("the limit {limit} was reached"));
         node.findings.append(&mut found.into_list());
     }
-    report::report(walked, options, sampled.fetched)
+    Report { tls_failed: budget.tls_failed.into_inner(), ..report::report(walked, options, sampled.fetched) }
 }

@@ -143,7 +143,7 @@ async fn refusal(client: &Client, hub: &str, budget: &Budget<'_>) -> Result<Opti
     let nothing = Vec::<u8>::new().into();
     let post = Post { body: &nothing, content_type: "application/x-www-form-urlencoded", idempotency_key: None };
     let request = Request { post: Some(post), unasked_encoding: UnaskedEncoding::Decode, ..Request::new(hub) };
-    let mut response = client.send(&request).await.map_err(|error| fetch::missing(hub, &error))?;
+    let mut response = client.send(&request).await.map_err(|error| fetch::missing(hub, &error, budget))?;
     let status = response.status();
     if !status.is_client_error() {
         return Ok(Some(format!("a request without parameters is answered with {}", status.as_u16())));
@@ -151,7 +151,7 @@ async fn refusal(client: &Client, hub: &str, budget: &Budget<'_>) -> Result<Opti
     if !is_text(&response) {
         return Ok(Some("the refusal is no text".to_owned()));
     }
-    let said = response.chunk().await.map_err(|error| fetch::missing(hub, &error))?.unwrap_or_default();
+    let said = response.chunk().await.map_err(|error| fetch::missing(hub, &error, budget))?.unwrap_or_default();
     budget.take(said.len())?;
     Ok(said.is_empty().then(|| "the refusal does not say why".to_owned()))
 }

@@ -480,5 +480,10 @@ fn chosen(count: usize, share: Share) -> HashSet<usize> {
 
 /// A budget for a walk.
 pub(crate) fn budget<'a>(options: &Options, cancel: &'a AtomicBool) -> Budget<'a> {
-    Budget { bytes_left: AtomicU64::new(options.max_bytes), until: Instant::now() + options.max_time, cancel }
+    Budget {
+        bytes_left: AtomicU64::new(options.max_bytes),
+        until: Instant::now() + options.max_time,
+        cancel,
+        tls_failed: AtomicBool::new(false),
+    }
 }

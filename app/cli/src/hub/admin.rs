@@ -2,7 +2,7 @@
 
 use super::access::HubAccess;
 use crate::config::Unusable;
-use crate::log_access::{LogAccessArgs, exit_code};
+use crate::log_access::LogAccessArgs;
 use crate::terminal::{line, warning};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -100,7 +100,7 @@ pub(super) fn run(command: &HubCommand) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             crate::logging::failure(&error);
-            ExitCode::from(exit_code(&error))
+            ExitCode::from(crate::exit::code(&error))
         }
     }
 }

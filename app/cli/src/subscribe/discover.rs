@@ -30,6 +30,13 @@ pub(super) async fn stream(client: &Client, url: &str, wanted: Capability, last:
         let public_only = host(&next) != own;
         let request = Request { accept: Some(ACCEPT), last_event_id: last, public_only, ..Request::new(&next) };
         let answer = with_retries(client, &next, async |_| client.send(&request).await?.require_success()).await;
+        // The root of a site need not have a page of its own.
+        let is_bare_root = tried.is_empty() && Url::parse(&next).is_ok_and(|url| url.path() == "/");
+        if is_bare_root && answer.as_ref().err().is_some_and(|error| matches!(error.status(), Some(403 | 404 | 410))) {
+            let well_known = Url::parse(url)?.join("/.well-known/resourcesync")?;
+            tried.push(std::mem::replace(&mut next, well_known.into()));
+            continue;
+        }
         let mut response = answer.with_context(|| format!("cannot follow {next}"))?;
         tried.push(std::mem::take(&mut next));
         let here = tried.last().map_or("", String::as_str);

@@ -1,0 +1,456 @@
+//! Copies of all sets of a Source, each in a folder of its own (`--all-sets`).
+//!
+//! One record, `sets.json`, names the folder of each set. It is kept from run to run, so that a set never changes its
+//! folder, and what a set left behind when the Source dropped it is known. Beneath it each copy is a usual one, with its
+//! own state; decision 26 has the reasons.
+
+use crate::log_access::Refused;
+use crate::report::Reporter;
+use crate::sync::failed;
+use abreast_destination::{
+    AuditOptions, AuditReport, Event, Mode, Observer, Problem, SinkOptions, SourceSet, Summary, SyncOptions,
+    source_sets,
+};
+use abreast_folder::{Folder, Locked};
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The record, in the state folder that the copies have in common.
+const RECORD: &str = "sets.json";
+const LOCK: &[u8] = b"sets.lock";
+const STATE_FOLDER: &str = ".abreast";
+/// Longest record read.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// Longest folder name made of a set's name, in bytes.
+const NAME_BYTES_MAX: usize = 100;
+/// How often a Source that is followed is asked which sets it has.
+const ASK_AGAIN: Duration = Duration::from_secs(600);
+/// How often a stop is noticed in between.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Which set is in which folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    sets: Vec<Place>,
+}
+
+/// One set and its folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    folder: String,
+    capability_list: String,
+}
+
+/// The copies, and what each is synchronised with.
+type Copies = Vec<(Place, SyncOptions)>;
+/// What a run of one set came to.
+type Ran = Result<Summary, abreast_destination::Error>;
+
+/// How one set is synchronised.
+pub(crate) type Sync<'a> = &'a (dyn Fn(&SyncOptions, &dyn Observer) -> Ran + std::marker::Sync);
+
+/// Synchronises all sets, one after the other, and reports one summary; gives back the exit code.
+pub(crate) fn sync(
+    options: &SyncOptions,
+    one: Sync<'_>,
+    reporter: &dyn Fn(Option<&str>) -> Reporter,
+    cancel: &AtomicBool,
+) -> Result<u8> {
+    let began = Instant::now();
+    let whole = reporter(None);
+    let (_lock, copies) = match open(options, &whole, cancel) {
+        Ok(opened) => opened,
+        Err(error) => return not_opened(error, &whole),
+    };
+    let mut total = Summary { dry_run: options.dry_run, ..Summary::default() };
+    let mut code = 0;
+    for (place, options) in &copies {
+        let reporter = reporter(Some(&place.folder));
+        let ran = one(options, &Parts(&reporter));
+        reporter.finish();
+        let own = match ran {
+            Ok(summary) => {
+                add(&mut total, &summary);
+                summary.exit_code
+            }
+            Err(error) => failed(&reporter, &error),
+        };
+        if own != 0 {
+            let message = format!("the set in {} ended with code {own}", place.folder);
+            whole.event(&Event::Notice(Problem {
+                code: "sets.failed",
+                uri: &place.capability_list,
+                message: &message,
+            }));
+        }
+        code = if code == 0 { own } else { code };
+        if own == 130 {
+            break;
+        }
+    }
+    total.seconds = began.elapsed().as_secs_f64();
+    total.exit_code = code;
+    // A set that could not be synchronised at all is a failure of the whole.
+    total.failed += u64::from(code != 0 && total.failed + total.skipped + total.held == 0);
+    whole.event(&Event::Summary(&total));
+    whole.finish();
+    Ok(code)
+}
+
+/// Follows all sets beside each other, and those that the Source gets later.
+pub(crate) fn follow(
+    options: &SyncOptions,
+    one: Sync<'_>,
+    reporter: &(dyn Fn(Option<&str>) -> Reporter + std::marker::Sync),
+    cancel: &AtomicBool,
+) -> Result<u8> {
+    let whole = reporter(None);
+    let (_lock, mut copies) = match open(options, &whole, cancel) {
+        Ok(opened) => opened,
+        Err(error) => return not_opened(error, &whole),
+    };
+    let codes = std::thread::scope(|scope| {
+        let mut running: HashMap<String, std::thread::ScopedJoinHandle<'_, u8>> = HashMap::new();
+        let mut codes: HashMap<String, u8> = HashMap::new();
+        loop {
+            for (place, options) in copies.drain(..) {
+                if running.get(&place.folder).is_some_and(|thread| !thread.is_finished()) {
+                    continue;
+                }
+                let folder = place.folder.clone();
+                let follow = move || {
+                    let reporter = reporter(Some(&folder));
+                    let ran = one(&options, &reporter);
+                    reporter.finish();
+                    ran.map_or_else(|error| failed(&reporter, &error), |summary| summary.exit_code)
+                };
+                if let Some(ended) = running.insert(place.folder.clone(), scope.spawn(follow)) {
+                    codes.insert(place.folder, ended.join().unwrap_or(1));
+                }
+            }
+            let until = Instant::now() + ASK_AGAIN;
+            while Instant::now() < until && !cancel.load(Ordering::Relaxed) {
+                std::thread::sleep(TICK);
+                if running.values().all(std::thread::ScopedJoinHandle::is_finished) {
+                    break;
+                }
+            }
+            if cancel.load(Ordering::Relaxed) || running.values().all(std::thread::ScopedJoinHandle::is_finished) {
+                break;
+            }
+            // A set that ended is begun again. A Source that cannot be asked now is asked the next time.
+            copies = place(options, &whole, cancel).unwrap_or_default();
+        }
+        codes.extend(running.into_iter().map(|(folder, thread)| (folder, thread.join().unwrap_or(1))));
+        codes
+    });
+    whole.finish();
+    Ok(codes.into_values().max().unwrap_or(0))
+}
+
+/// Audits all sets and reports one outcome.
+pub(crate) fn audit(
+    options: &AuditOptions,
+    reporter: &dyn Fn(Option<&str>) -> Reporter,
+    cancel: &AtomicBool,
+) -> Result<(u8, AuditReport)> {
+    let began = Instant::now();
+    let whole = reporter(None);
+    let mut total = AuditReport { full: options.full, ..AuditReport::default() };
+    let copies = match place(&options.sync, &whole, cancel) {
+        Ok(copies) => copies,
+        Err(error) => return not_opened(error, &whole).map(|code| (code, total)),
+    };
+    let mut code = 0;
+    for (place, sync) in copies {
+        if !sync.folder.is_dir() {
+            let message = "this set has no copy yet\n  help: `abreast sync --all-sets` makes it";
+            whole.event(&Event::Notice(Problem { code: "sets.missing", uri: &place.capability_list, message }));
+            code = if code == 0 { 1 } else { code };
+            total.missing += 1;
+            continue;
+        }
+        let reporter = reporter(Some(&place.folder));
+        let result = abreast_destination::audit(&AuditOptions { sync, full: options.full }, &Parts(&reporter), cancel);
+        reporter.finish();
+        let own = match result {
+            Ok(report) => {
+                total.same += report.same;
+                total.updated += report.updated;
+                total.missing += report.missing;
+                total.extra += report.extra;
+                total.unverified += report.unverified;
+                total.requests += report.requests;
+                report.exit_code
+            }
+            Err(error) => failed(&reporter, &error),
+        };
+        code = if code == 0 { own } else { code };
+        if own == 130 {
+            break;
+        }
+    }
+    total.seconds = began.elapsed().as_secs_f64();
+    total.exit_code = code;
+    whole.event(&Event::Audit(&total));
+    whole.finish();
+    Ok((code, total))
+}
+
+fn not_opened(error: anyhow::Error, reporter: &Reporter) -> Result<u8> {
+    error.downcast::<abreast_destination::Error>().map(|error| failed(reporter, &error))
+}
+
+/// Reports of one set among several: the summary is that of all.
+struct Parts<'a>(&'a Reporter);
+
+impl Observer for Parts<'_> {
+    fn event(&self, event: &Event<'_>) {
+        if !matches!(event, Event::Summary(_) | Event::Audit(_)) {
+            self.0.event(event);
+        }
+    }
+
+    fn wants_items(&self) -> bool {
+        self.0.wants_items()
+    }
+}
+
+fn add(total: &mut Summary, one: &Summary) {
+    total.mode = match (total.mode, one.mode) {
+        (Mode::Baseline, _) | (_, Mode::Baseline) => Mode::Baseline,
+        (Mode::Incremental, _) | (_, Mode::Incremental) => Mode::Incremental,
+        _ => Mode::Unchanged,
+    };
+    for (sum, part) in [
+        (&mut total.created, one.created),
+        (&mut total.updated, one.updated),
+        (&mut total.deleted, one.deleted),
+        (&mut total.unchanged, one.unchanged),
+        (&mut total.excluded, one.excluded),
+        (&mut total.selected, one.selected),
+        (&mut total.skipped, one.skipped),
+        (&mut total.failed, one.failed),
+        (&mut total.held, one.held),
+        (&mut total.unverified, one.unverified),
+        (&mut total.bytes, one.bytes),
+        (&mut total.requests, one.requests),
+        (&mut total.notices, one.notices),
+    ] {
+        *sum += part;
+    }
+    total.delete_limit |= one.delete_limit;
+    total.budget_spent |= one.budget_spent;
+}
+
+/// The folder or state that the copies have in common.
+fn common_state(options: &SyncOptions) -> PathBuf {
+    match (&options.sink, &options.state) {
+        // A stream or an object store has its state where the folder of a copy would be.
+        (SinkOptions::Folder | SinkOptions::Warc(_), None) => options.folder.join(STATE_FOLDER),
+        (_, Some(state)) => state.clone(),
+        (_, None) => options.folder.clone(),
+    }
+}
+
+/// Takes the copies for this run, and finds which there are.
+fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Result<(Option<Locked>, Copies)> {
+    if options.dry_run {
+        return Ok((None, place(options, reporter, cancel)?));
+    }
+    abreast_destination::check_url(&options.url)?;
+    let state = common_state(options);
+    std::fs::create_dir_all(&state).with_context(|| format!("cannot make `{}`", state.display()))?;
+    let dir = Folder::open(&state).context("cannot open the folder of the state")?;
+    let Some(lock) = dir.root().lock(LOCK).context("cannot lock the folder of the state")? else {
+        let message =
+            format!("another run is at work on {}\n  help: wait for it, or stop it", options.folder.display());
+        bail!(Refused { message, code: 10 });
+    };
+    Ok((Some(lock), place(options, reporter, cancel)?))
+}
+
+/// Asks the Source for its sets, and gives each its folder.
+fn place(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Result<Copies> {
+    let state = common_state(options);
+    if state.join("mirror.db").exists() {
+        let message =
+            format!("{} is a copy of one set\n  help: give `--all-sets` a folder of its own", options.folder.display());
+        bail!(Refused { message, code: 2 });
+    }
+    let found = source_sets(options, cancel)?;
+    let known = read(&state)?;
+    let record = known.with(&found);
+    let listed: HashSet<&str> = found.iter().map(|set| set.url.as_str()).collect();
+    let (here, gone): (Vec<Place>, Vec<Place>) =
+        record.sets.iter().cloned().partition(|place| listed.contains(place.capability_list.as_str()));
+    if !known.sets.is_empty() && gone.len() == known.sets.len() {
+        let message = format!(
+            "{} holds copies of other sets, such as {}, and of none that {} has\n  help: use another folder",
+            options.folder.display(),
+            gone[0].capability_list,
+            options.url
+        );
+        bail!(Refused { message, code: 2 });
+    }
+    for place in gone {
+        let message = format!("the Source no longer lists this set; its copy in {} is kept", place.folder);
+        reporter.event(&Event::Notice(Problem { code: "sets.gone", uri: &place.capability_list, message: &message }));
+    }
+    if !options.dry_run && state.is_dir() && record != known {
+        write(&state, &record)?;
+    }
+    Ok(here
+        .into_iter()
+        .map(|place| {
+            let options = options_of(options, &place);
+            (place, options)
+        })
+        .collect())
+}
+
+/// The options of one copy.
+fn options_of(all: &SyncOptions, place: &Place) -> SyncOptions {
+    let mut options = all.clone();
+    options.url.clone_from(&place.capability_list);
+    options.set = None;
+    options.folder = all.folder.join(&place.folder);
+    options.state = all.state.as_ref().map(|state| state.join(&place.folder));
+    options.backup_dir = all.backup_dir.as_ref().map(|backup| backup.join(&place.folder));
+    #[cfg(feature = "s3")]
+    if let SinkOptions::Objects(objects) = &mut options.sink {
+        objects.url = format!("{}/{}", objects.url.trim_end_matches('/'), place.folder);
+    }
+    options
+}
+
+impl Record {
+    /// With a folder for each set that has none yet.
+    fn with(&self, found: &[SourceSet]) -> Self {
+        let mut record = self.clone();
+        let known: HashSet<String> = record.sets.iter().map(|place| place.capability_list.clone()).collect();
+        // Names that differ in case only are one name on some file systems.
+        let mut taken: HashSet<String> = record.sets.iter().map(|place| place.folder.to_lowercase()).collect();
+        for set in found.iter().filter(|set| !known.contains(&set.url)) {
+            let name = folder_name(&set.name);
+            let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
+            let mut names = std::iter::once(name.clone()).chain(numbered);
+            let folder = names.find(|name| taken.insert(name.to_lowercase())).unwrap_or(name);
+            record.sets.push(Place { folder, capability_list: set.url.clone() });
+        }
+        record
+    }
+
+    /// What a stranger wrote into it leads nowhere else.
+    fn is_usable(&self) -> bool {
+        let mut names = HashSet::new();
+        self.sets
+            .iter()
+            .all(|place| folder_name(&place.folder) == place.folder && names.insert(place.folder.to_lowercase()))
+    }
+}
+
+/// A set's name as the name of a folder: letters, digits, `.`, `-` and `_`; never hidden, never empty.
+fn folder_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    let mut folder: String = name.chars().map(plain).collect();
+    folder.truncate(NAME_BYTES_MAX);
+    if folder.is_empty() || folder.starts_with('.') {
+        folder.insert(0, '_');
+    }
+    folder
+}
+
+fn read(state: &Path) -> Result<Record> {
+    use std::io::Read as _;
+    let path = state.join(RECORD);
+    let mut text = Vec::new();
+    match std::fs::File::open(&path) {
+        Ok(file) => file.take(RECORD_BYTES_MAX).read_to_end(&mut text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Record::default()),
+        Err(error) => Err(error),
+    }
+    .with_context(|| format!("cannot read `{}`", path.display()))?;
+    let record: Option<Record> = serde_json::from_slice(&text).ok().filter(Record::is_usable);
+    record.with_context(|| {
+        format!("`{}` is damaged\n  help: remove it; folders are given to sets by their names again", path.display())
+    })
+}
+
+/// Whole or not at all, and durable before any copy is made.
+fn write(state: &Path, record: &Record) -> Result<()> {
+    let (path, making) = (state.join(RECORD), state.join("sets.json.new"));
+    let save = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(&making)?;
+        file.write_all(&serde_json::to_vec_pretty(record)?)?;
+        file.sync_all()?;
+        std::fs::rename(&making, &path)?;
+        std::fs::File::open(state)?.sync_all()
+    };
+    save().with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn set(name: &str, url: &str) -> SourceSet {
+        SourceSet { name: name.to_owned(), url: url.to_owned() }
+    }
+
+    #[test]
+    fn a_set_keeps_its_folder_whatever_comes_and_goes() {
+        let first = Record::default().with(&[set("maps", "http://h/maps/c"), set("Maps", "http://h/Maps/c")]);
+        let folders = |record: &Record| record.sets.iter().map(|place| place.folder.clone()).collect::<Vec<_>>();
+        assert_eq!(folders(&first), ["maps", "Maps-2"]);
+        let second = first.with(&[set("Maps", "http://h/Maps/c"), set("maps", "http://other/maps/c")]);
+        assert_eq!(folders(&second), ["maps", "Maps-2", "maps-3"]);
+        assert_eq!(second.with(&[]), second);
+    }
+
+    #[test]
+    fn names_of_sets_are_safe_names_of_folders() {
+        for (name, folder) in [
+            ("papers", "papers"),
+            ("", "_"),
+            ("..", "_.."),
+            (".abreast", "_.abreast"),
+            ("a/b\\c", "a_b_c"),
+            ("caf\u{e9} \u{202e}", "caf___"),
+            ("a%2Fb", "a_2Fb"),
+        ] {
+            assert_eq!(folder_name(name), folder);
+        }
+        assert!(folder_name(&"x".repeat(300)).len() <= 100);
+    }
+
+    proptest! {
+        #[test]
+        fn every_set_has_a_folder_of_its_own(names in proptest::collection::vec("[a-cA-C./ -]{0,3}", 0..20)) {
+            let found: Vec<_> = names.iter().enumerate().map(|(n, name)| set(name, &format!("http://h/{n}"))).collect();
+            let record = Record::default().with(&found);
+            prop_assert_eq!(record.sets.len(), found.len());
+            prop_assert!(record.is_usable());
+        }
+    }
+
+    #[test]
+    fn a_record_that_was_tampered_with_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        assert_eq!(read(place.path()).unwrap(), Record::default());
+        let record = Record::default().with(&[set("maps", "http://h/maps/c")]);
+        write(place.path(), &record).unwrap();
+        assert_eq!(read(place.path()).unwrap(), record);
+        for folder in ["../elsewhere", "/etc", ""] {
+            let bad = Record { sets: vec![Place { folder: folder.to_owned(), capability_list: String::new() }] };
+            std::fs::write(place.path().join(RECORD), serde_json::to_vec(&bad).unwrap()).unwrap();
+            assert!(read(place.path()).unwrap_err().to_string().contains("help:"), "{folder}");
+        }
+    }
+}

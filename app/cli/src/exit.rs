@@ -1,0 +1,78 @@
+//! Exit codes: what a failure means is the same number in every command.
+//!
+//! 2 wrong usage, a path or set that is not there; 5 the network or a server failed temporarily; 6 no secure connection;
+//! 10 in use by another process; 12 not authorised; 13 the disk; 1 anything else.
+
+use crate::config::Unusable;
+use crate::log_access::Refused;
+use abreast_net::ErrorKind;
+
+pub(crate) const USAGE: u8 = 2;
+pub(crate) const NETWORK: u8 = 5;
+pub(crate) const TLS: u8 = 6;
+pub(crate) const AUTH: u8 = 12;
+
+/// The exit code of a failure, by the first cause that has one.
+pub(crate) fn code(error: &anyhow::Error) -> u8 {
+    if let Some(refused) = error.downcast_ref::<Refused>() {
+        return refused.code;
+    }
+    if error.is::<Unusable>() {
+        return USAGE;
+    }
+    error.chain().find_map(code_of).unwrap_or(1)
+}
+
+fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(refused) = cause.downcast_ref::<Refused>() {
+        return Some(refused.code);
+    }
+    if let Some(error) = cause.downcast_ref::<abreast_destination::Error>() {
+        return Some(error.exit_code().number());
+    }
+    if let Some(error) = cause.downcast_ref::<abreast_net::Error>() {
+        return of_net(error);
+    }
+    let is_missing = cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+        || cause.downcast_ref::<abreast_folder::Error>().is_some_and(|e| {
+            matches!(e.kind(), abreast_folder::ErrorKind::NotFound | abreast_folder::ErrorKind::NotFolder)
+        });
+    (is_missing || cause.is::<Unusable>()).then_some(USAGE)
+}
+
+fn of_net(error: &abreast_net::Error) -> Option<u8> {
+    match (error.kind(), error.status()) {
+        (ErrorKind::Tls, _) => Some(TLS),
+        (ErrorKind::Scheme | ErrorKind::Url, _) => Some(USAGE),
+        (_, Some(401 | 403 | 407)) => Some(AUTH),
+        _ if error.is_transient() => Some(NETWORK),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn a_cause_has_its_code_however_deep_it_lies() {
+        let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let unusable = || Unusable("no".to_owned());
+        let refused = || Refused { message: "no".to_owned(), code: 10 };
+        let codes = [
+            (anyhow::Error::new(missing()), 2),
+            (anyhow::Error::new(missing()).context("while reading").context("while starting"), 2),
+            (anyhow::Error::new(unusable()).context("while starting"), 2),
+            (anyhow::Error::new(missing()).context(unusable()), 2),
+            (anyhow::Error::new(refused()).context("while starting"), 10),
+            (anyhow::Error::new(abreast_net::Error::needs_tls("http://h/")).context("while asking"), 6),
+            (anyhow::anyhow!("anything"), 1),
+        ];
+        for (error, expected) in codes {
+            assert_eq!(code(&error), expected, "{error:?}");
+        }
+        let parsed: anyhow::Result<u32> = "x".parse::<u32>().context("while reading");
+        assert_eq!(code(&parsed.unwrap_err()), 1);
+    }
+}

@@ -1,0 +1,209 @@
+//! Sources with several sets: one is chosen, or each is copied into its own folder.
+
+use crate::world::{Running, Source, abreast, assert_equal, eventually, files, run};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+struct World {
+    temporary: tempfile::TempDir,
+}
+
+impl World {
+    /// Folders of these names, each with one file, and a configuration that serves them.
+    fn new(sets: &[&str]) -> Self {
+        let world = Self { temporary: tempfile::tempdir().unwrap() };
+        for set in sets {
+            fs::create_dir_all(world.set(set)).unwrap();
+            fs::write(world.set(set).join(format!("of-{set}.txt")), set).unwrap();
+        }
+        world.configure(sets);
+        world
+    }
+
+    fn configure(&self, sets: &[&str]) {
+        let data = self.path("data");
+        let mut text = format!("data = \"{}\"\n", data.display());
+        for set in sets {
+            let folder = self.set(set);
+            let folder = folder.display();
+            let _ = writeln!(text, "[[set]]\nname = \"{set}\"\ndebounce = \"30ms\"\nfolder = \"{folder}\"");
+        }
+        fs::write(self.path("abreast.toml"), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.temporary.path().join(name)
+    }
+
+    fn set(&self, name: &str) -> PathBuf {
+        self.path("sets").join(name)
+    }
+
+    fn serve(&self) -> Source {
+        Source::start_config(self.path("abreast.toml").to_str().unwrap())
+    }
+
+    fn serve_at(&self, port: u16) -> Source {
+        Source::start_config_at(self.path("abreast.toml").to_str().unwrap(), port)
+    }
+}
+
+/// Exit code, what was printed as JSON, and what was written for people.
+fn told(words: &[&str], folder: &Path) -> (i32, Vec<serde_json::Value>, String) {
+    let output = run(abreast().args(&words[..2]).arg(folder).args(&words[2..]).arg("--json"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (output.status.code().unwrap(), lines, String::from_utf8(output.stderr).unwrap())
+}
+
+fn of_type<'a>(lines: &'a [serde_json::Value], kind: &str) -> Vec<&'a serde_json::Value> {
+    lines.iter().filter(|line| line["type"] == kind).collect()
+}
+
+#[test]
+fn the_set_that_is_named_is_copied_and_audited() {
+    let world = World::new(&["maps", "papers"]);
+    let source = world.serve();
+    let root = source.url();
+    let copy = world.path("copy");
+    for address in [root.clone(), format!("{root}.well-known/resourcesync"), format!("{root}about.html")] {
+        for command in ["sync", "audit"] {
+            fs::create_dir_all(&copy).unwrap();
+            for more in [&[][..], &["--set", "nothing"]] {
+                let (code, _, errors) = told(&[&[command, address.as_str()], more].concat(), &copy);
+                assert_eq!(code, 2, "{command} {address} {more:?}: {errors}");
+                assert!(errors.contains("/maps/capabilitylist.xml") && errors.contains("/papers/"), "{errors}");
+            }
+        }
+    }
+    assert!(files(&copy).is_empty());
+    for address in [root.clone(), format!("{root}sitemap.xml"), format!("{root}about.html")] {
+        let copy = world.path(&format!("copy-{}", address.len()));
+        assert_eq!(told(&["sync", &address, "--set", "papers"], &copy).0, 0, "{address}");
+        assert_equal(&world.set("papers"), &copy);
+        assert_eq!(told(&["audit", &address, "--set", "papers"], &copy).0, 0, "{address}");
+        let (code, _, errors) = told(&["audit", &address, "--set", "maps"], &copy);
+        assert_eq!(code, 2, "a copy is not compared with another set: {errors}");
+    }
+}
+
+#[test]
+fn two_jobs_on_one_root_copy_two_sets() {
+    let world = World::new(&["maps", "papers"]);
+    let source = world.serve();
+    let job = |set: &str| {
+        let folder = world.path(&format!("copy-of-{set}"));
+        format!("[[mirror]]\nurl = \"{}\"\nset = \"{set}\"\nfolder = \"{}\"\n", source.url(), folder.display())
+    };
+    let file = world.path("mirrors.toml");
+    fs::write(&file, job("maps") + &job("papers")).unwrap();
+    for command in ["sync", "audit"] {
+        let output = run(abreast().args([command, "--all", "--config"]).arg(&file));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for set in ["maps", "papers"] {
+        assert_equal(&world.set(set), &world.path(&format!("copy-of-{set}")));
+    }
+}
+
+#[test]
+fn all_sets_are_copied_each_into_its_own_folder() {
+    let world = World::new(&["maps", "papers"]);
+    let source = world.serve();
+    let (root, copy) = (source.url(), world.path("copy"));
+    let sync = || told(&["sync", &root, "--all-sets"], &copy);
+    let audit = || told(&["audit", &root, "--all-sets"], &copy);
+
+    let (code, lines, errors) = told(&["sync", &root, "--all-sets", "--dry-run"], &copy);
+    assert_eq!((code, of_type(&lines, "item").len(), copy.exists()), (0, 2, false), "{errors}");
+    let (code, lines, errors) = sync();
+    let summaries = of_type(&lines, "summary");
+    assert_eq!((code, summaries.len()), (0, 1), "one summary: {lines:?} {errors}");
+    assert_eq!((&summaries[0]["created"], &summaries[0]["exit_code"]), (&2.into(), &0.into()));
+    for set in ["maps", "papers"] {
+        assert_equal(&world.set(set), &copy.join(set));
+    }
+    let (code, lines, _) = audit();
+    assert_eq!((code, of_type(&lines, "audit").len()), (0, 1), "{lines:?}");
+    assert_eq!(of_type(&lines, "audit")[0]["same"], 2);
+    // A single set does not go where all are, nor all where a single one is.
+    assert_eq!(told(&["sync", &root, "--set", "maps"], &copy).0, 2);
+    assert_eq!(told(&["sync", &root, "--all-sets"], &copy.join("maps")).0, 2);
+    for more in [["--set", "maps"], ["--base", "http://h/"]] {
+        assert_eq!(told(&[&["sync", root.as_str(), "--all-sets"], &more[..]].concat(), &copy).0, 2);
+    }
+
+    // What changes is found, and one difference makes the whole different.
+    fs::write(world.set("papers").join("more.txt"), "more").unwrap();
+    eventually("the new file is listed", || {
+        let list = source.get("/papers/resourcelist.xml").unwrap_or_default();
+        String::from_utf8_lossy(&list).contains("more.txt")
+    });
+    assert_eq!(audit().0, 1);
+    assert_eq!(sync().0, 0);
+    assert_equal(&world.set("papers"), &copy.join("papers"));
+
+    // A new set is copied by the next run; one that is gone is kept, and reported.
+    let port = source.port();
+    drop(source);
+    fs::create_dir_all(world.set("scans")).unwrap();
+    fs::write(world.set("scans").join("one"), "1").unwrap();
+    world.configure(&["papers", "scans"]);
+    let _source = world.serve_at(port);
+    let (code, lines, _) = audit();
+    assert_eq!(code, 1, "the new set has no copy yet: {lines:?}");
+    let (code, lines, errors) = sync();
+    assert_eq!(code, 0, "{errors}");
+    let notices = of_type(&lines, "notice");
+    assert!(notices.iter().any(|notice| notice["code"] == "sets.gone"), "{lines:?}");
+    assert_equal(&world.set("scans"), &copy.join("scans"));
+    assert_equal(&world.set("maps"), &copy.join("maps"));
+    let (code, lines, _) = audit();
+    assert_eq!(code, 0, "{lines:?}");
+}
+
+#[test]
+fn one_set_that_fails_does_not_hold_the_others() {
+    let world = World::new(&["maps", "papers"]);
+    let source = world.serve();
+    let (root, copy) = (source.url(), world.path("copy"));
+    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    let state = abreast_folder::Folder::open(copy.join("maps/.abreast")).unwrap();
+    let held = state.root().lock(b"lock").unwrap().expect("nobody has it");
+    fs::write(world.set("papers").join("more.txt"), "more").unwrap();
+    eventually("the new file is copied", || {
+        let (code, lines, _) = told(&["sync", &root, "--all-sets"], &copy);
+        assert_eq!(code, 10, "{lines:?}");
+        let notices = of_type(&lines, "notice");
+        assert!(notices.iter().any(|notice| notice["code"] == "sets.failed"), "{lines:?}");
+        copy.join("papers/more.txt").exists()
+    });
+    drop(held);
+    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+}
+
+#[test]
+fn all_sets_are_followed_by_one_command() {
+    let world = World::new(&["maps", "papers"]);
+    let source = world.serve();
+    let copy = world.path("copy");
+    let mut command = abreast();
+    command.args(["sync", &source.url()]).arg(&copy).args(["--all-sets", "--follow", "--interval", "100ms"]);
+    let mut following = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let set = |name: &str| (world.set(name), copy.join(name));
+    for (number, name) in ["maps", "papers", "maps"].into_iter().enumerate() {
+        let (original, copied) = set(name);
+        fs::write(original.join(format!("new-{number}")), name).unwrap();
+        eventually("the change is copied", || copied.join(format!("new-{number}")).exists());
+    }
+    let second = told(&["sync", &source.url(), "--all-sets"], &copy);
+    assert_eq!(second.0, 10, "one command has all of them: {}", second.2);
+    let pid = rustix::process::Pid::from_child(&following.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(following.0.wait().unwrap().code().is_some());
+    for name in ["maps", "papers"] {
+        assert_equal(&set(name).0, &set(name).1);
+    }
+}
