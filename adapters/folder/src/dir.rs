@@ -7,8 +7,11 @@ use crate::locked::Locked;
 use crate::stat::{Kind, Stat, timestamps};
 use rustix::fs::{AtFlags, Mode, OFlags, openat};
 use rustix::io::Errno;
+use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Permissions of new files and folders before the process's mask.
@@ -118,6 +121,20 @@ impl Dir {
         }
         let target = self.through_links(name, OFlags::PATH.union(OFlags::CLOEXEC))?.ok()?;
         follow.real(&target).ok()
+    }
+
+    /// The path of this folder now, without symbolic links, where the system can tell (`/proc` of Linux).
+    pub fn path(&self) -> Option<PathBuf> {
+        use std::os::fd::AsRawFd as _;
+        let link = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
+        let path = rustix::fs::readlink(link, Vec::new()).ok()?;
+        Some(PathBuf::from(OsString::from_vec(path.into_bytes())))
+    }
+
+    /// Bytes that are free on the file system of this folder, where the system can tell.
+    pub fn free_bytes(&self) -> Option<u64> {
+        let stat = rustix::fs::fstatvfs(&self.handle).ok()?;
+        Some(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     /// What the file system says about this folder itself.

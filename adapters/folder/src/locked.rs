@@ -1,5 +1,6 @@
 //! Who is at work here? A lock that ends with the value that holds it.
 
+use crate::stat::Stat;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 
@@ -25,8 +26,11 @@ impl Locked {
     /// Replaces what the file says about its holder, for people to read.
     ///
     /// # Errors
-    /// The system's own.
+    /// The system's own; the file has another name (a hard link), so it may be somebody's.
     pub fn describe(&mut self, text: &str) -> io::Result<()> {
+        if Stat::of(&self.file)?.links > 1 {
+            return Err(io::Error::other("the lock file has another name"));
+        }
         self.file.set_len(0)?;
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())

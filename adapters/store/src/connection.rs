@@ -3,6 +3,7 @@
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,9 +36,47 @@ pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Con
             format!("SQLite {} can lose committed writes\n  help: build with 3.51.3 or newer", rusqlite::version());
         return Err(LogError::new(ErrorKind::Corrupt, message));
     }
+    prepare(path, durability, OpenFlags::empty())
+}
+
+/// As [`open_connection`], for a database in a folder that others may write into: no symbolic link is followed to it or
+/// to the files beside it, and none of them may have a second name. The path of its folder may go through links.
+pub(crate) fn open_own_connection(path: &Path, durability: Durability) -> Result<Connection, LogError> {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    let path = folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name));
+    refuse_links(&path)?;
+    prepare(&path, durability, OpenFlags::SQLITE_OPEN_NOFOLLOW)
+}
+
+fn refuse_links(path: &Path) -> Result<(), LogError> {
+    for ending in ["", "-wal", "-shm", "-journal"] {
+        let path = beside(path, ending);
+        let Ok(found) = path.symlink_metadata() else { continue };
+        let what = match found.nlink() {
+            _ if found.is_symlink() => "is a symbolic link",
+            _ if !found.is_file() => "is not a regular file",
+            1 => continue,
+            _ => "has another name (a hard link)",
+        };
+        let message = format!(
+            "cannot open the store {0}: it {what}, and what is written to it would be written elsewhere\n  \
+             help: remove it, or copy it to a file of its own",
+            path.display()
+        );
+        return Err(LogError::new(ErrorKind::Io, message));
+    }
+    Ok(())
+}
+
+fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Connection, LogError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let failed = |cause| sqlite_error(&format!("cannot open the store {}", path.display()), cause);
+    let connection = Connection::open_with_flags(path, flags | more).map_err(failed)?;
+    if !more.is_empty() {
+        // Once more: the file that is open now is the one that is written to from here on.
+        refuse_links(path)?;
+    }
     let prepare = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.pragma_update(None, "page_size", PAGE_BYTES)?; // only a new file takes it
@@ -62,7 +101,7 @@ pub(crate) fn open_connection(path: &Path, durability: Durability) -> Result<Con
         }
         Ok(connection)
     };
-    prepare().map_err(|cause| sqlite_error(&format!("cannot open the store {}", path.display()), cause))
+    prepare().map_err(failed)
 }
 
 /// Opens one more connection to an open database, for reading only.

@@ -14,7 +14,7 @@ pub use packed::{Location, Packed, Segment};
 pub use plan::{ChangesDue, Pending, PendingAction, PendingCounts, PendingState, Task};
 pub use rows::{Document, Row};
 
-use crate::connection::{Durability, open_connection, sqlite_error};
+use crate::connection::{Durability, open_own_connection, sqlite_error};
 use crate::migration::migrate;
 use abreast_core::LogError;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -65,7 +65,7 @@ impl Mirror {
     /// # Errors
     /// The file cannot be opened, is damaged, or was written by a newer program.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        let mut connection = open_connection(path, Durability::ProcessEnd)?;
+        let mut connection = open_own_connection(path, Durability::ProcessEnd)?;
         migrate(&mut connection, path, &STEPS)?;
         connection.execute_batch(SCRATCH).map_err(failed("cannot prepare the state"))?;
         let mut log_file = path.as_os_str().to_owned();

@@ -14,6 +14,7 @@ use crate::sets::check_url;
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
 use crate::sink::warc::WarcKept;
+use crate::state::open_known;
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Dir, Folder, Kind, Stat};
 use abreast_net::Shared;
@@ -191,8 +192,7 @@ fn compare_folder(
 
 /// The state of a copy that has nothing to be compared without it.
 fn known_state(options: &AuditOptions) -> Result<Mirror, Error> {
-    let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
-    if state.exists() { Ok(Mirror::open(&state)?) } else { Err(no_copy(options)) }
+    open_known(&options.sync.folder, options.sync.state.as_deref())?.ok_or_else(|| no_copy(options))
 }
 
 fn no_copy(options: &AuditOptions) -> Error {
@@ -202,11 +202,8 @@ fn no_copy(options: &AuditOptions) -> Error {
 
 /// Base and file system as the copy's state has them, when there is one.
 fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSystem>), Error> {
-    let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
-    if !state.exists() {
-        return Ok((None, None));
-    }
-    let mirror = Mirror::open(&state)?;
+    let known = open_known(&options.sync.folder, options.sync.state.as_deref())?;
+    let Some(mirror) = known else { return Ok((None, None)) };
     let system = mirror.meta(crate::state::key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text);
     Ok((mirror.meta(crate::state::key::BASE)?, system))
 }

@@ -10,6 +10,7 @@ use crate::place::temporary_name;
 use crate::robots::Robots;
 use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::sink::{Prepared, Sink, TemporaryFile};
+use crate::state_folder::open_begun;
 use crate::store::{Facts, Incoming, Received, Storer, finish, is_large};
 use crate::together::{Held, TOGETHER_BYTES};
 use crate::verify::{Verdict, hash_into, judge};
@@ -352,7 +353,7 @@ impl Part {
     fn begun_before(partials: &Partials, dir: &Dir, uri: &str, listed: &Digests, length: Option<u64>) -> Option<Self> {
         let etag = partials.etag(uri)?;
         let name = temporary_name(uri);
-        let (mut file, stat) = dir.open_append(&name).ok()?;
+        let (mut file, stat) = open_begun(dir, &name)?;
         if stat.size == 0 || length.is_some_and(|length| stat.size > length) {
             return None;
         }

@@ -7,12 +7,12 @@
 use crate::alternates::is_public_only;
 use crate::document::Go;
 use crate::error::{Error, ExitCode};
-use crate::path_map::{Form, NameRules, PathMap, STATE_FOLDER};
+use crate::path_map::{Form, NameRules, PathMap};
 use crate::place::{create_temporary, make_all, temporary_name};
 use crate::session::Session;
 use crate::state::key;
 use crate::verify::{Hasher, Verdict, judge};
-use abreast_folder::{Dir, Folder, set_modified};
+use abreast_folder::{Dir, set_modified};
 use abreast_net::{Request, UnaskedEncoding};
 use abreast_resourcesync::v1_1::Entry;
 use abreast_webtypes::{Digests, Timestamp, parse_link_header, resolve};
@@ -109,12 +109,7 @@ impl Session<'_> {
         let Some(base) = self.mirror.meta(key::BASE)?.filter(|_| !noted.is_empty()) else { return Ok(()) };
         let map = PathMap::new(&base, NameRules { ascii_only: true, ..NameRules::default() })
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
-        let state = self.options.state.clone().unwrap_or_else(|| self.options.folder.join(STATE_FOLDER));
-        let root = state.join("history");
-        std::fs::create_dir_all(&root).map_err(|cause| {
-            Error::new("io", ExitCode::Io, format!("cannot make {}: {cause}", root.display())).with_cause(cause)
-        })?;
-        let folder = Folder::open(&root)?;
+        let folder = self.state.folder("history")?;
         self.begin_phase("fetching");
         let (mut fetched, mut failures) = (0, 0);
         for noted in noted {
@@ -278,6 +273,7 @@ fn forget_oldest(dir: &Dir, most: usize) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use abreast_folder::Folder;
 
     #[test]
     fn versions_are_named_by_their_time() {

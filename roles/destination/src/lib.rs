@@ -39,6 +39,7 @@ mod session;
 mod sets;
 mod sink;
 mod state;
+mod state_folder;
 mod store;
 mod together;
 mod verify;
@@ -65,7 +66,7 @@ pub use patch::check_any_input as check_patch;
 pub use path_map::check_any_input as check_path_map;
 pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory};
 #[doc(hidden)]
-pub use robots::check_any_input as check_robots;
+pub use robots::{check_any_input as check_robots, matcher as robots_matcher};
 pub use run::{sync, test_filter};
 pub use sets::{SourceSet, check_url, source_sets};
 pub use sink::lines::{LinesOptions, Output};

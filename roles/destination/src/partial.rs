@@ -1,7 +1,9 @@
 //! Which large files were begun, of which version, so that another run can go on with them?
 
+use crate::path_map::TEMPORARY_PREFIX;
 use crate::place::temporary_name;
-use std::path::PathBuf;
+use crate::state_folder::{StateFolder, read_text, write_text};
+use abreast_folder::Dir;
 
 /// Bytes from which a file is worth going on with in another run.
 pub(crate) const RESUME_BYTES: u64 = 8 << 20;
@@ -11,8 +13,11 @@ const NOTE_BYTES_MAX: u64 = 32 << 10;
 /// Notes in the state folder, one for each large file that is not whole yet.
 #[derive(Debug)]
 pub(crate) struct Partials {
-    folder: PathBuf,
+    state: StateFolder,
 }
+
+/// The folder of the notes.
+const FOLDER: &str = "partial";
 
 /// One note.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,40 +27,42 @@ pub(crate) struct Note {
 }
 
 impl Partials {
-    pub(crate) const fn new(folder: PathBuf) -> Self {
-        Self { folder }
-    }
-
-    fn path(&self, uri: &str) -> PathBuf {
-        self.folder.join(String::from_utf8_lossy(&temporary_name(uri)).trim_start_matches(".%~"))
+    pub(crate) const fn new(state: StateFolder) -> Self {
+        Self { state }
     }
 
     /// Notes that a file was begun. Without the note it is begun anew: no failure of the run.
     pub(crate) fn note(&self, uri: &str, etag: &str) -> bool {
-        std::fs::create_dir_all(&self.folder)
-            .and_then(|()| std::fs::write(self.path(uri), format!("{etag}\n{uri}\n")))
-            .is_ok()
+        let Ok(folder) = self.state.folder(FOLDER) else { return false };
+        write_text(&folder, &note_name(uri), &format!("{etag}\n{uri}\n")).is_ok()
     }
 
     /// The entity tag a file was begun with.
     pub(crate) fn etag(&self, uri: &str) -> Option<String> {
-        read(&self.path(uri)).filter(|note| note.uri == uri).map(|note| note.etag)
+        let folder = self.state.existing_folder(FOLDER)?;
+        read(&folder, &note_name(uri)).filter(|note| note.uri == uri).map(|note| note.etag)
     }
 
     pub(crate) fn forget(&self, uri: &str) {
-        let _ = std::fs::remove_file(self.path(uri));
+        if let Some(folder) = self.state.existing_folder(FOLDER) {
+            let _ = folder.unlink(&note_name(uri));
+        }
     }
 
     /// Every note.
     pub(crate) fn all(&self) -> Vec<Note> {
-        let Ok(entries) = std::fs::read_dir(&self.folder) else { return Vec::new() };
-        entries.flatten().filter_map(|entry| read(&entry.path())).collect()
+        let Some(folder) = self.state.existing_folder(FOLDER) else { return Vec::new() };
+        let entries = folder.entries().into_iter().flatten().flatten();
+        entries.filter_map(|entry| read(&folder, &entry.name)).collect()
     }
 }
 
-fn read(path: &std::path::Path) -> Option<Note> {
-    let file = std::fs::File::open(path).ok()?;
-    let text = std::io::read_to_string(std::io::Read::take(file, NOTE_BYTES_MAX)).ok()?;
+fn note_name(uri: &str) -> Vec<u8> {
+    temporary_name(uri)[TEMPORARY_PREFIX.len()..].to_vec()
+}
+
+fn read(folder: &Dir, name: &[u8]) -> Option<Note> {
+    let text = read_text(folder, name, NOTE_BYTES_MAX)?;
     let (etag, uri) = text.split_once('\n')?;
     let uri = uri.strip_suffix('\n')?;
     Some(Note { etag: etag.to_owned(), uri: uri.to_owned() })
@@ -68,7 +75,7 @@ mod tests {
     #[test]
     fn notes_are_kept_until_forgotten() {
         let place = tempfile::tempdir().unwrap();
-        let partials = Partials::new(place.path().join("partial"));
+        let partials = Partials::new(StateFolder::at(place.path()).unwrap());
         assert_eq!(partials.etag("http://h/a"), None);
         assert!(partials.note("http://h/a", "\"v1\""));
         assert_eq!(partials.etag("http://h/a").as_deref(), Some("\"v1\""));

@@ -3,12 +3,15 @@
 use crate::partial::Partials;
 use crate::path_map::{Form, PathError, PathMap, TEMPORARY_PREFIX};
 use crate::probe::FileSystem;
+use crate::sink::outcome::Failure;
+use crate::state_folder::{StateFolder, make_folder};
 use abreast_folder::{Dir, Error, ErrorKind, Folder, Kind, Stat};
 use abreast_store::mirror::Row;
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -164,7 +167,7 @@ impl LastDir {
         let mut opened = folder.dir(components());
         let mut made = false;
         if purpose != Purpose::Look && opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            opened = make_all(folder, components(), &mut made);
+            opened = make_all(&folder.root(), components(), &mut made);
         }
         let dir = opened.map_err(|error| match error.kind() {
             ErrorKind::NotFolder => NoPlace::Parent,
@@ -182,11 +185,11 @@ impl LastDir {
 
 /// Opens a folder, making what is missing; says whether the last one was made.
 pub(crate) fn make_all<'a>(
-    folder: &Folder,
+    root: &Dir,
     components: impl Iterator<Item = &'a [u8]>,
     made: &mut bool,
 ) -> Result<Dir, Error> {
-    let mut dir = folder.root();
+    let mut dir = root.clone();
     for component in components {
         *made = false;
         dir = match dir.dir(component) {
@@ -246,29 +249,44 @@ pub(crate) fn create_temporary(dir: &Dir, name: &[u8]) -> Result<std::fs::File, 
 /// Where files that were changed here go before they are replaced or deleted; made when first needed.
 #[derive(Debug)]
 pub(crate) struct Backup {
-    path: std::path::PathBuf,
-    folder: OnceLock<Folder>,
+    /// The folder that the user names, else one in the state.
+    chosen: Option<PathBuf>,
+    state: StateFolder,
+    /// The folder of this run in it.
+    name: String,
+    /// That folder, and its path for people.
+    made: OnceLock<(Dir, PathBuf)>,
 }
 
 impl Backup {
-    pub(crate) const fn new(path: std::path::PathBuf) -> Self {
-        Self { path, folder: OnceLock::new() }
+    pub(crate) const fn new(chosen: Option<PathBuf>, state: StateFolder, name: String) -> Self {
+        Self { chosen, state, name, made: OnceLock::new() }
+    }
+
+    fn folder(&self) -> Result<&(Dir, PathBuf), Failure> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let (above, path) = if let Some(path) = &self.chosen {
+            // A failure to make it is reported by the opening.
+            let _ = std::fs::create_dir_all(path);
+            (Folder::open(path)?.root(), path.clone())
+        } else {
+            let path = self.state.path().join("backup");
+            let above = self.state.folder("backup");
+            (above.map_err(|error| Failure::new(error.code(), error.to_string()))?, path)
+        };
+        let dir = make_folder(&above, self.name.as_bytes())?;
+        Ok(self.made.get_or_init(|| (dir, path.join(&self.name))))
     }
 
     /// Moves a file away, keeping its path; says where it is now.
-    pub(crate) fn take(&self, place: &Place) -> Result<std::path::PathBuf, Error> {
+    pub(crate) fn take(&self, place: &Place) -> Result<PathBuf, Failure> {
         use std::os::unix::ffi::OsStrExt as _;
-        let folder = if let Some(folder) = self.folder.get() {
-            folder
-        } else {
-            // A failure to make it is told by the opening.
-            let _ = std::fs::create_dir_all(&self.path);
-            let folder = Folder::open(&self.path)?;
-            self.folder.get_or_init(|| folder)
-        };
+        let (folder, above) = self.folder()?;
         let parent = &place.path[..place.name_at.saturating_sub(1)];
         let dir = if parent.is_empty() {
-            folder.root()
+            folder.clone()
         } else {
             make_all(folder, parent.split(|byte| *byte == b'/'), &mut false)?
         };
@@ -284,12 +302,13 @@ impl Backup {
                 Err(error) if error.kind() == ErrorKind::OtherFileSystem => copy_away(place, &dir, &name)?,
                 moved => moved?,
             }
-            let mut path = self.path.clone();
+            let mut path = above.clone();
             path.push(std::ffi::OsStr::from_bytes(parent));
             path.push(std::ffi::OsStr::from_bytes(&name));
             return Ok(path);
         }
-        place.dir.rename_noreplace(place.name(), &dir, place.name()).map(|()| self.path.clone())
+        place.dir.rename_noreplace(place.name(), &dir, place.name())?;
+        Ok(above.clone())
     }
 }
 

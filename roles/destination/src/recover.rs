@@ -9,10 +9,19 @@ use crate::error::Error;
 use crate::session::Session;
 use crate::sink::Found;
 use crate::state::key;
+use crate::store::MEMORY_BYTES;
+use abreast_store::mirror::{PendingAction, Task};
 use std::sync::Arc;
 
 /// Items looked at together.
 const ITEMS: usize = 512;
+
+/// May there be a file under the temporary name of an item? A small new one is written without a name.
+fn may_be_begun(task: &Task) -> bool {
+    let item = &task.pending;
+    let is_small = item.length.is_some_and(|length| length <= MEMORY_BYTES as u64);
+    item.action == PendingAction::Fetch && (!is_small || task.row.is_some())
+}
 
 impl Session<'_> {
     /// Brings the state up to what is there, if the last run did not reach its end.
@@ -31,6 +40,12 @@ impl Session<'_> {
             let Some(last) = tasks.last() else { break };
             key.clone_from(&last.pending.uri);
             self.check_cancelled()?;
+            for task in tasks.iter().filter(|task| may_be_begun(task)) {
+                // What was begun and is noted is continued, or removed when it is no longer wanted.
+                if sink.partials().etag(&task.pending.uri).is_none() {
+                    sink.sweep(&task.pending.uri);
+                }
+            }
             let answers = hand.look(&tasks);
             self.mirror.begin()?;
             for (task, answer) in tasks.iter().zip(answers) {

@@ -23,7 +23,6 @@ use abreast_folder::Folder;
 use abreast_net::Shared;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -82,9 +81,9 @@ pub(crate) fn sync_with(
     let before = shared.counters();
     check_url(&options.url)?;
     let state = State::open(options)?;
-    let State { mirror, folder, path, lock, lost } = state;
+    let State { mirror, folder, state, lock, lost } = state;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
-    let mut session = Session::new(options, observer, cancel, mirror, Arc::clone(shared), epoch)?;
+    let mut session = Session::new(options, observer, cancel, mirror, state, Arc::clone(shared), epoch)?;
     session.told.notifications = woke.notifications;
     session.told.look_from = woke.look_from;
     if let Some(lost) = lost {
@@ -98,7 +97,7 @@ pub(crate) fn sync_with(
     } else if options.sink.is_folder() {
         session.settle(&folder)?;
     }
-    let result = session.run(&folder, &path);
+    let result = session.run(&folder);
     // Whatever a transaction was left half-way does not count.
     session.mirror.rollback()?;
     result?;
@@ -125,8 +124,8 @@ pub(crate) fn sync_with(
 pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let options = SyncOptions { dry_run: true, ..options.clone() };
     let shared = Shared::new(options.net_options());
-    let State { mirror, .. } = State::open(&options)?;
-    let mut session = Session::new(&options, observer, cancel, mirror, shared, 0)?;
+    let State { mirror, state, .. } = State::open(&options)?;
+    let mut session = Session::new(&options, observer, cancel, mirror, state, shared, 0)?;
     session.mirror.begin()?;
     let result = session.test_selection();
     session.mirror.rollback()?;
@@ -136,15 +135,15 @@ pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &Atom
 }
 
 impl Session<'_> {
-    fn run(&mut self, folder: &Folder, state: &Path) -> Result<(), Error> {
-        self.open_packed_sink(state)?;
+    fn run(&mut self, folder: &Folder) -> Result<(), Error> {
+        self.open_packed_sink()?;
         let entrance = self.entrance()?;
         let list = entrance.first().unwrap_or(&self.options.url);
         let admission = Admission::new(list, &self.options.allow_hosts, self.options.allow_downgrade);
         let rules = Arc::get_mut(&mut self.rules).expect("no thread runs yet");
         rules.admission = Some(admission);
         if self.mirror.meta(key::BASE)?.is_some() || self.options.base.is_some() || entrance.uri_space.is_some() {
-            self.ensure_sink(folder, state, &entrance, list)?;
+            self.ensure_sink(folder, &entrance, list)?;
             self.recover()?;
         }
         self.prepare_selection(entrance.resource_list.as_deref(), list, entrance.uri_space.as_deref())?;
@@ -156,12 +155,15 @@ impl Session<'_> {
         }
         let counts = self.mirror.pending_counts()?;
         if counts.fetches + counts.deletes + counts.held > 0 {
-            self.ensure_sink(folder, state, &entrance, list)?;
+            self.ensure_sink(folder, &entrance, list)?;
             if self.options.dry_run {
                 self.show_plan()?;
             } else {
                 self.carry_out(&entrance)?;
             }
+        } else if self.sink.is_some() {
+            // Nothing is wanted, so nothing is that was begun.
+            self.sweep_partials()?;
         }
         if let Some(sink) = &self.sink {
             sink.finish(&self.mirror)?;
@@ -378,7 +380,7 @@ impl Session<'_> {
     }
 
     /// The map from URIs to paths, and the folder: fixed at the first run, the same ever after.
-    fn ensure_sink(&mut self, folder: &Folder, state: &Path, entrance: &Entrance, list: &str) -> Result<(), Error> {
+    fn ensure_sink(&mut self, folder: &Folder, entrance: &Entrance, list: &str) -> Result<(), Error> {
         let key_rules = self.options.sink.key_rules();
         if self.sink.is_some() || !self.options.sink.is_folder() && key_rules.is_none() {
             return Ok(());
@@ -413,19 +415,18 @@ impl Session<'_> {
         self.mirror.set_meta(key::BASE, Some(map.base()))?;
         #[cfg(feature = "s3")]
         if key_rules.is_some() {
-            return self.open_object_sink(&map, state);
+            return self.open_object_sink(&map);
         }
         let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
         // A run that was broken off may have left files under temporary names: writing under the same ones removes them.
         let finished = self.mirror.meta(key::FINISHED)? == self.mirror.meta(key::EPOCH)?;
-        let backup = self.options.backup_dir.clone().unwrap_or_else(|| state.join("backup"));
-        let backup = backup.join(Timestamp::from_seconds(run).to_string().replace(':', ""));
+        let name = Timestamp::from_seconds(run).to_string().replace(':', "");
         self.open_folder_sink(Ground {
             folder: folder.clone(),
             map,
             system,
-            backup: Backup::new(backup),
-            partials: Partials::new(state.join("partial")),
+            backup: Backup::new(self.options.backup_dir.clone(), self.state.clone(), name),
+            partials: Partials::new(self.state.clone()),
             made: Made::default(),
             unnamed: AtomicBool::new(finished),
         });

@@ -13,6 +13,7 @@ use crate::select::Selection;
 use crate::sink::Sink;
 use crate::sink::kept::ReadBack;
 use abreast_net::Shared;
+use crate::state_folder::StateFolder;
 use abreast_store::mirror::Mirror;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,7 @@ pub(crate) struct Session<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) cancel: &'a AtomicBool,
     pub(crate) mirror: Mirror,
+    pub(crate) state: StateFolder,
     pub(crate) sink: Option<Arc<dyn Sink>>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) shared: Arc<Shared>,
@@ -63,6 +65,7 @@ impl<'a> Session<'a> {
         observer: &'a dyn Observer,
         cancel: &'a AtomicBool,
         mirror: Mirror,
+        state: StateFolder,
         shared: Arc<Shared>,
         epoch: i64,
     ) -> Result<Self, Error> {
@@ -81,6 +84,7 @@ impl<'a> Session<'a> {
             observer,
             cancel,
             mirror,
+            state,
             sink: None,
             rules: Arc::new(rules),
             documents: Documents::new(options, cancel, &shared)?,

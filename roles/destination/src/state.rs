@@ -5,16 +5,18 @@ use crate::options::SyncOptions;
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
 use crate::sink::options::SinkOptions;
+use crate::state_folder::{StateFolder, make_folder, read_text};
 use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The database's name in the state folder.
 pub(crate) const DATABASE: &str = "mirror.db";
 pub(crate) const LOCK: &[u8] = b"lock";
 /// Names the state of a folder that keeps it elsewhere.
 const OWNER: &str = "owner";
+/// Longest such note read.
+const OWNER_BYTES_MAX: u64 = 32 << 10;
 /// Folders looked through for copies inside a new copy's folder.
 const NESTED_MAX: usize = 1_000_000;
 
@@ -53,7 +55,7 @@ pub(crate) mod key {
 pub(crate) struct State {
     pub(crate) mirror: Mirror,
     pub(crate) folder: Folder,
-    pub(crate) path: PathBuf,
+    pub(crate) state: StateFolder,
     /// Held until the run ends.
     pub(crate) lock: Option<Locked>,
     /// What is to be reported when the state of an earlier run is gone.
@@ -68,30 +70,37 @@ impl State {
         if options.dry_run && !database.exists() {
             // Nothing to start from, and nothing to leave behind.
             let folder = if options.folder.is_dir() { options.folder.clone() } else { std::env::temp_dir() };
-            let mirror = Mirror::scratch()?;
-            return Ok(Self { mirror, folder: Folder::open(folder)?, path, lock: None, lost: None });
+            let (mirror, state) = (Mirror::scratch()?, StateFolder::nowhere(path));
+            return Ok(Self { mirror, folder: Folder::open(folder)?, state, lock: None, lost: None });
         }
         std::fs::create_dir_all(&options.folder).map_err(|cause| unusable(&options.folder, cause))?;
         let folder = Folder::open(&options.folder)?;
         let lost =
             if database.exists() || options.sink != SinkOptions::Folder { None } else { lost_state(&folder, &path)? };
-        let marker = make_dir(&folder.root(), STATE_FOLDER.as_bytes())?;
+        let own = StateFolder::in_copy(&folder)?;
+        let marker = make_folder(&folder.root(), STATE_FOLDER.as_bytes())?;
         let lock = lock(&marker, &options.folder)?;
         let real = options.folder.canonicalize().map_err(|cause| unusable(&options.folder, cause))?;
         check_above(&real)?;
-        check_owner(&real, options.state.as_deref())?;
-        std::fs::create_dir_all(&path).map_err(|cause| unusable(&path, cause))?;
+        check_owner(&real, &own, options.state.as_deref())?;
+        let state = match &options.state {
+            Some(path) => {
+                std::fs::create_dir_all(path).map_err(|cause| unusable(path, cause))?;
+                StateFolder::at(path)?
+            }
+            None => own.clone(),
+        };
+        let database = state.path().join(DATABASE);
         if !database.exists() {
             check_below(&folder)?;
         }
         let mirror = Mirror::open(&database)?;
         if options.state.is_none() {
             // Left by a copy whose state was elsewhere, and is gone.
-            let _ = std::fs::remove_file(real.join(STATE_FOLDER).join(OWNER));
+            own.remove_file(OWNER);
         }
         if options.state.is_some() {
-            std::fs::write(real.join(STATE_FOLDER).join(OWNER), owner_text(&path)?)
-                .map_err(|cause| unusable(&real, cause))?;
+            own.write_text(OWNER, &owner_text(&path)?)?;
             let text = real.to_string_lossy();
             match mirror.meta("folder")? {
                 Some(other) if other != text => {
@@ -101,7 +110,7 @@ impl State {
                 None => mirror.set_meta("folder", Some(&text))?,
             }
         }
-        Ok(Self { mirror, folder, path, lock: Some(lock), lost })
+        Ok(Self { mirror, folder, state, lock: Some(lock) })
     }
 
     /// What the file system does to names and times: asked once, then kept, since paths depend on it.
@@ -118,68 +127,10 @@ impl State {
     }
 }
 
-/// The store of a Source in its published folder.
-const SOURCE_DATABASE: &str = "source.db";
-
-/// A folder that is published has its store where a copy has its state, and files that no copy may touch.
-fn check_published(options: &SyncOptions) -> Result<(), Error> {
-    let marker = options.folder.join(STATE_FOLDER);
-    if options.republish || !marker.join(SOURCE_DATABASE).exists() {
-        return Ok(());
-    }
-    let message =
-        format!("{} is published: its store is {}", options.folder.display(), marker.join(SOURCE_DATABASE).display());
-    Err(Error::new("folder.published", ExitCode::Usage, message)
-        .with_help("copy into another folder; to publish a copy again, give `--republish` in each run"))
-}
-
-/// What is to be reported when a folder has files and no state.
-fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
-    let root = folder.root();
-    let mut has_marker = false;
-    let mut has_files = false;
-    for entry in root.entries()? {
-        let entry = entry?;
-        if entry.name == STATE_FOLDER.as_bytes() {
-            has_marker = root.dir(&entry.name).is_ok_and(|marker| marker.stat(LOCK).is_ok());
-        } else {
-            has_files = true;
-        }
-    }
-    if !has_files {
-        return Ok(None);
-    }
-    let place = state.display();
-    let what = if has_marker {
-        format!("the state of the copy in {place} is gone")
-    } else {
-        format!("there is no state of an earlier run in {place}, and the folder is not empty")
-    };
-    Ok(Some(format!(
-        "{what}: files that agree with the Source are kept, others are replaced and put aside, and what the Source does not \
-         list stays\n  help: `abreast audit` lists that as `extra`"
-    )))
-}
-
-fn make_dir(root: &Dir, name: &[u8]) -> Result<Dir, Error> {
-    match root.create_dir(name) {
-        Err(error) if error.kind() != abreast_folder::ErrorKind::Exists => return Err(error.into()),
-        _ => {}
-    }
-    root.dir(name).map_err(|error| {
-        Error::new("path.symlink", ExitCode::Io, error.to_string())
-            .with_help(format!("`{STATE_FOLDER}` in the destination must be a folder of its own"))
-    })
-}
-
 /// One run at a time. The kernel gives the lock back however the holder ends.
 fn lock(marker: &Dir, folder: &Path) -> Result<Locked, Error> {
     let Some(mut locked) = marker.lock(LOCK)? else {
-        let holder = marker.open_read(LOCK).ok().and_then(|(file, _)| {
-            let mut text = String::new();
-            file.take(32).read_to_string(&mut text).ok()?;
-            text.trim().parse::<u32>().ok()
-        });
+        let holder = read_text(&marker, LOCK, 32).and_then(|text| text.trim().parse::<u32>().ok());
         let by = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
         return Err(Error::new(
             "locked",
@@ -204,12 +155,9 @@ fn check_above(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_owner(folder: &Path, state: Option<&Path>) -> Result<(), Error> {
+fn check_owner(folder: &Path, own: &StateFolder, state: Option<&Path>) -> Result<(), Error> {
     let marker = folder.join(STATE_FOLDER);
-    // A state that is gone owns nothing.
-    let owner = std::fs::read_to_string(marker.join(OWNER))
-        .ok()
-        .filter(|owner| Path::new(owner.trim_end_matches('\n')).join(DATABASE).exists());
+    let owner = own.read_text(OWNER, OWNER_BYTES_MAX);
     let refuse = |other: &str| Err(overlap(format!("{} is a copy whose state is in {other}", folder.display())));
     match (state, owner) {
         (None, Some(owner)) => refuse(owner.trim()),
@@ -261,4 +209,13 @@ fn overlap(message: String) -> Error {
 
 fn unusable(path: &Path, cause: std::io::Error) -> Error {
     Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
+}
+
+/// Opens the state of a copy that is there, to read or to repair it; `None` when there is none.
+pub(crate) fn open_known(folder: &Path, state: Option<&Path>) -> Result<Option<Mirror>, Error> {
+    let known = match state {
+        Some(path) => path.join(DATABASE).exists().then(|| StateFolder::at(path)),
+        None => folder.join(STATE_FOLDER).join(DATABASE).exists().then(|| StateFolder::in_copy(&Folder::open(folder)?)),
+    };
+    known.transpose()?.map(|state| Ok(Mirror::open(&state.path().join(DATABASE))?)).transpose()
 }

@@ -5,12 +5,13 @@ use super::listing::Listed;
 use crate::document::net_error;
 use crate::error::{Error, ExitCode};
 use crate::session::Session;
+use crate::state_folder::{open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
+use abreast_folder::Dir;
 use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::time::Duration;
 
 /// The folder of packages in the state.
@@ -35,20 +36,10 @@ struct Arriving {
 }
 
 impl Session<'_> {
-    fn packages_folder(&self) -> PathBuf {
-        let state = self.options.state.clone();
-        state.unwrap_or_else(|| self.options.folder.join(crate::path_map::STATE_FOLDER)).join(FOLDER)
-    }
-
-    fn package_path(&self, package: &Listed) -> PathBuf {
-        let mut hasher = DefaultHasher::new();
-        package.url.hash(&mut hasher);
-        self.packages_folder().join(format!("{:016x}.zip", hasher.finish()))
-    }
-
     /// How many bytes of a package are still to come, when its length is listed.
     pub(crate) fn to_come(&self, package: &Listed) -> Option<u64> {
-        let here = std::fs::metadata(self.package_path(package)).map_or(0, |found| found.len());
+        let folder = self.state.existing_folder(FOLDER);
+        let here = folder.and_then(|folder| folder.stat(&name_of(package)).ok()).map_or(0, |stat| stat.size);
         package.length.map(|length| length.saturating_sub(here))
     }
 
@@ -58,20 +49,19 @@ impl Session<'_> {
     /// `dump.space`, `fixity.mismatch`, `dump.size`, and those of any transfer.
     pub(crate) fn download(&mut self, package: &Listed) -> Result<File, Error> {
         package.check_format()?;
-        let folder = self.packages_folder();
+        let shown = self.state.path().join(FOLDER);
         let io = |cause: std::io::Error| {
             let full = matches!(cause.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
             let code = if full { "dump.space" } else { "io" };
-            Error::new(code, ExitCode::Io, format!("cannot keep a package in {}: {cause}", folder.display()))
+            Error::new(code, ExitCode::Io, format!("cannot keep a package in {}: {cause}", shown.display()))
                 .with_cause(cause)
         };
-        std::fs::create_dir_all(&folder).map_err(io)?;
-        let path = self.package_path(package);
-        if let Some(file) = begun_whole(&path, package).map_err(io)? {
+        let folder = self.state.folder(FOLDER)?;
+        if let Some(file) = begun_whole(&folder, package).map_err(io)? {
             return Ok(file);
         }
         let to_come = self.to_come(package).or(package.made_to).unwrap_or(0);
-        if let Some(free) = free_bytes(&folder)
+        if let Some(free) = folder.free_bytes()
             && free < to_come.saturating_add(SPARE_BYTES)
         {
             let message = format!("{to_come} bytes of {} are to come, and {free} are free", package.url);
@@ -80,7 +70,7 @@ impl Session<'_> {
             );
         }
         let documents = self.documents.clone();
-        let mut arriving = begun(&path, package).map_err(io)?;
+        let mut arriving = begun(&folder, package).map_err(io)?;
         let authorization = documents
             .authorization
             .as_ref()
@@ -116,7 +106,7 @@ impl Session<'_> {
                 }
             }
             if arriving.is_none() {
-                arriving = match begin(&path, package, &response) {
+                arriving = match begin(&folder, package, &response) {
                     Ok(begun) => Some(begun),
                     Err(cause) => return Ok(Err(io(cause))),
                 };
@@ -148,7 +138,7 @@ impl Session<'_> {
         match documents.run(work)? {
             Ok(done) => done.inspect_err(|error| {
                 if error.code() == "fixity.mismatch" {
-                    forget(&path);
+                    forget(&folder, package);
                 }
             })?,
             Err(error) => return Err(net_error(error)),
@@ -157,7 +147,7 @@ impl Session<'_> {
             return Err(different(package, "nothing was sent"));
         };
         if judge(&package.digests, package.length, &aside.finish(), length) == Verdict::Mismatch {
-            forget(&path);
+            forget(&folder, package);
             return Err(different(package, "its length or digest is not the one listed"));
         }
         Ok(file)
@@ -165,17 +155,14 @@ impl Session<'_> {
 
     /// Removes a package that is of no more use.
     pub(crate) fn discard_package(&self, package: &Listed) {
-        forget(&self.package_path(package));
-        // Only when it is empty.
-        let _ = std::fs::remove_dir(self.packages_folder());
+        if let Some(folder) = self.state.existing_folder(FOLDER) {
+            forget(&folder, package);
+        }
     }
 
     /// Removes what earlier runs left of packages.
     pub(crate) fn sweep_packages(&self) {
-        let folder = self.packages_folder();
-        if folder.exists() {
-            let _ = std::fs::remove_dir_all(folder);
-        }
+        self.state.remove_folder(FOLDER);
     }
 }
 
@@ -193,27 +180,29 @@ fn is_worth_waiting(error: &abreast_net::Error, attempt: u32) -> bool {
     attempt == 0 && error.retry_after().is_some_and(|pause| pause <= MAKING_PATIENCE)
 }
 
-fn note_path(path: &Path) -> PathBuf {
-    path.with_extension("note")
+fn name_of(package: &Listed) -> Vec<u8> {
+    let mut hasher = DefaultHasher::new();
+    package.url.hash(&mut hasher);
+    format!("{:016x}.zip", hasher.finish()).into_bytes()
 }
 
-fn forget(path: &Path) {
-    let _ = std::fs::remove_file(path);
-    let _ = std::fs::remove_file(note_path(path));
+fn note_of(package: &Listed) -> Vec<u8> {
+    let mut name = name_of(package);
+    name.truncate(name.len() - 3);
+    name.extend_from_slice(b"note");
+    name
 }
 
-fn open(path: &Path) -> std::io::Result<Option<File>> {
-    match File::options().read(true).append(true).open(path) {
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        opened => opened.map(Some),
-    }
+fn forget(folder: &Dir, package: &Listed) {
+    let _ = folder.unlink(&name_of(package));
+    let _ = folder.unlink(&note_of(package));
 }
 
 /// A package that is here whole, and is the one listed.
-fn begun_whole(path: &Path, package: &Listed) -> std::io::Result<Option<File>> {
+fn begun_whole(folder: &Dir, package: &Listed) -> std::io::Result<Option<File>> {
     let (Some(length), Some(_)) = (package.length, package.digests.strongest()) else { return Ok(None) };
-    let Some(mut file) = open(path)? else { return Ok(None) };
-    if file.metadata()?.len() != length {
+    let Some((mut file, stat)) = open_begun(folder, &name_of(package)) else { return Ok(None) };
+    if stat.size != length {
         return Ok(None);
     }
     let mut hasher = Hasher::for_listed(&package.digests);
@@ -223,18 +212,14 @@ fn begun_whole(path: &Path, package: &Listed) -> std::io::Result<Option<File>> {
 }
 
 /// What an earlier run has of a package, when the version it began is known.
-fn begun(path: &Path, package: &Listed) -> std::io::Result<Option<Arriving>> {
-    let mut note = String::new();
-    match File::open(note_path(path)) {
-        Ok(file) => file.take(NOTE_BYTES_MAX).read_to_string(&mut note).map(|_| ())?,
-        Err(_) => return Ok(None),
-    }
+fn begun(folder: &Dir, package: &Listed) -> std::io::Result<Option<Arriving>> {
+    let Some(note) = read_text(folder, &note_of(package), NOTE_BYTES_MAX) else { return Ok(None) };
     let Some((etag, url)) = note.trim_end().split_once('\n').filter(|(_, url)| *url == package.url) else {
         return Ok(None);
     };
     let _ = url;
-    let Some(mut file) = open(path)? else { return Ok(None) };
-    let size = file.metadata()?.len();
+    let Some((mut file, stat)) = open_begun(folder, &name_of(package)) else { return Ok(None) };
+    let size = stat.size;
     if size == 0 || package.length.is_some_and(|length| size > length) {
         return Ok(None);
     }
@@ -249,19 +234,13 @@ fn begun(path: &Path, package: &Listed) -> std::io::Result<Option<Arriving>> {
 }
 
 /// Begins a package anew.
-fn begin(path: &Path, package: &Listed, response: &Response) -> std::io::Result<Arriving> {
-    forget(path);
-    let file = File::options().read(true).append(true).create_new(true).open(path)?;
+fn begin(folder: &Dir, package: &Listed, response: &Response) -> std::io::Result<Arriving> {
+    forget(folder, package);
+    let file = folder.create_new(&name_of(package))?;
     let etag = response.header("etag").filter(|etag| etag.starts_with('"')).map(str::to_owned);
     if let Some(etag) = &etag {
-        std::fs::write(note_path(path), format!("{etag}\n{}\n", package.url))?;
+        write_text(folder, &note_of(package), &format!("{etag}\n{}\n", package.url))?;
     }
     let aside = Aside::new(Hasher::for_listed(&package.digests));
     Ok(Arriving { file, aside, length: 0, etag })
-}
-
-/// Bytes that are free where a folder is; `None` where the system does not say.
-fn free_bytes(folder: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(folder).ok()?;
-    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

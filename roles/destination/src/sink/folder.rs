@@ -6,7 +6,7 @@ pub(crate) use kept::FolderKept;
 
 use super::outcome::{Failure, Notice, Outcome};
 use super::{Body, Deleted, Found, Hand, Prepared, Sink, Storing, TemporaryFile, via};
-use crate::error::Error;
+use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::Form;
 use crate::place::{Ground, LastDir, NoPlace, Place, Purpose, create_temporary, temporary_name};
@@ -167,7 +167,8 @@ impl FolderSink {
             return Ok(());
         }
         let place = Place::of_file(dir.clone(), path.to_vec());
-        let to = ground.backup.take(&place)?;
+        let to =
+            ground.backup.take(&place).map_err(|failure| Error::new(failure.code, ExitCode::Io, failure.message))?;
         let message = format!("`{}` is needed as a folder; the file here is now {}", place.shown(), to.display());
         notices.push((String::new(), Notice::new("local.backup", message)));
         Ok(())

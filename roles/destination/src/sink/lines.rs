@@ -7,6 +7,7 @@ use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Hand, Prepared, Sink, Storing};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
+use crate::state_folder::StateFolder;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Pending, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
@@ -14,7 +15,6 @@ use base64::Engine as _;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes collected before they are written.
@@ -114,7 +114,7 @@ impl<'a> Line<'a> {
 }
 
 impl LinesSink {
-    pub(crate) fn open(state: &Path, options: &LinesOptions, epoch: i64) -> Result<Self, Error> {
+    pub(crate) fn open(state: &StateFolder, options: &LinesOptions, epoch: i64) -> Result<Self, Error> {
         let (partials, spill) = super::spill_folder(state)?;
         Ok(Self { options: options.clone(), buffer: Mutex::default(), partials, spill, epoch })
     }

@@ -19,14 +19,14 @@ pub(crate) mod warc;
 use crate::error::Error;
 use crate::partial::Partials;
 use crate::place::temporary_name;
+use crate::state_folder::StateFolder;
 use crate::verify::{Verdict, judge};
-use abreast_folder::{Dir, Folder};
+use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use outcome::{Failure, Notice, Outcome};
 use std::fmt::Debug;
 use std::fs::File;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -275,13 +275,9 @@ pub(crate) fn until_fatal(
 
 /// The folder in the state where large bodies are collected, for sinks that have no folders themselves. What a killed
 /// run left there and no note names is removed.
-pub(crate) fn spill_folder(state: &Path) -> Result<(Partials, Dir), Error> {
-    let path = state.join("partial");
-    std::fs::create_dir_all(&path).map_err(|cause| {
-        Error::new("io", crate::ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
-    })?;
-    let dir = Folder::open(&path)?.root();
-    let partials = Partials::new(path);
+pub(crate) fn spill_folder(state: &StateFolder) -> Result<(Partials, Dir), Error> {
+    let dir = state.folder("partial")?;
+    let partials = Partials::new(state.clone());
     let noted: Vec<Vec<u8>> = partials.all().iter().map(|note| temporary_name(&note.uri)).collect();
     for entry in dir.list()? {
         if entry.name.starts_with(crate::path_map::TEMPORARY_PREFIX) && !noted.contains(&entry.name) {

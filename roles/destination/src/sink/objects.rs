@@ -11,6 +11,7 @@ use super::{Body, Deleted, Found, Hand, Prepared, Sink, Storing};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::{Form, NameRules, PathMap};
+use crate::state_folder::StateFolder;
 use crate::verify::Hasher;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, PendingAction, Row, Task};
@@ -203,7 +204,7 @@ pub(crate) struct ObjectsSink {
 }
 
 impl ObjectsSink {
-    pub(crate) fn open(options: &ObjectsOptions, state: &Path, map: PathMap, epoch: i64) -> Result<Self, Error> {
+    pub(crate) fn open(options: &ObjectsOptions, state: &StateFolder, map: PathMap, epoch: i64) -> Result<Self, Error> {
         let (partials, spill) = super::spill_folder(state)?;
         Ok(Self { store: Arc::new(Store::open(options, map)?), partials, spill, epoch })
     }

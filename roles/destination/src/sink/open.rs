@@ -10,7 +10,6 @@ use crate::path_map::PathMap;
 use crate::place::Ground;
 use crate::session::Session;
 use crate::state::key;
-use std::path::Path;
 use std::sync::Arc;
 
 /// What kind of copy the state is of.
@@ -22,7 +21,7 @@ const STORE: &str = "sink-store";
 impl Session<'_> {
     /// A copy that is no folder needs no base, and is opened first: what a killed run left is mended whatever there is
     /// to do. A dry run opens nothing.
-    pub(crate) fn open_packed_sink(&mut self, state: &Path) -> Result<(), Error> {
+    pub(crate) fn open_packed_sink(&mut self) -> Result<(), Error> {
         self.check_kind()?;
         #[cfg(feature = "s3")]
         self.check_store()?;
@@ -37,7 +36,7 @@ impl Session<'_> {
             SinkOptions::Warc(options) => {
                 let (folder, epoch) = (&self.options.folder, self.rules.epoch);
                 let adopted = WarcSink::adopted(&self.mirror)?;
-                let sink = WarcSink::open(folder, state, &self.mirror, options, epoch, &self.options.url)?;
+                let sink = WarcSink::open(folder, &self.state, &self.mirror, options, epoch, &self.options.url)?;
                 self.sink = Some(Arc::new(sink));
                 if let (None, Some(count)) = (adopted, WarcSink::adopted(&self.mirror)?.filter(|count| *count > 0)) {
                     let message =
@@ -46,7 +45,7 @@ impl Session<'_> {
                 }
             }
             SinkOptions::Lines(options) => {
-                self.sink = Some(Arc::new(LinesSink::open(state, options, self.rules.epoch)?));
+                self.sink = Some(Arc::new(LinesSink::open(&self.state, options, self.rules.epoch)?));
             }
         }
         Ok(())
@@ -60,11 +59,11 @@ impl Session<'_> {
 
     /// A store of objects as a sink; a dry run opens none.
     #[cfg(feature = "s3")]
-    pub(crate) fn open_object_sink(&mut self, map: &PathMap, state: &Path) -> Result<(), Error> {
+    pub(crate) fn open_object_sink(&mut self, map: &PathMap) -> Result<(), Error> {
         if let SinkOptions::Objects(options) = &self.options.sink
             && !self.options.dry_run
         {
-            let sink = super::objects::ObjectsSink::open(options, state, map.clone(), self.rules.epoch)?;
+            let sink = super::objects::ObjectsSink::open(options, &self.state, map.clone(), self.rules.epoch)?;
             self.sink = Some(Arc::new(sink));
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! journal has grown, they are sorted into a file of their own; files of like size are merged. Replay programs read all
 //! files of the folder. The index can be made again from the archive by any indexer.
 
+use crate::state_folder::open_own;
 use abreast_store::mirror::Mirror;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
@@ -35,7 +36,7 @@ impl Index {
     pub(super) fn open(folder: PathBuf, journal_path: PathBuf, mirror: &Mirror) -> io::Result<Self> {
         let known = mirror.meta(JOURNAL_LENGTH).map_err(io::Error::other)?;
         let known = known.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let file = File::options().append(true).create(true).open(&journal_path)?;
+        let file = open_own(File::options().append(true).create(true), &journal_path)?;
         let length = file.metadata()?.len().min(known);
         file.set_len(length)?;
         Ok(Self { folder, journal_path, journal: Mutex::new(Journal { file, length }) })
@@ -136,7 +137,11 @@ impl Index {
     /// Writes a file whole, then gives it its name.
     fn replace(&self, path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
         let temporary = self.folder.join("abreast.new");
-        let mut out = BufWriter::with_capacity(1 << 18, File::create(&temporary)?);
+        match std::fs::remove_file(&temporary) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+            _ => {}
+        }
+        let mut out = BufWriter::with_capacity(1 << 18, File::create_new(&temporary)?);
         write(&mut out)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_data()?;

@@ -15,6 +15,7 @@ use super::outcome::{Failure, Outcome};
 use super::{Body, Deleted, Hand, Prepared, Sink, Storing, now};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
+use crate::state_folder::StateFolder;
 use crate::verify::Hasher;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Mirror, Row, Task};
@@ -78,7 +79,7 @@ impl WarcSink {
     /// Opens the copy in `folder`, and cuts off what was never acknowledged.
     pub(crate) fn open(
         folder: &Path,
-        state: &Path,
+        state: &StateFolder,
         mirror: &Mirror,
         options: &WarcOptions,
         epoch: i64,
@@ -91,7 +92,7 @@ impl WarcSink {
         for path in [&archive, &indexes] {
             std::fs::create_dir_all(path).map_err(|cause| unusable(path, cause))?;
         }
-        let index = index::Index::open(indexes.clone(), state.join("index.journal"), mirror)
+        let index = index::Index::open(indexes.clone(), state.path().join("index.journal"), mirror)
             .map_err(|cause| unusable(&indexes, cause))?;
         if mirror.meta(ADOPTED)?.is_none() {
             mirror.begin()?;

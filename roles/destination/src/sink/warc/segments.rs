@@ -6,6 +6,7 @@
 use super::WarcOptions;
 use crate::error::{Error, ExitCode};
 use crate::sink::now;
+use crate::state_folder::open_own;
 use abreast_store::mirror::{Location, Mirror, Packed, Segment};
 use abreast_warc::{Capture, END, Kind, Member, Packing, Record, timestamp14};
 use abreast_webtypes::Timestamp;
@@ -164,7 +165,7 @@ impl Segments {
                 return Err(damaged(&format!("has {length} bytes, {} were written", segment.length)));
             }
             if length > segment.length {
-                let file = File::options().write(true).open(&path).map_err(|cause| unusable(&path, cause))?;
+                let file = open_own(File::options().write(true), &path).map_err(|cause| unusable(&path, cause))?;
                 file.set_len(segment.length).map_err(|cause| unusable(&path, cause))?;
             }
             open.newest = open.newest.max(segment.number);
@@ -185,7 +186,7 @@ impl Segments {
             && self.number_in(&segment.name).is_some()
         {
             let path = self.folder.join(&segment.name);
-            let file = File::options().append(true).open(&path).map_err(|cause| unusable(&path, cause))?;
+            let file = open_own(File::options().append(true), &path).map_err(|cause| unusable(&path, cause))?;
             open.current = Some(Current { segment: segment.clone(), file, buffer: Vec::new() });
         }
         Ok(())

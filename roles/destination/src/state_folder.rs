@@ -1,0 +1,166 @@
+//! The state folder of a copy, reached through its handle.
+//!
+//! Whoever may write into a copy may put links there. As for resources, nothing in the state folder is opened through a
+//! symbolic link. A file that has a second name (a hard link) is never written into: its other name may be anything.
+
+use crate::error::{Error, ExitCode};
+use crate::path_map::STATE_FOLDER;
+use abreast_folder::{Dir, ErrorKind, Folder, Stat};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The state folder.
+#[derive(Clone, Debug)]
+pub(crate) struct StateFolder {
+    /// None in a dry run that begins from nothing, and keeps nothing.
+    dir: Option<Dir>,
+    path: PathBuf,
+}
+
+impl StateFolder {
+    /// The one in the copy's folder, made when it is missing.
+    pub(crate) fn in_copy(folder: &Folder) -> Result<Self, Error> {
+        let dir = make_folder(&folder.root(), STATE_FOLDER.as_bytes()).map_err(|error| in_the_way(&error))?;
+        Ok(Self { path: path_of(&dir, folder.path().join(STATE_FOLDER)), dir: Some(dir) })
+    }
+
+    /// The one that the user names: its own path may go through links.
+    pub(crate) fn at(path: &Path) -> Result<Self, Error> {
+        let dir = Folder::open(path)?.root();
+        Ok(Self { path: path_of(&dir, path.to_owned()), dir: Some(dir) })
+    }
+
+    /// One that is not there.
+    pub(crate) const fn nowhere(path: PathBuf) -> Self {
+        Self { dir: None, path }
+    }
+
+    /// Where it is, without links on the way.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A folder in it, made when it is missing.
+    pub(crate) fn folder(&self, name: &str) -> Result<Dir, Error> {
+        let dir = self.dir.as_ref().ok_or_else(|| {
+            let message = format!("there is no state in {}", self.path.display());
+            Error::new("io", ExitCode::Io, message)
+        })?;
+        make_folder(dir, name.as_bytes()).map_err(|error| in_the_way(&error))
+    }
+
+    /// A folder in it, if it is there.
+    pub(crate) fn existing_folder(&self, name: &str) -> Option<Dir> {
+        self.dir.as_ref()?.dir(name.as_bytes()).ok()
+    }
+
+    /// Removes a folder of it with the files in it.
+    pub(crate) fn remove_folder(&self, name: &str) {
+        let (Some(dir), Some(folder)) = (&self.dir, self.existing_folder(name)) else { return };
+        for entry in folder.entries().into_iter().flatten().flatten() {
+            let _ = folder.unlink(&entry.name);
+        }
+        let _ = dir.rmdir(name.as_bytes());
+    }
+
+    /// Writes a small file of it whole.
+    pub(crate) fn write_text(&self, name: &str, text: &str) -> Result<(), Error> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        write_text(dir, name.as_bytes(), text).map_err(|cause| {
+            Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", self.path.display())).with_cause(cause)
+        })
+    }
+
+    /// Removes a file of it, if it is there.
+    pub(crate) fn remove_file(&self, name: &str) {
+        let _ = self.dir.as_ref().map(|dir| dir.unlink(name.as_bytes()));
+    }
+
+    /// Reads a small file of it.
+    pub(crate) fn read_text(&self, name: &str, most: u64) -> Option<String> {
+        read_text(self.dir.as_ref()?, name.as_bytes(), most)
+    }
+}
+
+/// Opens a folder, made when it is missing.
+pub(crate) fn make_folder(dir: &Dir, name: &[u8]) -> Result<Dir, abreast_folder::Error> {
+    match dir.create_dir(name) {
+        Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
+        _ => {}
+    }
+    dir.dir(name)
+}
+
+fn in_the_way(error: &abreast_folder::Error) -> Error {
+    let code = crate::place::code_of(error);
+    Error::new(code, ExitCode::Io, error.to_string())
+        .with_help(format!("`{STATE_FOLDER}` in the copy, and the folders in it, must be folders of their own"))
+}
+
+/// Where a folder really is, for what must be opened by its path: SQLite, and WARC files.
+fn path_of(dir: &Dir, shown: PathBuf) -> PathBuf {
+    dir.path().or_else(|| shown.canonicalize().ok()).unwrap_or(shown)
+}
+
+/// Reads a small file, up to so many bytes.
+pub(crate) fn read_text(dir: &Dir, name: &[u8], most: u64) -> Option<String> {
+    let (file, _) = dir.open_read(name).ok()?;
+    io::read_to_string(file.take(most)).ok()
+}
+
+/// Writes a small file in the place of the one that has this name.
+pub(crate) fn write_text(dir: &Dir, name: &[u8], text: &str) -> io::Result<()> {
+    match dir.unlink(name) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    dir.create_new(name)?.write_all(text.as_bytes())
+}
+
+/// Opens a file that was begun, to continue it; `None` when there is none, or it is not ours alone.
+pub(crate) fn open_begun(dir: &Dir, name: &[u8]) -> Option<(File, Stat)> {
+    dir.open_append(name).ok().filter(|(_, stat)| stat.links == 1)
+}
+
+/// Opens a file by its path to write into it, if it is no link and has no other name.
+pub(crate) fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path)?;
+    if file.metadata()?.nlink() > 1 {
+        return Err(io::Error::other("it has another name (a hard link); remove it, or copy it to a file of its own"));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_with_one_name_is_written_into() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        let open = |name: &str| open_own(File::options().append(true).create(true), &path(name));
+        open("own").unwrap().write_all(b"mine").unwrap();
+        std::fs::write(path("other"), "theirs").unwrap();
+        std::fs::hard_link(path("other"), path("hard")).unwrap();
+        std::os::unix::fs::symlink(path("other"), path("soft")).unwrap();
+        assert!(open("hard").is_err() && open("soft").is_err() && open("own").is_ok());
+        let state = StateFolder::at(place.path()).unwrap();
+        for name in ["hard", "soft"] {
+            state.write_text(name, "ours").unwrap();
+            assert_eq!(state.read_text(name, 9).as_deref(), Some("ours"));
+        }
+        assert_eq!(std::fs::read_to_string(path("other")).unwrap(), "theirs");
+        assert!(state.folder("own").is_err(), "a file stands there");
+    }
+
+    #[test]
+    fn a_state_folder_that_is_not_there_keeps_nothing() {
+        let state = StateFolder::nowhere("missing".into());
+        assert!(state.folder("partial").is_err() && state.existing_folder("partial").is_none());
+        assert_eq!(state.read_text("owner", 9), None);
+        state.write_text("owner", "x").unwrap();
+    }
+}
