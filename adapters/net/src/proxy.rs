@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::error::{Error, ErrorKind};
-use crate::origin::Origin;
+use crate::origin::{Origin, Target};
 use crate::secret::Authorization;
 
 /// How a proxy is spoken to.
@@ -117,6 +117,13 @@ impl Proxies {
     pub fn bypassing(mut self, list: &str) -> Self {
         self.bypass.extend(list.split([',', ' ']).filter_map(Bypass::parse));
         self
+    }
+
+    /// Is this URL reached through one of them?
+    pub fn covers(&self, url: &str) -> bool {
+        Target::split(url)
+            .and_then(|target| Origin::parse(target.origin))
+            .is_ok_and(|origin| self.for_origin(&origin).is_some())
     }
 
     pub(crate) fn for_origin(&self, origin: &Origin) -> Option<&Proxy> {

@@ -22,7 +22,7 @@ mod subscribe;
 use crate::admit::same_origin;
 use crate::error::{Error, ExitCode};
 use crate::options::{Push, SyncOptions};
-use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Shared};
+use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Proxies, Shared};
 use callback::Callbacks;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -66,6 +66,7 @@ struct Teller {
     authorized_url: String,
     allow_hosts: Vec<String>,
     allow_downgrade: bool,
+    proxies: Proxies,
     stop: watch::Receiver<bool>,
 }
 
@@ -134,6 +135,7 @@ impl Pushing {
             authorized_url: options.url.clone(),
             allow_hosts: options.allow_hosts.clone(),
             allow_downgrade: options.allow_downgrade,
+            proxies: net.proxies.clone(),
             stop: stopped,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -245,6 +247,12 @@ fn spread(pause: Duration) -> Duration {
     pause / 2 + pause / 2_000 * share as u32
 }
 
+/// May a secret be sent to a hub? Only where nobody on the way can read it: over TLS, or within this machine. A proxy is
+/// on the way, wherever the hub is.
+fn may_have_secret(hub: &str, proxies: &Proxies) -> bool {
+    is_https(hub) || is_loopback(hub) && !proxies.covers(hub)
+}
+
 /// Is the host this machine?
 fn is_loopback(url: &str) -> bool {
     url::Url::parse(url).is_ok_and(|url| match url.host() {
@@ -265,13 +273,18 @@ mod tests {
 
     #[test]
     fn secrets_go_out_over_https_or_not_at_all() {
+        let none = Proxies::default();
         for url in ["http://127.0.0.1:1/hub", "http://localhost/", "http://[::1]:8/", "HTTPS://example.org/hub"] {
-            assert!(is_https(url) || is_loopback(url), "{url}");
+            assert!(may_have_secret(url, &none), "{url}");
+            let through = Proxies::through("http://proxy.example.org:3128").unwrap();
+            assert_eq!(may_have_secret(url, &through), is_https(url), "{url} through a proxy");
+            let through = through.bypassing("localhost,127.0.0.0/8,::1");
+            assert!(may_have_secret(url, &through), "{url} past the proxy");
         }
         for url in
             ["http://example.org/", "http://localhost.example.org/", "http://10.0.0.1/", "http://127.0.0.1@e.org/", ""]
         {
-            assert!(!is_https(url) && !is_loopback(url), "{url}");
+            assert!(!may_have_secret(url, &none), "{url}");
         }
     }
 

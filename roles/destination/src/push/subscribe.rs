@@ -1,7 +1,7 @@
 //! How is a subscription made, renewed and ended? [websub §5]
 
 use super::callback::Standing;
-use super::{Ended, Teller, is_https, is_loopback, spread, stopped};
+use super::{Ended, Teller, is_https, may_have_secret, spread, stopped};
 use abreast_net::{Post, Request, StatusCode};
 use abreast_websub::{Request as Form, Secret, Subscribe, Unsubscribe};
 use abreast_webtypes::resolve;
@@ -99,7 +99,7 @@ impl Teller {
         self.callbacks.expect(&token, topic, LEASE);
         let mut form = |hub: &str| {
             // A secret that others could read is none.
-            let secret = secret.clone().filter(|_| is_https(hub) || is_loopback(hub));
+            let secret = secret.clone().filter(|_| may_have_secret(hub, &self.proxies));
             self.callbacks.set_secret(&token, secret.clone());
             let (topic, callback) = (topic.to_owned(), format!("{base}{token}"));
             Form::Subscribe(Subscribe { topic, callback, secret, lease_seconds: Some(LEASE.as_secs()) })
