@@ -1,6 +1,7 @@
 //! What is true of every robots.txt? For fuzzing and for the tests of its seeds.
 
-use super::{DELAY_MAX, RULES_MAX, fits, normal, parse, path_of};
+use super::rules::{fits, normal};
+use super::{DELAY_MAX, RULES_MAX, parse, path_of, written_for_us};
 
 /// Longest path and pattern that are matched the slow way, too.
 const BYTES_MAX: usize = 64;
@@ -13,21 +14,22 @@ const BYTES_MAX: usize = 64;
 pub fn check_any_input(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (uri, text) = text.split_once('\n').unwrap_or((&text, ""));
+    let written = written_for_us(text).paths;
+    assert!(written.len() <= RULES_MAX);
     let rules = parse(text);
-    assert!(rules.paths.len() <= RULES_MAX);
     assert!(rules.delay.is_none_or(|delay| delay <= DELAY_MAX));
     if !text.contains('\r') {
         assert_eq!(parse(&text.replace('\n', "\r\n")), rules);
     }
     let path = path_of(uri);
     assert!(path.starts_with('/'));
-    let allowed = rules.allow(path);
+    let allowed = rules.rules.allow(path);
     let path = normal(path);
-    if path.len() > BYTES_MAX || rules.paths.iter().any(|(pattern, _)| pattern.len() > BYTES_MAX) {
+    if path.len() > BYTES_MAX || written.iter().any(|(pattern, _)| pattern.len() > BYTES_MAX) {
         return;
     }
     let mut best: Option<(usize, bool)> = None;
-    for (pattern, allows) in &rules.paths {
+    for (pattern, allows) in &written {
         let fitting = fits_by_definition(pattern.as_bytes(), path.as_bytes());
         assert_eq!(fits(pattern, &path), fitting, "{pattern} {path}");
         if fitting {
@@ -35,6 +37,12 @@ pub fn check_any_input(bytes: &[u8]) {
         }
     }
     assert_eq!(allowed, best.is_none_or(|(_, allows)| allows));
+}
+
+/// May paths be fetched, as a robots.txt says? For measuring.
+pub fn matcher(text: &str) -> impl Fn(&str) -> bool {
+    let rules = parse(text).rules;
+    move |path| rules.allow(path)
 }
 
 /// `*` is any number of any bytes, `$` at the end is the end, else anything may follow: one row of a table for each
