@@ -81,9 +81,9 @@ pub(crate) fn sync_with(
     let before = shared.counters();
     check_url(&options.url)?;
     let state = State::open(options)?;
-    let State { mirror, folder, state, lock, lost } = state;
+    let State { mirror, folder, own_folder, lock, lost } = state;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
-    let mut session = Session::new(options, observer, cancel, mirror, state, Arc::clone(shared), epoch)?;
+    let mut session = Session::new(options, observer, cancel, mirror, own_folder, Arc::clone(shared), epoch)?;
     session.told.notifications = woke.notifications;
     session.told.look_from = woke.look_from;
     if let Some(lost) = lost {
@@ -124,8 +124,8 @@ pub(crate) fn sync_with(
 pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let options = SyncOptions { dry_run: true, ..options.clone() };
     let shared = Shared::new(options.net_options());
-    let State { mirror, state, .. } = State::open(&options)?;
-    let mut session = Session::new(&options, observer, cancel, mirror, state, shared, 0)?;
+    let State { mirror, own_folder, .. } = State::open(&options)?;
+    let mut session = Session::new(&options, observer, cancel, mirror, own_folder, shared, 0)?;
     session.mirror.begin()?;
     let result = session.test_selection();
     session.mirror.rollback()?;

@@ -55,7 +55,7 @@ pub(crate) mod key {
 pub(crate) struct State {
     pub(crate) mirror: Mirror,
     pub(crate) folder: Folder,
-    pub(crate) state: StateFolder,
+    pub(crate) own_folder: StateFolder,
     /// Held until the run ends.
     pub(crate) lock: Option<Locked>,
     /// What is to be reported when the state of an earlier run is gone.
@@ -71,7 +71,7 @@ impl State {
             // Nothing to start from, and nothing to leave behind.
             let folder = if options.folder.is_dir() { options.folder.clone() } else { std::env::temp_dir() };
             let (mirror, state) = (Mirror::scratch()?, StateFolder::nowhere(path));
-            return Ok(Self { mirror, folder: Folder::open(folder)?, state, lock: None, lost: None });
+            return Ok(Self { mirror, folder: Folder::open(folder)?, own_folder: state, lock: None, lost: None });
         }
         std::fs::create_dir_all(&options.folder).map_err(|cause| unusable(&options.folder, cause))?;
         let folder = Folder::open(&options.folder)?;
@@ -110,7 +110,7 @@ impl State {
                 None => mirror.set_meta("folder", Some(&text))?,
             }
         }
-        Ok(Self { mirror, folder, state, lock: Some(lock) })
+        Ok(Self { mirror, folder, own_folder: state, lock: Some(lock), lost })
     }
 
     /// What the file system does to names and times: asked once, then kept, since paths depend on it.
@@ -130,7 +130,7 @@ impl State {
 /// One run at a time. The kernel gives the lock back however the holder ends.
 fn lock(marker: &Dir, folder: &Path) -> Result<Locked, Error> {
     let Some(mut locked) = marker.lock(LOCK)? else {
-        let holder = read_text(&marker, LOCK, 32).and_then(|text| text.trim().parse::<u32>().ok());
+        let holder = read_text(marker, LOCK, 32).and_then(|text| text.trim().parse::<u32>().ok());
         let by = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
         return Err(Error::new(
             "locked",

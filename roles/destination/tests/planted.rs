@@ -174,7 +174,7 @@ fn plant(name: &str, target: &str, hard: bool) {
     world.options.baseline = true;
     let before = world.outside();
     let (ran, told) = world.run();
-    let what = format!("{name} {target:?} {hard}: {:?} {told:?}", ran.map(|summary| summary.exit_code));
+    let what = format!("{name} {} {hard}: {:?} {told:?}", target.display(), ran.map(|summary| summary.exit_code));
     assert_eq!(world.outside(), before, "{what}");
     let kept = world.read("a");
     assert!(matches!(kept.as_deref(), Some("changed here" | "two")), "{what}");
@@ -197,9 +197,9 @@ fn a_begun_file_that_is_a_link_is_begun_again() {
         fs::remove_file(&planted).unwrap();
         let target = world.place.path().join("outside/victim");
         if hard {
-            fs::hard_link(&target, &planted).unwrap()
+            fs::hard_link(&target, &planted).unwrap();
         } else {
-            symlink(&target, &planted).unwrap()
+            symlink(&target, &planted).unwrap();
         }
         world.server.put("/d/large", Answer::ok(vec![b'x'; LARGE]).header("etag", "\"large\""));
         let before = world.outside();

@@ -108,7 +108,7 @@ impl Rules {
                     Kind::Begin => true,
                     Kind::Whole => path == group.begin,
                     Kind::Wild { pattern, pairs: wanted } => {
-                        pairs.get_or_insert_with(|| Pairs::of(&path)).has(wanted) && fits(pattern, &path)
+                        pairs.get_or_insert_with(|| Pairs::of(&path)).has(*wanted) && fits(pattern, &path)
                     }
                 };
                 if fits {
@@ -135,7 +135,7 @@ impl Pairs {
         Self(set)
     }
 
-    fn has(&self, wanted: &[u16; PAIRS]) -> bool {
+    fn has(&self, wanted: [u16; PAIRS]) -> bool {
         wanted.iter().all(|number| self.0[usize::from(*number) / 64] >> (number % 64) & 1 == 1)
     }
 }
