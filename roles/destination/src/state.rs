@@ -15,6 +15,8 @@ pub(crate) const DATABASE: &str = "mirror.db";
 pub(crate) const LOCK: &[u8] = b"lock";
 /// Names the state of a folder that keeps it elsewhere.
 const OWNER: &str = "owner";
+/// The store of a Source in its published folder.
+const SOURCE_DATABASE: &str = "source.db";
 /// Longest such note read.
 const OWNER_BYTES_MAX: u64 = 32 << 10;
 /// Folders looked through for copies inside a new copy's folder.
@@ -127,6 +129,46 @@ impl State {
     }
 }
 
+/// A folder that is published has its store where a copy has its state, and files that no copy may touch.
+fn check_published(options: &SyncOptions) -> Result<(), Error> {
+    let marker = options.folder.join(STATE_FOLDER);
+    if options.republish || !marker.join(SOURCE_DATABASE).exists() {
+        return Ok(());
+    }
+    let message =
+        format!("{} is published: its store is {}", options.folder.display(), marker.join(SOURCE_DATABASE).display());
+    Err(Error::new("folder.published", ExitCode::Usage, message)
+        .with_help("copy into another folder; to publish a copy again, give `--republish` in each run"))
+}
+
+/// What is to be reported when a folder has files and no state.
+fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
+    let root = folder.root();
+    let mut has_marker = false;
+    let mut has_files = false;
+    for entry in root.entries()? {
+        let entry = entry?;
+        if entry.name == STATE_FOLDER.as_bytes() {
+            has_marker = root.dir(&entry.name).is_ok_and(|marker| marker.stat(LOCK).is_ok());
+        } else {
+            has_files = true;
+        }
+    }
+    if !has_files {
+        return Ok(None);
+    }
+    let place = state.display();
+    let what = if has_marker {
+        format!("the state of the copy in {place} is gone")
+    } else {
+        format!("there is no state of an earlier run in {place}, and the folder is not empty")
+    };
+    Ok(Some(format!(
+        "{what}: files that agree with the Source are kept, others are replaced and put aside, and what the Source does not \
+         list stays\n  help: `abreast audit` lists that as `extra`"
+    )))
+}
+
 /// One run at a time. The kernel gives the lock back however the holder ends.
 fn lock(marker: &Dir, folder: &Path) -> Result<Locked, Error> {
     let Some(mut locked) = marker.lock(LOCK)? else {
@@ -157,7 +199,10 @@ fn check_above(folder: &Path) -> Result<(), Error> {
 
 fn check_owner(folder: &Path, own: &StateFolder, state: Option<&Path>) -> Result<(), Error> {
     let marker = folder.join(STATE_FOLDER);
-    let owner = own.read_text(OWNER, OWNER_BYTES_MAX);
+    // A state that is gone owns nothing.
+    let owner = own
+        .read_text(OWNER, OWNER_BYTES_MAX)
+        .filter(|owner| Path::new(owner.trim_end_matches('\n')).join(DATABASE).exists());
     let refuse = |other: &str| Err(overlap(format!("{} is a copy whose state is in {other}", folder.display())));
     match (state, owner) {
         (None, Some(owner)) => refuse(owner.trim()),
