@@ -49,6 +49,10 @@ enum Kind {
 impl Rules {
     /// From patterns in one spelling, and whether they allow.
     pub(super) fn new(paths: Vec<(String, bool)>) -> Self {
+        let mut counts = vec![0_u32; PAIR_NUMBERS];
+        for number in paths.iter().flat_map(|(pattern, _)| pairs_in(pattern.trim_end_matches('$'))) {
+            counts[usize::from(number)] += 1;
+        }
         let mut sorted: Vec<(String, Rule)> = paths
             .into_iter()
             .map(|(pattern, allows)| {
@@ -58,7 +62,7 @@ impl Rules {
                 let kind = match (begin.len() < text.len(), to_the_end) {
                     (false, false) => Kind::Begin,
                     (false, true) => Kind::Whole,
-                    (true, _) => Kind::Wild { pairs: pairs_of(text), pattern },
+                    (true, _) => Kind::Wild { pairs: rarest_pairs(text, &counts), pattern },
                 };
                 (begin, Rule { allows, length, kind })
             })
@@ -146,13 +150,18 @@ fn pair_number(pair: &[u8]) -> u16 {
     (number.wrapping_mul(0x9E37_79B1) >> 20).max(1) as u16
 }
 
-/// Some pairs of characters that a path must have for a pattern to fit: the last ones, since rules differ in their ends.
-fn pairs_of(text: &str) -> [u16; PAIRS] {
+/// The pairs of characters that a path must have for a pattern to fit, by their numbers.
+fn pairs_in(text: &str) -> impl Iterator<Item = u16> {
+    text.split('*').flat_map(|part| part.as_bytes().windows(2).map(pair_number))
+}
+
+/// Those of them that the fewest patterns have: most patterns are told apart by them.
+fn rarest_pairs(text: &str, counts: &[u32]) -> [u16; PAIRS] {
+    let mut numbers: Vec<u16> = pairs_in(text).collect();
+    numbers.sort_unstable_by_key(|number| (counts[usize::from(*number)], *number));
+    numbers.dedup();
     let mut pairs = [0; PAIRS];
-    let windows = text.split('*').rev().flat_map(|part| part.as_bytes().windows(2).rev());
-    for (place, pair) in pairs.iter_mut().zip(windows) {
-        *place = pair_number(pair);
-    }
+    pairs.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
     pairs
 }
 
