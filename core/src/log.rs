@@ -196,6 +196,14 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When there is no such set or the store fails.
     fn head(&self, set: SetId) -> Result<Head, LogError>;
 
+    /// Checks that what is recorded from now on outlives this process, for probes and before long work.
+    ///
+    /// # Errors
+    /// When the store was removed or replaced while it is open.
+    fn check_available(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
     /// Waits until one of these sets has a change after its position, or until the time is over: then `false`.
     ///
     /// Stores that know when they record wake at once; others look often enough.

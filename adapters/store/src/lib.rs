@@ -16,6 +16,7 @@ mod memory_tables;
 mod memory_topics;
 mod migration;
 pub mod mirror;
+mod presence;
 mod queue;
 mod readers;
 mod recorder;

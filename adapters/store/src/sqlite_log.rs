@@ -4,6 +4,7 @@ use crate::bell::is_beyond;
 use crate::connection::{Durability, Held, lock, open_connection};
 use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set};
 use crate::migration::migrate;
+use crate::presence::Presence;
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::recorder::{Heads, LogRecorder};
@@ -60,6 +61,7 @@ impl SqliteOptions {
         let lock = lock(path)?;
         let mut connection = open_connection(path, Durability::PowerLoss)?;
         migrate(&mut connection, path, MIGRATIONS)?;
+        let presence = Presence::of(path)?;
         let heads = Arc::new(Heads::default());
         let recorder = LogRecorder::new(clock, self.target, Arc::clone(&heads));
         let writer = Writer::new(connection, path.to_owned(), recorder)?;
@@ -72,6 +74,7 @@ impl SqliteOptions {
             queue,
             heads,
             readers: Readers::new(path.to_owned()),
+            presence,
             running: Mutex::new(Some(Running { thread, _lock: lock })),
         })
     }
@@ -99,6 +102,7 @@ pub struct SqliteLog {
     queue: Arc<Queue<Job>>,
     heads: Arc<Heads>,
     readers: Readers,
+    presence: Presence,
     running: Mutex<Option<Running>>,
 }
 
@@ -191,6 +195,10 @@ impl ChangeLog for SqliteLog {
                 unreachable!("opening a set answers with the set")
             }
         }
+    }
+
+    fn check_available(&self) -> Result<(), LogError> {
+        self.presence.check()
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {

@@ -1,6 +1,7 @@
 //! How do jobs become durable? One thread owns the writing connection and commits whole groups of them.
 
 use crate::connection::{BUSY_TIMEOUT, CHECKPOINT_FRAMES, WAL_FRAMES_MAX, sqlite_error};
+use crate::presence::Presence;
 use crate::queue::{Queue, Waits};
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, ErrorCode};
@@ -35,6 +36,7 @@ pub(crate) trait Recorder {
 pub(crate) struct Writer<R> {
     connection: Connection,
     path: PathBuf,
+    presence: Presence,
     recorder: R,
     /// Frames in the write-ahead log at which it is next copied into the database.
     checkpoint_at: i64,
@@ -51,7 +53,8 @@ impl<R: Recorder> Writer<R> {
             .and_then(|()| recorder.load(&connection))
             .map_err(|cause| sqlite_error(&format!("cannot read the store {}", path.display()), cause))?;
         recorder.committed();
-        Ok(Self { connection, path, recorder, checkpoint_at: CHECKPOINT_FRAMES, stopped: None })
+        let presence = Presence::of(&path)?;
+        Ok(Self { connection, path, presence, recorder, checkpoint_at: CHECKPOINT_FRAMES, stopped: None })
     }
 
     /// Works until the queue is closed and empty.
@@ -69,7 +72,10 @@ impl<R: Recorder> Writer<R> {
     fn serve(&mut self, mut group: Vec<R::Job>) {
         let outcome = match &self.stopped {
             Some(why) => Err(LogError::new(ErrorKind::Io, why.clone())),
-            None => self.commit(&mut group).map_err(|cause| self.failed(cause)),
+            None => match self.presence.check() {
+                Ok(()) => self.commit(&mut group).map_err(|cause| self.failed(cause)),
+                Err(lost) => Err(lost),
+            },
         };
         match outcome {
             Ok(results) => {

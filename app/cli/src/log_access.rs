@@ -2,6 +2,7 @@
 
 use crate::access::AccessArgs;
 use crate::config::{File, ServeConfig, Unusable};
+use crate::data_folder::check_data;
 use abreast_core::{Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, SystemClock, append};
 use abreast_folder::Folder;
 use abreast_net::{Client, Options, Post, Request, Response, Retries, Shared};
@@ -87,6 +88,9 @@ impl LogAccess {
                 "where is the log? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
             ));
         };
+        if task == Task::Record {
+            check_data(data)?;
+        }
         Local::open(data, set, None, true, String::new(), task).map(Self::Store)
     }
 

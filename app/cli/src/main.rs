@@ -10,6 +10,7 @@ mod backup;
 mod build;
 mod check;
 mod config;
+mod data_folder;
 mod demo;
 mod doctor;
 mod dumps;

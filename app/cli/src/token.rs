@@ -2,6 +2,7 @@
 
 use crate::api::tokens_path;
 use crate::config::{File, Unusable};
+use crate::data_folder::check_data;
 use crate::terminal::{line, warning};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_server::api::{Scope, Token, new_token, read_tokens, write_tokens};
@@ -55,11 +56,12 @@ impl StoreArgs {
                     _ => bail!(Unusable(format!("`{}` names no `data`", config.display()))),
                 }
             }
-            (None, Some(data)) => data.clone(),
+            (None, Some(data)) => {
+                check_data(data)?;
+                data.clone()
+            }
             (None, None) => bail!(Unusable("whose tokens? (help: --data DIR or --config FILE)".into())),
         };
-        std::fs::create_dir_all(&data)
-            .with_context(|| format!("cannot make the store's folder `{}`", data.display()))?;
         Ok(tokens_path(&data))
     }
 }
@@ -136,6 +138,10 @@ fn create(args: &CreateArgs) -> Result<()> {
     let created = SystemClock.now().to_string();
     let (secret, token) = new_token(&args.name, scope, args.set.clone(), &created).context("cannot make a token")?;
     tokens.push(token);
+    if let (Some(_), Some(folder)) = (&args.store.config, path.parent()) {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the store's folder `{}`", folder.display()))?;
+    }
     write_tokens(&path, &tokens).with_context(|| format!("cannot write `{}`", path.display()))?;
     line(&secret);
     warning("This is the token; it is shown once. Send it as `Authorization: Bearer TOKEN`.");

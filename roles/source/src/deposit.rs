@@ -148,11 +148,7 @@ impl Deposit {
         for component in parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
             dir = enter(&dir, component)?;
         }
-        if let Ok(stat) = dir.stat(name)
-            && stat.kind != Kind::File
-        {
-            return Err(DepositError::InTheWay("something that is no file has this name".to_owned()));
-        }
+        free_for_a_file(&dir, name)?;
         // Not every file system has files without a name.
         let (file, name) = if let Ok(file) = dir.create_unnamed() {
             (file, None)
@@ -188,17 +184,21 @@ impl Deposit {
         let kept = self.keep(&upload)?;
         let name = split(&upload.path).1.to_vec();
         let _place = self.place(&upload.path);
-        check(condition, stat_of(&upload.dir, &name)?.as_ref())?;
+        check(condition, free_for_a_file(&upload.dir, &name)?.as_ref())?;
         let temporary = if let Some(name) = upload.name.take() {
             name
         } else {
             let name = temporary_name();
-            upload.dir.link(&upload.file, &name)?;
+            upload.dir.link(&upload.file, &name).map_err(|error| folder_gone(&upload.dir, error))?;
             name
         };
         // Removed when anything below fails.
         upload.name = Some(temporary.clone());
-        upload.dir.rename(&temporary, &upload.dir, &name)?;
+        if let Err(error) = upload.dir.rename(&temporary, &upload.dir, &name) {
+            // A folder may have been made here a moment ago.
+            free_for_a_file(&upload.dir, &name)?;
+            return Err(folder_gone(&upload.dir, error));
+        }
         upload.name = None;
         upload.dir.sync()?;
         let stat = Stat::of(&upload.file)?;
@@ -372,6 +372,29 @@ fn stat_of(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError> {
         Ok(stat) => Ok(Some(stat)),
         Err(error) if is_absent(error.kind()) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// What has this name: a file or nothing.
+fn free_for_a_file(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError> {
+    match stat_of(dir, name)? {
+        Some(stat) if stat.kind == Kind::Folder => {
+            Err(DepositError::InTheWay("a folder has this name (help: remove it first)".to_owned()))
+        }
+        Some(stat) if stat.kind != Kind::File => {
+            Err(DepositError::InTheWay("something that is no file has this name".to_owned()))
+        }
+        stat => Ok(stat),
+    }
+}
+
+/// Why a folder takes nothing: it may have been removed since it was opened.
+fn folder_gone(dir: &Dir, error: abreast_folder::Error) -> DepositError {
+    match dir.own_stat() {
+        Ok(stat) if stat.links == 0 => {
+            DepositError::InTheWay("the folder was removed meanwhile (help: send it again)".to_owned())
+        }
+        _ => error.into(),
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) enum Hashed {
     Gone,
     /// It could not be opened or read, for another reason than being gone.
     Failed(io::Error),
+    /// Its copy could not be kept in the store.
+    NotKept(abreast_contents::Error),
 }
 
 /// How files are read.
@@ -208,7 +210,7 @@ impl<'a> Hasher<'a> {
             let kept = self.contents.as_ref().map(|contents| contents.put_bytes(&self.small[file.range])).transpose();
             results[file.place] = match kept {
                 Ok(kept) => stable(state, file.stat, kept),
-                Err(error) => Hashed::Failed(error.into()),
+                Err(error) => not_kept(error),
             };
         }
         self.small.clear();
@@ -242,7 +244,7 @@ impl<'a> Hasher<'a> {
                 Ok(kept) => Some(kept),
                 Err(error) if error.kind() == abreast_contents::ErrorKind::TooLong => return Ok(Hashed::Unsettled),
                 Err(_) if reading.stopped() => return Ok(Hashed::Unsettled),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Ok(not_kept(error)),
             }
         } else {
             self.chunk.resize(CHUNK, 0);
@@ -262,6 +264,15 @@ impl<'a> Hasher<'a> {
             ..Digests::default()
         };
         Ok(stable(state_of(name, before, digests), *before, kept))
+    }
+}
+
+/// Is it the file that failed, or the store?
+fn not_kept(error: abreast_contents::Error) -> Hashed {
+    use abreast_contents::ErrorKind;
+    match error.kind() {
+        ErrorKind::Input | ErrorKind::Foreign => Hashed::Failed(error.into()),
+        _ => Hashed::NotKept(error),
     }
 }
 

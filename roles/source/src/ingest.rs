@@ -8,7 +8,7 @@ use crate::links::{Links, witness_with};
 use crate::names::path_of;
 use crate::writes::Writes;
 use abreast_contents::{Contents, Kept};
-use abreast_core::{Action, Change, ChangeLog, Imported, LogError, SetId, State};
+use abreast_core::{Action, Change, ChangeLog, ErrorKind, Imported, LogError, SetId, State};
 use abreast_folder::{Dir, Stat};
 use abreast_webtypes::Link;
 use std::collections::BTreeMap;
@@ -147,6 +147,8 @@ enum Outcome {
     Deferred(Vec<u8>),
     Large(Vec<u8>),
     Problem(Vec<u8>, String),
+    /// The copy of a file could not be kept: recording stops, since the store cannot take what it must.
+    NotKept(LogError),
 }
 
 /// What is looked at together.
@@ -305,16 +307,22 @@ fn make_durable(contents: &Contents, items: &mut [Outcome]) {
         return;
     }
     let Err(error) = contents.sync() else { return };
-    let reason = describe(&error);
+    let error = Arc::new(error);
     for item in items {
         if let Outcome::Put(put, Some(_), _) = item {
-            *item = Outcome::Problem(path_of(&put.key), reason.clone());
+            *item = Outcome::NotKept(not_kept(&path_of(&put.key), Arc::clone(&error)));
         }
     }
 }
 
+/// The store cannot keep the copy of a file.
+fn not_kept(path: &[u8], cause: impl std::error::Error + Send + Sync + 'static) -> LogError {
+    let path = String::from_utf8_lossy(path).escape_debug().to_string();
+    LogError::new(ErrorKind::Io, format!("cannot keep a copy of `{path}` in the store")).with_cause(cause)
+}
+
 /// An error with its causes.
-fn describe(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -354,8 +362,9 @@ fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) 
                     Outcome::Put(Imported { key, state: State { links, ..state }, witness }, kept, shared)
                 }
                 Some(Hashed::Gone) => Outcome::Lost(key),
-                Some(Hashed::Failed(error)) => Outcome::Problem(path, describe(&error)),
+                Some(Hashed::Failed(error)) => Outcome::Problem(path, with_causes(&error)),
                 Some(Hashed::Large) => Outcome::Large(path),
+                Some(Hashed::NotKept(error)) => Outcome::NotKept(not_kept(&path, error)),
                 Some(Hashed::Unsettled) | None => Outcome::Deferred(path),
             },
         })
@@ -384,7 +393,11 @@ struct Recordable {
 }
 
 impl Recordable {
-    fn of(outcomes: impl IntoIterator<Item = Outcome>, report: &mut IngestReport) -> Self {
+    fn of(
+        outcomes: impl IntoIterator<Item = Outcome>,
+        report: &mut IngestReport,
+        failure: &mut Option<LogError>,
+    ) -> Self {
         let mut to = Self::default();
         for outcome in outcomes {
             match outcome {
@@ -400,6 +413,7 @@ impl Recordable {
                 Outcome::Deferred(path) => report.deferred.push(path),
                 Outcome::Large(path) => report.large.push(path),
                 Outcome::Problem(path, error) => report.problem(&path, &error),
+                Outcome::NotKept(error) => *failure = failure.take().or(Some(error)),
             }
         }
         to
@@ -536,6 +550,7 @@ fn record(
     let mut report = IngestReport::default();
     let outstanding = Arc::default();
     let (mut imported, mut held) = (Vec::new(), Vec::new());
+    let mut failure = None;
     let mut early = BTreeMap::new();
     let mut next = 0;
     'receiving: for batch in receiver {
@@ -543,7 +558,7 @@ fn record(
         while let Some(Batch { writes, items: outcomes, .. }) = early.remove(&next) {
             next += 1;
             recorded.set(next);
-            let batch = Recordable::of(outcomes, &mut report);
+            let batch = Recordable::of(outcomes, &mut report, &mut failure);
             if importing {
                 let Recordable { puts, mut kept, .. } = batch;
                 report.recorded += puts.len() as u64;
@@ -556,6 +571,9 @@ fn record(
             } else if !batch.append(log, set, others, writes, &outstanding, &mut report) {
                 break 'receiving;
             }
+            if failure.is_some() {
+                break 'receiving;
+            }
         }
     }
     if !imported.is_empty() {
@@ -563,6 +581,9 @@ fn record(
     }
     drop(held);
     finish(&outstanding, &mut report)?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
     Ok(report)
 }
 
@@ -637,7 +658,7 @@ mod tests {
         };
         let mut items = [put("a%20b", Some(kept)), put("of elsewhere", None), Outcome::Gone("c".to_owned())];
         make_durable(&contents, &mut items);
-        assert!(matches!(&items[0], Outcome::Problem(path, reason) if path == b"a b" && reason.contains("durable")));
+        assert!(matches!(&items[0], Outcome::NotKept(error) if error.to_string().contains("`a b`")));
         assert!(matches!(&items[1..], [Outcome::Put(_, None, _), Outcome::Gone(_)]), "the rest is as it was");
     }
 

@@ -17,6 +17,8 @@ pub enum WatchState {
     Watching,
     /// The folder cannot be read; what was published stays, nothing is deleted.
     Vanished(String),
+    /// The store failed, or its disk is full: nothing is recorded until it works again.
+    Failed(String),
     /// Ended.
     Stopped,
 }
@@ -84,7 +86,12 @@ impl WatchStatus {
     }
 
     pub(crate) fn set(&self, state: WatchState) {
-        self.lock().state = state;
+        let mut inner = self.lock();
+        // Trying again is not yet working again.
+        let failing = matches!(inner.state, WatchState::Vanished(_) | WatchState::Failed(_));
+        if !(failing && state == WatchState::Scanning) {
+            inner.state = state;
+        }
     }
 
     pub(crate) fn scanned(&self, at: Timestamp, problems: u64) {
@@ -95,5 +102,22 @@ impl WatchStatus {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_lasts_until_the_watch_works_again() {
+        let status = WatchStatus::default();
+        for failure in [WatchState::Failed("full".into()), WatchState::Vanished("gone".into())] {
+            status.set(failure.clone());
+            status.set(WatchState::Scanning);
+            assert_eq!(status.state(), failure, "a new attempt is not yet a success");
+            status.set(WatchState::Watching);
+            assert_eq!(status.state(), WatchState::Watching);
+        }
     }
 }

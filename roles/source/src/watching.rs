@@ -10,7 +10,7 @@ use crate::events::{Events, Hint};
 use crate::found::{Found, look_for};
 use crate::guard::{Deletions, Held, Peak};
 use crate::hash::Reading;
-use crate::ingest::{IngestOptions, IngestReport, Work, ingest_now};
+use crate::ingest::{IngestOptions, IngestReport, Work, ingest_now, with_causes};
 use crate::links::{owner_of, same_as_seen, witness_with};
 use crate::names::{is_published_name, is_published_path, key_of, path_of, too_long};
 use crate::pending::{INSTANT, Pending};
@@ -55,12 +55,15 @@ pub(crate) struct Watching {
 enum Ended {
     Stopped,
     Vanished(String),
+    /// The store failed.
+    Failed(String),
 }
 
 impl From<ScanError> for Ended {
     fn from(error: ScanError) -> Self {
         match error {
             ScanError::Stopped => Self::Stopped,
+            ScanError::Log(error) => error.into(),
             other => Self::Vanished(other.to_string()),
         }
     }
@@ -68,7 +71,7 @@ impl From<ScanError> for Ended {
 
 impl From<LogError> for Ended {
     fn from(error: LogError) -> Self {
-        Self::Vanished(format!("the store failed: {error}"))
+        Self::Failed(with_causes(&error))
     }
 }
 
@@ -91,11 +94,15 @@ impl Watching {
                 Ended::Vanished(reason) => {
                     tracing::error!(folder = %self.options.folder.display(), "{reason}; nothing is deleted, trying again");
                     self.status.set(WatchState::Vanished(reason));
-                    let until = Instant::now() + RETRY;
-                    while Instant::now() < until && !self.stopping() {
-                        thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
-                    }
                 }
+                Ended::Failed(reason) => {
+                    tracing::error!(folder = %self.options.folder.display(), "cannot record changes: {reason}");
+                    self.status.set(WatchState::Failed(reason));
+                }
+            }
+            let until = Instant::now() + RETRY;
+            while Instant::now() < until && !self.stopping() {
+                thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
             }
         }
         self.status.set(WatchState::Stopped);
@@ -219,6 +226,7 @@ impl Watching {
     /// Is the folder still the one that was opened? Deletions are believed only then.
     fn check_root(&self, root: &std::path::Path, folder: &Folder) -> Result<(), Ended> {
         use std::os::unix::fs::MetadataExt as _;
+        self.log.check_available()?;
         let path = &self.options.folder;
         let gone = |reason: &dyn std::fmt::Display| Ended::Vanished(format!("`{}` vanished: {reason}", path.display()));
         let now = std::fs::metadata(root).map_err(|error| gone(&error))?;

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::connection::{Durability, Held, lock, open_connection};
 use crate::migration::migrate;
+use crate::presence::Presence;
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::writer::Writer;
@@ -74,6 +75,7 @@ pub struct HubStore {
     queue: Arc<Queue<Job>>,
     heads: Arc<TopicHeads>,
     readers: Readers,
+    presence: Presence,
     running: Mutex<Option<Running>>,
 }
 
@@ -93,6 +95,7 @@ impl HubStore {
         create_private(path)?;
         let mut connection = open_connection(path, Durability::PowerLoss)?;
         migrate(&mut connection, path, MIGRATIONS)?;
+        let presence = Presence::of(path)?;
         let heads = Arc::new(TopicHeads::default());
         let recorder = HubRecorder::new(clock, Arc::clone(&heads));
         let writer = Writer::new(connection, path.to_owned(), recorder)?;
@@ -103,7 +106,15 @@ impl HubStore {
             .spawn(move || writer.run(&for_writer))
             .map_err(|cause| LogError::new(ErrorKind::Io, "cannot start the hub's writing thread").with_cause(cause))?;
         let running = Mutex::new(Some(Running { thread, _lock: lock }));
-        Ok(Self { path: path.to_owned(), queue, heads, readers: Readers::new(path.to_owned()), running })
+        Ok(Self { path: path.to_owned(), queue, heads, readers: Readers::new(path.to_owned()), presence, running })
+    }
+
+    /// Checks that what is recorded from now on outlives this process.
+    ///
+    /// # Errors
+    /// When the store was removed or replaced while it is open.
+    pub fn check_available(&self) -> Result<(), LogError> {
+        self.presence.check()
     }
 
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.

@@ -240,7 +240,11 @@ fn reading_a_log_makes_neither_store_nor_set() {
     assert!(!data.exists());
     let file = place.path().join("records.ndjson");
     std::fs::write(&file, "{\"uri\":\"urn:x:1\"}\n").unwrap();
-    let import = run(abreast().args(["import", "records"]).arg(&file).arg("--data").arg(&data));
+    let import = || run(abreast().args(["import", "records"]).arg(&file).arg("--data").arg(&data));
+    assert_eq!(import().status.code(), Some(2), "a mistyped path becomes no store");
+    assert!(!data.exists());
+    std::fs::create_dir(&data).unwrap();
+    let import = import();
     assert_eq!(import.status.code(), Some(0), "{import:?}");
     assert_eq!(log("records").0, Some(0));
     for _ in 0..2 {
@@ -341,6 +345,7 @@ fn a_server_that_anyone_could_write_to_does_not_start() {
         assert!(error.contains(part), "{part}: {error}");
     }
     place.configure("");
+    fs::create_dir_all(place.path("data")).unwrap();
     let token = |arguments: &[&str]| run(abreast().arg("token").args(arguments).arg("--data").arg(place.path("data")));
     let made = token(&["create", "--name", "loader", "--scope", "write", "--set", "records"]);
     let secret = String::from_utf8(made.stdout).unwrap().trim().to_owned();
@@ -363,6 +368,29 @@ fn a_server_that_anyone_could_write_to_does_not_start() {
     let kept = fs::read_to_string(place.path("data/tokens.json")).unwrap();
     assert!(!kept.contains(&secret));
     no_secret_in(place.temporary.path().join("data").as_path(), &secret);
+}
+
+#[test]
+fn tokens_are_made_in_the_folder_of_a_store_only() {
+    let place = tempfile::tempdir().unwrap();
+    let (typo, other) = (place.path().join("dtaa"), place.path().join("other"));
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("letter.txt"), "x").unwrap();
+    for data in [&typo, &other] {
+        for command in [&["list"][..], &["revoke", "a"], &["create", "--name", "a", "--scope", "read"]] {
+            let (code, error) = told(&run(abreast().arg("token").args(command).arg("--data").arg(data)));
+            assert!(code == Some(2) && error.contains("`--data`") && error.contains("help:"), "{command:?}: {error}");
+        }
+    }
+    assert!(!typo.exists() && !other.join("tokens.json").exists());
+    let config = place.path().join("abreast.toml");
+    let text = format!("data = {:?}\n", place.path().join("new/data").display().to_string());
+    std::fs::write(&config, text).unwrap();
+    let of_config = |words: &[&str]| run(abreast().arg("token").args(words).arg("--config").arg(&config));
+    assert_eq!(of_config(&["list"]).status.code(), Some(0));
+    assert!(!place.path().join("new").exists(), "reading makes nothing");
+    assert_eq!(of_config(&["create", "--name", "a", "--scope", "read"]).status.code(), Some(0));
+    assert!(place.path().join("new/data/tokens.json").exists(), "what the configuration names is made");
 }
 
 /// No file of a folder holds a token.

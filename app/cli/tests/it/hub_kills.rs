@@ -204,6 +204,7 @@ fn configure(place: &Path) -> String {
 }
 
 fn token(place: &Path) -> String {
+    std::fs::create_dir_all(place.join("data")).unwrap();
     let made = run(abreast()
         .args(["token", "create", "--name", "publisher", "--scope", "write", "--data"])
         .arg(place.join("data")));

@@ -209,6 +209,7 @@ fn hub(data: &str, more: &[&str]) -> (Running, String) {
 fn a_hub_alone_takes_topics_of_others_and_can_be_looked_into() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("hub");
+    std::fs::create_dir(&data).unwrap();
     let data = data.to_str().unwrap();
     let token = run(abreast().args(["token", "create", "--name", "a", "--scope", "admin", "--data", data]));
     let token = String::from_utf8(token.stdout).unwrap().trim().to_owned();

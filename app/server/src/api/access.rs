@@ -17,10 +17,27 @@ const FORWARDED: &[&str] =
 /// Characters of a token behind what every token begins with.
 const TOKEN_LENGTH: usize = 43;
 
-/// Checks a request before anything of it is read.
-pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request<B>) -> Result<(), Problem> {
+/// The sets that a request sees where it names none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    All,
+    /// Those that its token is for.
+    Only(Vec<String>),
+}
+
+impl Seen {
+    pub(super) fn has(&self, slug: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(sets) => sets.iter().any(|set| set == slug),
+        }
+    }
+}
+
+/// Checks a request before anything of it is read, and returns what it sees.
+pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request<B>) -> Result<Seen, Problem> {
     refuse_tokens_in_url(request.uri().query().unwrap_or_default())?;
-    let Some(scope) = context.operation.scope else { return Ok(()) };
+    let Some(scope) = context.operation.scope else { return Ok(Seen::All) };
     let options = &context.api.options;
     if scope == Scope::Write && !options.write {
         return Err(Problem::new(ProblemKind::WritingOff, "this server only tells what is recorded")
@@ -29,7 +46,7 @@ pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request
     let set = set_of(call);
     let headers = request.headers();
     let Some(secret) = secret(headers)? else {
-        return anonymous(context, scope, tells_addresses(call), headers);
+        return anonymous(context, scope, tells_addresses(call), headers).map(|()| Seen::All);
     };
     let Some(token) = context.api.tokens.find(secret) else {
         return Err(Problem::new(ProblemKind::TokenRefused, "there is no such token")
@@ -49,7 +66,9 @@ pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request
         )
         .help("`abreast token create` makes one that has"));
     }
-    Ok(())
+    // What anyone may read is not hidden from tokens.
+    let public = options.readers == Readers::Anyone || token.sets.is_empty();
+    Ok(if public { Seen::All } else { Seen::Only(token.sets) })
 }
 
 /// May whoever sends these headers publish at the hub? `None` without a token: the hub has other ways to know.

@@ -1,5 +1,6 @@
 //! What does the hub have, who is told, and what is done about it by hand?
 
+use super::access::Seen;
 use super::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
 use super::intake::parameter;
 use super::problem::{Problem, ProblemKind};
@@ -7,6 +8,7 @@ use super::{Context, blocking, json};
 use crate::respond::Answer;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
+use abreast_source::publish::Channel;
 use abreast_store::hub::TargetId;
 use http::StatusCode;
 use serde::Serialize;
@@ -93,11 +95,32 @@ pub(super) async fn topics(context: &Context<'_>, query: Option<&str>) -> Result
         next: Option<i64>,
     }
     let (hub, (after, limit)) = (hub(context)?, page(query)?);
-    // One more: the hub leaves out its own.
-    let mut found = blocking(move || Ok(hub.topics(TopicId(after), limit + 1)?)).await?;
+    let own = own_topics(context);
+    let mut found = blocking(move || match own {
+        // One more: the hub leaves out its own.
+        None => Ok(hub.topics(TopicId(after), limit + 1)?),
+        Some(urls) => {
+            let mut found = Vec::new();
+            for id in urls.iter().filter_map(|url| hub.topic(url)).filter(|id| id.0 > after) {
+                found.extend(hub.store().topic(id)?);
+            }
+            found.sort_unstable_by_key(|topic| topic.id.0);
+            Ok(found)
+        }
+    })
+    .await?;
     found.truncate(limit);
     let next = found.last().map(|topic| topic.id.0).filter(|_| found.len() == limit);
     Ok(json(StatusCode::OK, &Topics { topics: found.into_iter().map(TopicAnswer::from).collect(), next }))
+}
+
+/// URLs of the topics that a request sees, when it does not see all.
+fn own_topics(context: &Context<'_>) -> Option<Vec<String>> {
+    if context.seen == Seen::All {
+        return None;
+    }
+    let seen = context.site.publisher.sets().iter().filter(|set| context.seen.has(&set.slug));
+    Some(seen.flat_map(|set| [Channel::Change, Channel::Framework].map(|channel| set.urls.topic(channel))).collect())
 }
 
 pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&str>) -> Result<Answer, Problem> {

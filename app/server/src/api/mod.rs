@@ -16,6 +16,7 @@ mod record;
 mod sets;
 mod tokens;
 
+use access::Seen;
 pub use access::is_local_host;
 pub(crate) use access::may_publish;
 pub(crate) use changes::records_of;
@@ -124,6 +125,7 @@ struct Context<'s> {
     site: &'s Arc<Site>,
     api: &'s Api,
     operation: &'static Operation,
+    seen: Seen,
 }
 
 /// A set that a request names.
@@ -185,8 +187,8 @@ async fn respond(site: &Arc<Site>, request: Request<Incoming>) -> Result<Answer,
     };
     let path = request.uri().path().to_owned();
     let (operation, call) = find(request.method(), &path)?;
-    let context = Context { site, api, operation };
-    access::check(&context, &call, &request)?;
+    let mut context = Context { site, api, operation, seen: Seen::All };
+    context.seen = access::check(&context, &call, &request)?;
     let answer = run(&context, call, request).await;
     if cfg!(debug_assertions) {
         let status = match &answer {

@@ -20,7 +20,7 @@ struct SetAnswer<'s> {
     datetime: String,
     created: String,
     count: u64,
-    /// `ready`, `importing`, `vanished` or `held`.
+    /// `ready`, `importing`, `vanished` (the folder), `held` (deletions) or `failed` (the store).
     state: &'static str,
     /// Resources whose files are gone, and whose deletion waits for a confirmation.
     held_deletions: u64,
@@ -31,7 +31,8 @@ pub(super) fn all(context: &Context<'_>) -> Result<Answer, Problem> {
     struct Sets<'s> {
         sets: Vec<SetAnswer<'s>>,
     }
-    let sets: Result<_, _> = context.site.sets.iter().map(|set| told(context, context.target(&set.slug)?)).collect();
+    let seen = context.site.sets.iter().filter(|set| context.seen.has(&set.slug));
+    let sets: Result<_, _> = seen.map(|set| told(context, context.target(&set.slug)?)).collect();
     Ok(json(StatusCode::OK, &Sets { sets: sets? }))
 }
 
@@ -40,9 +41,9 @@ pub(super) fn one(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> 
 }
 
 fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, Problem> {
-    let head = context.site.publisher.log().head(target.id)?;
+    let log = context.site.publisher.log();
+    let head = log.head(target.id)?;
     let published = &context.site.publisher.sets()[target.number];
-    let vanished = !target.served.records && matches!(target.served.watch.state(), WatchState::Vanished(_));
     let held = target.served.watch.held();
     Ok(SetAnswer {
         name: &target.served.slug,
@@ -54,11 +55,13 @@ fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, 
         datetime: head.time.to_string(),
         created: head.created.to_string(),
         count: head.resources,
-        state: match (head.importing, vanished, held) {
-            (true, ..) => "importing",
-            (false, true, _) => "vanished",
-            (false, false, Some(_)) => "held",
-            (false, false, None) => "ready",
+        state: match target.served.watch.state() {
+            WatchState::Failed(_) => "failed",
+            _ if log.check_available().is_err() => "failed",
+            _ if head.importing => "importing",
+            WatchState::Vanished(_) => "vanished",
+            _ if held.is_some() => "held",
+            _ => "ready",
         },
         held_deletions: held.map_or(0, |held| held.missing),
     })

@@ -14,27 +14,37 @@ pub(crate) fn live() -> Answer {
     text("text/plain; charset=utf-8", "alive\n")
 }
 
-/// Ready when every set can be published: its store answers, its first reading is complete, and no deletion is held.
+/// Ready when every set can be published: its store records, its first reading is complete, and no deletion is held.
 pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
     }
     for (set, published) in site.sets.iter().zip(site.publisher.sets()) {
-        match site.publisher.log().head(published.id) {
+        let log = site.publisher.log();
+        match log.check_available().and_then(|()| log.head(published.id)) {
             Ok(head) if head.importing => {
                 return try_later(&format!("set `{}` is being read for the first time", set.slug), 2);
             }
             Ok(_) => {}
-            Err(error) => return try_later(&format!("the store of set `{}` failed: {error}", set.slug), 10),
+            Err(error) => return try_later(&format!("set `{}`: {error}", set.slug), 10),
         }
-        if let WatchState::Vanished(reason) = set.watch.state() {
-            return try_later(&format!("set `{}`: {reason}", set.slug), 10);
+        match set.watch.state() {
+            WatchState::Vanished(reason) => return try_later(&format!("set `{}`: {reason}", set.slug), 10),
+            WatchState::Failed(reason) => {
+                return try_later(&format!("set `{}`: cannot record changes: {reason}", set.slug), 10);
+            }
+            _ => {}
         }
         if let Some(held) = set.watch.held() {
             let slug = &set.slug;
             let help = format!("POST /api/v1/sets/{slug}/deletions confirms that they were removed on purpose");
             return try_later(&format!("set `{slug}`: {held} (help: {help})"), 10);
         }
+    }
+    if let Some(hub) = &site.hub
+        && let Err(error) = hub.hub.store().check_available()
+    {
+        return try_later(&format!("the hub: {error}"), 10);
     }
     let mut ready = "ready\n".to_owned();
     // What others do not accept does not make this server less ready, but somebody should know.

@@ -66,6 +66,8 @@ fn reading_can_be_closed_to_those_without_a_token() {
     let token = world.token(Scope::Read, &["records"]);
     assert_eq!(world.served.send("GET", CHANGES, &token, &[], b"").status, 200);
     assert_eq!(kind(&world.served.send("GET", "/api/v1/sets/set/changes", &token, &[], b"")), "scope");
+    let sets = world.served.send("GET", "/api/v1/sets", &token, &[], b"").text();
+    assert!(sets.contains("\"records\"") && !sets.contains("\"set\""), "{sets}");
     assert_eq!(world.served.get("/api/v1/openapi.json").status, 200);
     assert_eq!(world.served.get("/records/changelist.xml").status, 200, "what is published stays public");
 }
@@ -255,6 +257,7 @@ fn paths_lead_nowhere_but_into_the_folder() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
     std::os::unix::fs::symlink(world.temporary.path(), world.folder.join("out")).unwrap();
+    std::fs::create_dir(world.folder.join("kept")).unwrap();
     for (path, status) in [
         ("..%2fescaped", 422),
         ("%2e%2e/escaped", 422),
@@ -268,6 +271,8 @@ fn paths_lead_nowhere_but_into_the_folder() {
         ("out/escaped", 409),
         ("out", 409),
         ("old.txt/below", 409),
+        ("old.txt/below/further", 409),
+        ("kept", 409),
     ] {
         let target = format!("/api/v1/sets/set/content/{path}");
         let reply = world.served.send("PUT", &target, &token, &[], b"x");

@@ -1,6 +1,7 @@
 //! Probes and figures.
 
 use crate::world::{World, eventually};
+use abreast_core::{NewSet, PageRule, SystemClock};
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
 use std::sync::Arc;
@@ -40,6 +41,27 @@ fn not_ready_while_the_folder_is_gone() {
     let list = served.get("/set/resourcelist.xml");
     assert!(list.text().contains("https://example.org/set/r/a"), "nothing is deleted");
     watch.stop();
+}
+
+#[test]
+fn not_ready_while_the_store_is_gone() {
+    let mut world = World::new();
+    let path = world.temporary.path().join("source.db");
+    world.log = Arc::new(abreast_store::SqliteLog::open(&path, Arc::new(SystemClock)).unwrap());
+    world.set = world.log.open_set(&NewSet { slug: "set".into(), page_rule: PageRule::default() }).unwrap().id;
+    world.publish();
+    let served = world.serve();
+    assert_eq!(served.get("/readyz").status, 200);
+    let (store, aside) = (world.temporary.path().join("source.db"), world.temporary.path().join("aside.db"));
+    std::fs::rename(&store, &aside).unwrap();
+    let reply = served.get("/readyz");
+    assert_eq!(reply.status, 503);
+    assert!(reply.text().contains("was removed while it was open"), "{}", reply.text());
+    std::fs::write(&store, "another").unwrap();
+    assert!(served.get("/readyz").text().contains("was replaced while it was open"));
+    assert_eq!(served.get("/set/resourcelist.xml").status, 200, "what was published stays");
+    std::fs::rename(&aside, &store).unwrap();
+    assert_eq!(served.get("/readyz").status, 200);
 }
 
 #[test]

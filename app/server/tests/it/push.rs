@@ -6,7 +6,7 @@ use abreast_core::{
 };
 use abreast_folder::Folder;
 use abreast_hub::{Hub, HubOptions, Payloads};
-use abreast_server::api::{Api, ApiOptions, Scope, new_token, write_tokens};
+use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, write_tokens};
 use abreast_server::{ServedSet, ServerOptions, Site, SiteHub};
 use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::hub::{HubStore, NewTarget, Target, TargetKind};
@@ -51,6 +51,10 @@ impl Pushing {
     }
 
     fn with(server: ServerOptions, more: impl FnOnce(&mut HubOptions)) -> Self {
+        Self::with_readers(Readers::Anyone, server, more)
+    }
+
+    pub(crate) fn with_readers(readers: Readers, server: ServerOptions, more: impl FnOnce(&mut HubOptions)) -> Self {
         let world = World::new();
         world.write("a", "1");
         world.publish();
@@ -81,7 +85,8 @@ impl Pushing {
             deposit: None,
             records: false,
         };
-        let api = Some(Api::new(ApiOptions::new(folder.join("tokens.json"))).unwrap());
+        let api = ApiOptions { readers, ..ApiOptions::new(folder.join("tokens.json")) };
+        let api = Some(Api::new(api).unwrap());
         let site_hub = Some(SiteHub { hub: hub.clone(), serves: true });
         let metrics = Box::new(|| recorder().render());
         let site = Site { publisher, sets: vec![served], api, hub: site_hub, metrics };
@@ -90,8 +95,13 @@ impl Pushing {
     }
 
     pub(crate) fn token(&self, name: &str, scope: Scope) -> String {
+        self.token_for(name, scope, &[])
+    }
+
+    pub(crate) fn token_for(&self, name: &str, scope: Scope, sets: &[&str]) -> String {
+        let sets = sets.iter().map(|set| (*set).to_owned()).collect();
         let path = self.world.temporary.path().join("tokens.json");
-        let (secret, token) = new_token(name, scope, Vec::new(), "2026-01-01T00:00:00Z").unwrap();
+        let (secret, token) = new_token(name, scope, sets, "2026-01-01T00:00:00Z").unwrap();
         let mut tokens = abreast_server::api::read_tokens(&path).unwrap();
         tokens.push(token);
         write_tokens(&path, &tokens).unwrap();

@@ -3,7 +3,8 @@
 use crate::push::{Pushing, TOPIC};
 use crate::world::{Reply, eventually};
 use abreast_hub::SubmissionKind;
-use abreast_server::api::Scope;
+use abreast_server::ServerOptions;
+use abreast_server::api::{Readers, Scope};
 use serde_json::Value;
 
 const CALLBACK: &str = "http://127.0.0.1:9/c/0123456789";
@@ -53,6 +54,27 @@ fn topics_and_targets_are_told_in_pages_and_without_secrets() {
     // What is published is public; who listens is not.
     assert_eq!(pushing.served.get("/api/v1/hub/topics").status, 200);
     assert_eq!(pushing.served.get(&path).status, 401);
+}
+
+#[test]
+fn a_token_for_one_set_sees_that_sets_topics_only() {
+    let pushing = Pushing::with_readers(Readers::Tokens, ServerOptions::default(), |_| {});
+    let framework = "https://example.org/set/notify/framework";
+    for url in ["https://example.org/other/notify/change", framework, "https://elsewhere.example/topic"] {
+        pushing.hub.own_topic(url).unwrap();
+    }
+    let topics = |token: &str, more: &str| -> Vec<String> {
+        let page = json(&pushing.ask("GET", &format!("/api/v1/hub/topics{more}"), &[("Authorization", token)], b""));
+        let topics = page["topics"].as_array().unwrap();
+        topics.iter().map(|topic| topic["url"].as_str().unwrap().to_owned()).collect()
+    };
+    let own = pushing.token_for("own", Scope::Read, &["set"]);
+    assert_eq!(topics(&own, ""), [TOPIC, framework]);
+    assert_eq!(topics(&own, "?limit=1"), [TOPIC]);
+    assert_eq!(topics(&own, &format!("?after={}", pushing.topic.0)), [framework]);
+    let foreign = pushing.token_for("foreign", Scope::Write, &["another"]);
+    assert!(topics(&foreign, "").is_empty());
+    assert_eq!(topics(&pushing.token("all", Scope::Read), "").len(), 4);
 }
 
 #[test]

@@ -197,7 +197,14 @@ impl DocumentCache {
         let number = self.file_number.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number}.document"));
         let file = Arc::new(CacheFile { path, length: bytes.len() as u64 });
-        fs::write(&file.path, &bytes)?;
+        let written = match fs::write(&file.path, &bytes) {
+            // The folder was removed while the program runs.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(&self.folder).and_then(|()| fs::write(&file.path, &bytes))
+            }
+            written => written,
+        };
+        written?;
         Ok(Body::File(file))
     }
 }

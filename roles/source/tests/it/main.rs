@@ -4,6 +4,7 @@
 mod about;
 mod archive;
 mod deletions;
+mod deposit;
 mod dumps;
 mod follow_links;
 mod large;

@@ -256,5 +256,43 @@ fn no_half_written_file_is_recorded_however_it_is_written() {
         })
         .unwrap();
     assert!(records > 20 && torn.is_empty(), "{records} changes, torn: {torn:?}");
+fn a_store_removed_while_watching_is_a_failure_that_loses_nothing() {
+    let world = World::begun();
+    let watch = start(&world);
+    let (store, aside) = (world.temporary.path().join("source.db"), world.temporary.path().join("aside.db"));
+    std::fs::rename(&store, &aside).unwrap();
+    world.write("new", "1");
+    eventually("the failure is reported", || match watch.status().state() {
+        WatchState::Failed(reason) => reason.contains("was removed while it was open") && reason.contains("help:"),
+        _ => false,
+    });
+    assert!(world.keys().is_empty(), "a change that would be lost is not recorded");
+    std::fs::rename(&aside, &store).unwrap();
+    eventually("the new file is recorded", || world.keys() == ["new"]);
+    eventually("the failure is over", || watch.status().state() == WatchState::Watching);
+    watch.stop();
+}
+
+#[test]
+fn a_copy_that_cannot_be_kept_is_a_failure_of_the_store() {
+    let world = World::new();
+    world.write("new", "1");
+    let place = world.temporary.path().join("contents");
+    let contents = abreast_contents::Contents::open(&place).unwrap();
+    // A disk that failed once is not trusted again.
+    let kept = contents.put_bytes(b"x").unwrap();
+    let part = place.join(&kept.id().to_string()[..2]);
+    std::fs::rename(&part, place.join("aside")).unwrap();
+    std::fs::write(&part, "no folder").unwrap();
+    contents.sync().unwrap_err();
+    let mut options = WatchOptions::new(&world.folder);
+    options.ingest.settle = Duration::ZERO;
+    options.ingest.contents = Some(contents);
+    let watch = Watch::start(options, Arc::clone(&world.log), world.set);
+    eventually("the failure is reported", || match watch.status().state() {
+        WatchState::Failed(reason) => reason.contains("cannot keep a copy of `new` in the store"),
+        _ => false,
+    });
+    assert!(world.keys().is_empty());
     watch.stop();
 }
