@@ -3,6 +3,7 @@
 
 mod clock;
 mod content;
+pub mod filter;
 mod finding;
 mod log;
 mod resource;

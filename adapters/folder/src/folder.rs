@@ -3,6 +3,7 @@
 use crate::dir::Dir;
 use crate::error::{Error, ErrorKind};
 use crate::follow::{Follow, Visible};
+use crate::selection::Selection;
 use crate::stat::{Kind, Stat};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -29,6 +30,7 @@ pub struct Folder {
     path: PathBuf,
     one_call: bool,
     follow: Option<Follow>,
+    selection: Option<Selection>,
 }
 
 impl Folder {
@@ -42,7 +44,7 @@ impl Folder {
         let root = rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())
             .map_err(|errno| Error::new("open folder", path.as_os_str().as_bytes(), errno))?;
         let one_call = supports_one_call(&root);
-        Ok(Self { root: Arc::new(root), path: path.to_owned(), one_call, follow: None })
+        Ok(Self { root: Arc::new(root), path: path.to_owned(), one_call, follow: None, selection: None })
     }
 
     /// The same folder, in which symbolic links are followed when they are relative and lead to something beneath the
@@ -57,6 +59,22 @@ impl Folder {
         able.map_err(|errno| Error::new("follow symbolic links in", self.path.as_os_str().as_bytes(), errno))?;
         self.follow = Some(follow);
         Ok(self)
+    }
+
+    /// The same folder, of which only some files and folders are shown to those who ask: see [`Folder::selects`].
+    #[must_use]
+    pub fn selecting(mut self, selection: Selection) -> Self {
+        if let Some(follow) = &mut self.follow {
+            follow.selection = Some(selection.clone());
+        }
+        self.selection = Some(selection);
+        self
+    }
+
+    /// Is a path of this kind selected? Files that are not are not opened by their paths, nor reached through links;
+    /// listings have them.
+    pub fn selects(&self, path: &[u8], kind: Kind) -> bool {
+        self.selection.as_ref().is_none_or(|selection| selection.has(path, kind))
     }
 
     /// Where a folder really stands: its own names from the root when links are followed, else nothing.
@@ -109,6 +127,9 @@ impl Folder {
     pub fn open_file(&self, relative: &[u8]) -> Result<(File, Stat), Error> {
         if !relative.split(|byte| *byte == b'/').all(is_component) {
             return Err(Error::of_kind("open", relative, ErrorKind::Name));
+        }
+        if !self.selects(relative, Kind::File) {
+            return Err(Error::of_kind("open", relative, ErrorKind::NotFound));
         }
         let handle = self.beneath(relative, READ, "open")?;
         regular(handle, relative)
@@ -256,6 +277,36 @@ mod tests {
             assert_eq!(folder.dir([b"sub".as_slice(), b".."]).unwrap_err().kind(), ErrorKind::Name);
             assert_eq!(folder.dir([b"sub".as_slice(), b"file"]).unwrap_err().kind(), ErrorKind::NotFolder);
         }
+    }
+
+    #[test]
+    fn what_is_not_selected_is_not_opened_nor_reached_by_links() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("drafts")).unwrap();
+        for name in ["drafts/file", "file"] {
+            std::fs::write(place.path().join(name), "x").unwrap();
+        }
+        symlink("drafts/file", place.path().join("link")).unwrap();
+        symlink("drafts", place.path().join("folder")).unwrap();
+        symlink("file", place.path().join("good")).unwrap();
+        let selection = Selection::new(|path, _| path != b"drafts" && !path.starts_with(b"drafts/"));
+        let kind = |folder: &Folder, path: &[u8]| folder.open_file(path).err().map(|error| error.kind());
+        let plain = Folder::open(place.path()).unwrap().selecting(selection.clone());
+        assert_eq!(kind(&plain, b"file"), None);
+        assert_eq!(kind(&plain, b"drafts/file"), Some(ErrorKind::NotFound));
+        assert!(!plain.selects(b"drafts", Kind::Folder) && plain.selects(b"file", Kind::File));
+        let follow = || Folder::open(place.path()).unwrap().following_links(|_| true).unwrap();
+        let following = follow().selecting(selection);
+        {
+            assert_eq!(kind(&following, b"good"), None);
+            assert_eq!(kind(&following, b"drafts/file"), Some(ErrorKind::NotFound));
+            for path in [b"link".as_slice(), b"folder/file"] {
+                assert_eq!(kind(&following, path), Some(ErrorKind::Symlink), "{}", String::from_utf8_lossy(path));
+            }
+            assert_eq!(following.root().stat(b"link").unwrap().kind, Kind::Symlink);
+            assert_eq!(following.root().stat(b"folder").unwrap().kind, Kind::Symlink);
+        }
+        assert_eq!(kind(&follow(), b"link"), None);
     }
 
     #[test]

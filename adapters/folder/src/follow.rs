@@ -5,10 +5,14 @@
 //! for its own place: each name of it must be one that the owner of the folder shows anyway, or a link would uncover
 //! what is hidden.
 
+use crate::selection::Selection;
 use rustix::fd::AsRawFd as _;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+
+#[cfg(target_os = "linux")]
+use crate::stat::{Kind, Stat};
 
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -24,11 +28,12 @@ pub type Visible = fn(&[u8]) -> bool;
 pub(crate) struct Follow {
     root: Arc<OwnedFd>,
     visible: Visible,
+    pub(crate) selection: Option<Selection>,
 }
 
 impl Follow {
     pub(crate) const fn new(root: Arc<OwnedFd>, visible: Visible) -> Self {
-        Self { root, visible }
+        Self { root, visible, selection: None }
     }
 
     /// Opens a path, given by plain names from the root; links on the way and at its end are followed.
@@ -48,12 +53,23 @@ impl Follow {
         let real = self.real(&handle)?;
         let hidden =
             real != path && real.split(|byte| *byte == b'/').any(|name| !name.is_empty() && !(self.visible)(name));
+        let hidden = hidden || (real != path && !self.selects(&real, &handle)?);
         if hidden { Err(Errno::XDEV) } else { Ok(handle) }
     }
 
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn open(&self, _path: &[u8], _flags: rustix::fs::OFlags) -> Result<OwnedFd, Errno> {
         Err(Errno::OPNOTSUPP)
+    }
+
+    /// Is what a link led to selected?
+    #[cfg(target_os = "linux")]
+    fn selects(&self, real: &[u8], handle: &OwnedFd) -> Result<bool, Errno> {
+        let Some(selection) = &self.selection else { return Ok(true) };
+        let kind = Stat::from_raw(&rustix::fs::fstat(handle)?).kind;
+        // Within a folder that is not selected nothing is.
+        let folders = real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &real[..end]);
+        Ok(selection.has(real, kind) && folders.into_iter().all(|folder| selection.has(folder, Kind::Folder)))
     }
 
     /// Where something that was opened stands now, by plain names from the root; empty for the root itself.

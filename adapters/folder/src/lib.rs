@@ -6,6 +6,7 @@ mod error;
 mod folder;
 mod follow;
 mod locked;
+mod selection;
 mod stat;
 
 pub use dir::{Dir, Entries, Entry};
@@ -13,4 +14,5 @@ pub use error::{Error, ErrorKind};
 pub use folder::{Folder, is_component};
 pub use follow::Visible;
 pub use locked::Locked;
+pub use selection::Selection;
 pub use stat::{Kind, Stat, set_modified};

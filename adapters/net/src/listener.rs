@@ -9,6 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::places::{Leave, Place, Places};
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
@@ -18,7 +19,6 @@ use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// Bytes of a request's line and headers together.
@@ -27,7 +27,7 @@ const MAX_HEAD: usize = 32 << 10;
 /// Limits of a [`Listener`].
 #[derive(Debug, Clone, Copy)]
 pub struct ListenerOptions {
-    /// Connections at a time; more wait to be accepted. Default 64.
+    /// Connections at a time; for more, the client with most gives up its oldest idle one. Default 64.
     pub connections: usize,
     /// Longest time for a request's head, and that an unused connection is kept. Default 15 s.
     pub header_timeout: Duration,
@@ -101,19 +101,18 @@ impl Listener {
     /// When the runtime cannot take the socket.
     pub async fn run(self, receiver: Arc<dyn Receiver>, options: ListenerOptions) -> io::Result<Infallible> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        let places = Arc::new(Semaphore::new(options.connections.max(1)));
+        let places = Places::new(options.connections);
         let mut connections = JoinSet::new();
         loop {
-            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
             let accepted = listener.accept().await;
             // Finished ones are forgotten as new ones come.
             while connections.try_join_next().is_some() {}
             match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, client)) => {
+                    let place = places.enter(client.ip()).await;
                     let receiver = Arc::clone(&receiver);
                     connections.spawn(async move {
-                        serve(stream, &receiver, options).await;
-                        drop(place);
+                        serve(stream, &receiver, options, &place).await;
                     });
                 }
                 Err(error) => {
@@ -126,15 +125,32 @@ impl Listener {
     }
 }
 
-async fn serve(stream: TcpStream, receiver: &Arc<dyn Receiver>, options: ListenerOptions) {
+async fn serve(stream: TcpStream, receiver: &Arc<dyn Receiver>, options: ListenerOptions, place: &Place) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| async move { Ok::<_, Infallible>(answer(request, receiver, options).await) });
+    let service = service_fn(|request| async move {
+        place.asked();
+        Ok::<_, Infallible>(answer(request, receiver, options).await)
+    });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        leave = place.leave() => {
+            if leave == Leave::Now {
+                return;
+            }
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = place.force() => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!("a connection ended early: {error}");
     }
 }

@@ -154,6 +154,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) changes_per_list: Option<u32>,
     #[command(flatten)]
+    pub(crate) rules: crate::rule_args::RuleArgs,
+    #[command(flatten)]
     pub(crate) api: crate::api::ApiArgs,
     #[command(flatten)]
     pub(crate) dumps: crate::dumps::DumpArgs,

@@ -81,6 +81,8 @@ pub(crate) struct BuildArgs {
     /// Follow relative symbolic links that lead to something published beneath the folder
     #[arg(long)]
     follow_links: bool,
+    #[command(flatten)]
+    rules: crate::rule_args::RuleArgs,
     /// Read every file, also those that look unchanged by size, times and inode
     #[arg(long)]
     reread: bool,
@@ -181,6 +183,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
             folder: folder.clone(),
             digests: args.digests.clone(),
             follow_links: args.follow_links.then_some(true),
+            filter: args.rules.rules.clone(),
             changes_per_list: args.changes_per_list,
             ..SetFile::default()
         });
@@ -251,8 +254,8 @@ fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(
         let opened = log
             .open_set(&NewSet { slug: set.slug.clone(), page_rule })
             .with_context(|| format!("cannot open the set `{}`", set.slug))?;
-        let folder =
-            abreast_source::open_folder(&set.folder, set.follow_links).context("cannot open a published folder")?;
+        let folder = abreast_source::open_folder(&set.folder, set.follow_links, &set.filter)
+            .context("cannot open a published folder")?;
         let set_urls = urls.set(&set.slug);
         let set_urls = args.resources_url.as_ref().map(|url| set_urls.clone().with_resources(url)).unwrap_or(set_urls);
         let links = set.links.policy(&set_urls.resources())?;

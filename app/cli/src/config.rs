@@ -1,11 +1,13 @@
 //! What is to be served? Configuration file, then environment, then flags; unknown keys are refused.
 
+use abreast_core::filter::Filter;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The configuration file of `abreast serve`.
@@ -74,6 +76,18 @@ pub(crate) struct SetFile {
     pub(crate) events: Option<bool>,
     /// Follow relative symbolic links that lead to something published beneath the folder? Default false.
     pub(crate) follow_links: Option<bool>,
+    /// Publish what matches one of these patterns, and nothing else but what other rules take.
+    #[serde(default)]
+    pub(crate) include: Vec<String>,
+    /// Do not publish what matches one of these patterns, as in `.gitignore`.
+    #[serde(default)]
+    pub(crate) exclude: Vec<String>,
+    /// Rules, `+ PATTERN` or `- PATTERN`: the first that matches decides, after `include` and `exclude`.
+    #[serde(default)]
+    pub(crate) filter: Vec<String>,
+    /// Files with such rules, one a line.
+    #[serde(default)]
+    pub(crate) filter_from: Vec<PathBuf>,
     /// Keep old Resource Lists, and list old Change Lists? Default no.
     pub(crate) archives: Option<ArchivesFile>,
     /// Changes in one Change List, 1 to 50000; default 5000.
@@ -103,6 +117,10 @@ const SET_KEYS: &[&str] = &[
     "licence",
     "contact",
     "follow_links",
+    "include",
+    "exclude",
+    "filter",
+    "filter_from",
     "archives",
     "folder",
     "records",
@@ -232,6 +250,7 @@ pub(crate) struct SetConfig {
     pub(crate) reread: Duration,
     pub(crate) events: bool,
     pub(crate) follow_links: bool,
+    pub(crate) filter: Arc<Filter>,
     pub(crate) archives: Option<abreast_source::archive::ArchiveRule>,
     pub(crate) changes_per_list: u32,
     pub(crate) dumps: Option<abreast_source::dump::DumpOptions>,
@@ -352,6 +371,7 @@ fn misplaced_store(data: &Path, folder: &Path) -> Option<String> {
 fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
     let shown = set.folder.display().to_string();
     let records = set.records.unwrap_or(false);
+    let filter = crate::rule_args::check(&set, records, problems);
     let has_folder = !set.folder.as_os_str().is_empty();
     let folder = match std::fs::canonicalize(&set.folder) {
         _ if records => {
@@ -456,6 +476,7 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
         reread,
         events: set.events.unwrap_or(true),
         follow_links: set.follow_links.unwrap_or(false),
+        filter,
         archives,
         changes_per_list,
         dumps,

@@ -28,6 +28,7 @@ mod push;
 mod repair;
 mod report;
 mod restore;
+mod rule_args;
 mod serve;
 mod settings;
 mod shell;

@@ -41,6 +41,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
             name: args.name.clone(),
             title: args.title.clone(),
             follow_links: args.follow_links.then_some(true),
+            filter: args.rules.rules.clone(),
             folder: folder.clone(),
             digests: args.digests.clone(),
             debounce: args.debounce.clone(),
@@ -134,6 +135,7 @@ impl Running {
             options.reread = set.reread;
             options.events = set.events;
             options.follow_links = set.follow_links;
+            options.filter = Arc::clone(&set.filter);
             let kept = crate::versions::keep(&*log, opened.id, &set)?;
             if kept.is_some() {
                 options.ingest.contents.clone_from(&contents);
@@ -152,8 +154,8 @@ impl Running {
                 let status = Arc::clone(watch.status());
                 (Some(watch), status)
             };
-            let served_folder =
-                abreast_source::open_folder(&set.folder, set.follow_links).context("cannot open a published folder")?;
+            let served_folder = abreast_source::open_folder(&set.folder, set.follow_links, &set.filter)
+                .context("cannot open a published folder")?;
             served.push(ServedSet {
                 slug: set.slug.clone(),
                 title: set.title.clone(),

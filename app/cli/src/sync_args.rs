@@ -218,29 +218,38 @@ const FILTER_FILE_MAX: u64 = 1 << 20;
 impl FilterArgs {
     fn made(matches: &ArgMatches) -> Result<Self, String> {
         let raw = RawFilterArgs::from_arg_matches(matches).map_err(|error| error.to_string())?;
-        let mut rules: Vec<(usize, String)> = Vec::new();
-        let mut add = |id: &str, texts: Vec<Vec<String>>| {
-            let places = matches.indices_of(id).into_iter().flatten();
-            rules.extend(places.zip(texts).flat_map(|(place, texts)| texts.into_iter().map(move |text| (place, text))));
-        };
-        let signed = |sign: &str, patterns: &[String]| {
-            patterns.iter().map(|pattern| vec![format!("{sign} {pattern}")]).collect::<Vec<_>>()
-        };
-        add("include", signed("+", &raw.include));
-        add("exclude", signed("-", &raw.exclude));
-        add("filter", raw.filter.iter().map(|rule| vec![rule.clone()]).collect());
-        let files = raw.filter_from.iter().map(|path| read_rules(path)).collect::<Result<Vec<_>, _>>()?;
-        add("filter_from", files);
-        // Of one file, in its order.
-        rules.sort_by_key(|(place, _)| *place);
-        let filter = Filter::new(rules.iter().map(|(_, rule)| rule.as_str()))?;
+        let rules = ordered_rules(matches, [&raw.include, &raw.exclude, &raw.filter], &raw.filter_from)?;
+        let filter = Filter::new(rules.iter().map(String::as_str))?;
         let filter = if raw.include.is_empty() { filter } else { filter.only() };
         let filter = filter.sized(raw.min_size, raw.max_size).modified(raw.modified_since, raw.modified_before);
         Ok(Self { filter })
     }
 }
 
-fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> {
+/// Rules in the order in which they were given: patterns to take, patterns to leave out, rules as written, files of rules.
+pub(crate) fn ordered_rules(
+    matches: &ArgMatches,
+    [include, exclude, filter]: [&[String]; 3],
+    filter_from: &[PathBuf],
+) -> Result<Vec<String>, String> {
+    let mut rules: Vec<(usize, String)> = Vec::new();
+    let mut add = |id: &str, texts: Vec<Vec<String>>| {
+        let places = matches.indices_of(id).into_iter().flatten();
+        rules.extend(places.zip(texts).flat_map(|(place, texts)| texts.into_iter().map(move |text| (place, text))));
+    };
+    let signed = |sign: &str, patterns: &[String]| {
+        patterns.iter().map(|pattern| vec![format!("{sign} {pattern}")]).collect::<Vec<_>>()
+    };
+    add("include", signed("+", include));
+    add("exclude", signed("-", exclude));
+    add("filter", filter.iter().map(|rule| vec![rule.clone()]).collect());
+    add("filter_from", filter_from.iter().map(|path| read_rules(path)).collect::<Result<_, _>>()?);
+    // Of one file, in its order.
+    rules.sort_by_key(|(place, _)| *place);
+    Ok(rules.into_iter().map(|(_, rule)| rule).collect())
+}
+
+pub(crate) fn read_rules(path: &std::path::Path) -> Result<Vec<String>, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("cannot read rules from `{}`: {why}", path.display());
     let length = std::fs::metadata(path).map_err(|error| wrong(&error))?.len();
     if length > FILTER_FILE_MAX {

@@ -9,6 +9,7 @@ use crate::route::{Route, route};
 use crate::routes::{document, dump, health, hub, memento, resource, timegate, timemap, topic};
 use crate::site::Site;
 use crate::stream::ClientStream;
+use abreast_net::{Leave, Place, Places};
 use http::header::{ALLOW, CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Bytes of a request's line and headers together, and of an answer in memory; headers are at most 100.
@@ -33,7 +34,7 @@ const MAX_TARGET: usize = 16 * 1024;
 /// Limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerOptions {
-    /// Connections at a time; more wait to be accepted.
+    /// Connections at a time; for more, the client with most gives up its oldest idle one.
     pub connections: usize,
     /// Time for a request's header, and for an idle connection.
     pub header_timeout: Duration,
@@ -91,7 +92,7 @@ impl Server {
     pub async fn run(self, site: Arc<Site>, mut stop: watch::Receiver<bool>) {
         let shared =
             Arc::new(Shared { site, stopping: AtomicBool::new(false), stop: stop.clone(), counters: Counters::new() });
-        let places = Arc::new(Semaphore::new(self.options.connections));
+        let places = Places::new(self.options.connections);
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -114,8 +115,7 @@ impl Server {
             let stop = stop.clone();
             let options = self.options;
             connections.spawn(async move {
-                serve(stream, &shared, stop, options).await;
-                drop(place);
+                serve(stream, &shared, stop, options, &place).await;
             });
         }
         shared.stopping.store(true, Ordering::Relaxed);
@@ -133,12 +133,9 @@ async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+async fn accept(listener: &TcpListener, places: &Arc<Places>) -> io::Result<(TcpStream, Place)> {
+    let (stream, client) = listener.accept().await?;
+    let place = places.enter(client.ip()).await;
     Ok((stream, place))
 }
 
@@ -164,10 +161,19 @@ impl Counters {
     }
 }
 
-async fn serve(stream: TcpStream, shared: &Arc<Shared>, mut stop: watch::Receiver<bool>, options: ServerOptions) {
+async fn serve(
+    stream: TcpStream,
+    shared: &Arc<Shared>,
+    mut stop: watch::Receiver<bool>,
+    options: ServerOptions,
+    place: &Place,
+) {
     let _ = stream.set_nodelay(true);
     let client = stream.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip());
-    let service = service_fn(|request| handle(shared, request, client));
+    let service = service_fn(|request| {
+        place.asked();
+        handle(shared, request, client)
+    });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
@@ -179,6 +185,16 @@ async fn serve(stream: TcpStream, shared: &Arc<Shared>, mut stop: watch::Receive
         () = told(&mut stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
+        }
+        leave = place.leave() => {
+            if leave == Leave::Now {
+                return;
+            }
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = place.force() => return,
+            }
         }
     };
     if let Err(error) = ended {

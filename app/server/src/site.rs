@@ -1,7 +1,7 @@
 //! What does this server serve?
 
-use crate::api::Api;
-use abreast_folder::Folder;
+use crate::api::{Api, path_of};
+use abreast_folder::{Folder, Kind};
 use abreast_hub::Hub;
 use abreast_source::WatchStatus;
 use abreast_source::deposit::Deposit;
@@ -34,6 +34,12 @@ impl ServedSet {
     /// The folder as it was last read; `None` for a set of records.
     pub(crate) fn current_folder(&self) -> Option<Folder> {
         (!self.records).then(|| self.watch.folder().unwrap_or_else(|| self.folder.clone()))
+    }
+
+    /// May anything of the resource with this key be shown? Not if the set's rules leave it out now.
+    pub(crate) fn shows(&self, key: &str) -> bool {
+        // Keys of resources that live elsewhere are URIs.
+        key.contains(':') || self.folder.selects(&path_of(key), Kind::File)
     }
 }
 

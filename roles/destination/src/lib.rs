@@ -15,7 +15,6 @@ mod document;
 mod error;
 mod events;
 mod fetch;
-mod filter;
 mod follow;
 mod freshness;
 mod history;
@@ -45,6 +44,7 @@ mod together;
 mod verify;
 mod workers;
 
+pub(crate) use abreast_core::filter;
 pub use abreast_resourcesync::v1_1::Tolerance;
 pub use audit::{AuditReport, audit};
 pub use error::{Error, ExitCode};

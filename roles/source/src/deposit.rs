@@ -140,6 +140,9 @@ impl Deposit {
         if let Some(why) = too_long(path) {
             return Err(DepositError::Name(why));
         }
+        if !folder.selects(path, Kind::File) {
+            return Err(DepositError::Name("the rules of the set leave this path out".to_owned()));
+        }
         let (parent, name) = split(path);
         if name.len() > 255 {
             return Err(DepositError::Name("a name has at most 255 bytes".to_owned()));
@@ -316,7 +319,7 @@ impl Deposit {
 
     /// The folder and name of a path that may be published.
     fn existing<'p>(folder: &Folder, path: &'p [u8]) -> Result<(Dir, &'p [u8]), DepositError> {
-        if !is_published_path(path) {
+        if !is_published_path(path) || !folder.selects(path, Kind::File) {
             return Err(DepositError::NotFound);
         }
         let (parent, name) = split(path);

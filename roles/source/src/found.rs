@@ -27,7 +27,7 @@ pub(crate) fn look_for(folder: &Folder, path: &[u8]) -> Found {
         Err(error) => return Found::Unreadable(error),
     };
     match dir.stat(name) {
-        Ok(stat) if stat.kind == Kind::File => Found::File(dir),
+        Ok(stat) if stat.kind == Kind::File && folder.selects(path, Kind::File) => Found::File(dir),
         Ok(stat) if stat.kind == Kind::Folder => Found::Folder,
         Ok(_) => Found::Nothing,
         Err(error) if absent(error.kind()) => Found::Nothing,

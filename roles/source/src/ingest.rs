@@ -489,27 +489,28 @@ pub(crate) fn ingest_now<A: FnMut(&[u8]) -> bool>(
     let mut again = again();
     outcomes.retain(|outcome| match outcome {
         Outcome::Put(Imported { key, .. }, ..) | Outcome::Gone(key) | Outcome::Lost(key) => !again(&path_of(key)),
-        Outcome::Deferred(_) | Outcome::Large(_) | Outcome::Problem(..) => true,
+        Outcome::Deferred(_) | Outcome::Large(_) | Outcome::Problem(..) | Outcome::NotKept(_) => true,
     });
+    let mut failure = None;
     if log.head(set)?.importing {
-        let Recordable { puts, kept, .. } = Recordable::of(outcomes, &mut report);
+        let Recordable { puts, kept, .. } = Recordable::of(outcomes, &mut report, &mut failure);
         report.recorded += puts.len() as u64;
         log.import(set, puts)?;
         drop(kept);
-        return Ok(report);
+        return failure.map_or(Ok(report), Err);
     }
     let outstanding = Arc::default();
     let mut outcomes = outcomes.into_iter();
     loop {
         let batch: Vec<_> = outcomes.by_ref().take(BATCH).collect();
         let ended = batch.is_empty();
-        let batch = Recordable::of(batch, &mut report);
+        let batch = Recordable::of(batch, &mut report, &mut failure);
         if ended || !batch.append(log, set, &options.writes, writes, &outstanding, &mut report) {
             break;
         }
     }
     finish(&outstanding, &mut report)?;
-    Ok(report)
+    failure.map_or(Ok(report), Err)
 }
 
 fn look_at_all(options: &IngestOptions, reading: Reading<'_>, mut work: Vec<Work>) -> Vec<Outcome> {

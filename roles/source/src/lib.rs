@@ -29,7 +29,7 @@ mod writes;
 pub use guard::{Deletions, Held};
 pub use hash::{DigestPolicy, media_type_of};
 pub use ingest::{IngestOptions, IngestReport};
-pub use names::{is_published_name, open_folder};
+pub use names::{check_filter, is_published_name, open_folder};
 pub use scan::{ScanError, ScanOptions, ScanReport, scan};
 pub use status::{WatchState, WatchStatus};
 pub use writes::Writes;

@@ -1,4 +1,10 @@
-//! Which names in a folder are published?
+//! The names and paths of a folder that are published.
+
+use crate::hash::media_type_of;
+use abreast_core::filter::{Decision, Filter, MediaType, Subject};
+use abreast_folder::{Folder, Kind, Selection};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Is a file or folder of this name published?
 ///
@@ -12,16 +18,38 @@ pub fn is_published_name(name: &[u8]) -> bool {
 }
 
 /// Opens a folder to be published, symbolic links followed or not. A link is followed if it is relative, and leads to
-/// something beneath the folder that would be published itself.
+/// something beneath the folder that would be published itself. What the filter leaves out is neither listed nor opened.
 ///
 /// # Errors
 /// It cannot be opened; or the system cannot promise that no link leads outside.
-pub fn open_folder(
-    path: &std::path::Path,
-    follow_links: bool,
-) -> Result<abreast_folder::Folder, abreast_folder::Error> {
-    let folder = abreast_folder::Folder::open(path)?;
-    if follow_links { folder.following_links(is_published_name) } else { Ok(folder) }
+pub fn open_folder(path: &Path, follow_links: bool, filter: &Arc<Filter>) -> Result<Folder, abreast_folder::Error> {
+    let folder = Folder::open(path)?;
+    let folder = if follow_links { folder.following_links(is_published_name)? } else { folder };
+    if filter.is_empty() {
+        return Ok(folder);
+    }
+    let filter = Arc::clone(filter);
+    Ok(folder.selecting(Selection::new(move |path, kind| match kind {
+        Kind::Folder => !filter.leaves_out_folder(path),
+        // Hidden names are another matter: links of files are in such.
+        _ => !is_published_path(path) || takes(&filter, path),
+    })))
+}
+
+fn takes(filter: &Filter, path: &[u8]) -> bool {
+    let media_type = MediaType::Listed(Some(media_type_of(path)));
+    matches!(filter.decide(&Subject { path, media_type, ..Subject::default() }), Decision::Taken(_))
+}
+
+/// Checks that a filter can choose what is published.
+///
+/// # Errors
+/// A rule is about URIs, which nobody knows who writes the rules of a folder.
+pub fn check_filter(filter: &Filter) -> Result<(), String> {
+    if filter.needs_uris() {
+        return Err("rules for `uri:` are for those who copy (help: write the path in the folder)".to_owned());
+    }
+    Ok(())
 }
 
 /// Longest relative path that is published; a URI of it stays below 8 KiB in most cases.

@@ -336,6 +336,9 @@ impl Walk<'_> {
                 self.skip(&path, kind)?;
                 continue;
             }
+            if !self.folder.selects(&path, kind) {
+                continue;
+            }
             if kind == Kind::Folder {
                 match self.open(&path) {
                     Ok(Some(mut inner)) => {

@@ -3,6 +3,7 @@
 use crate::ingest::IngestOptions;
 use crate::status::{WatchState, WatchStatus};
 use crate::watching::Watching;
+use abreast_core::filter::Filter;
 use abreast_core::{ChangeLog, SetId};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct WatchOptions {
     pub events: bool,
     /// Follow relative symbolic links that lead to something published beneath the folder?
     pub follow_links: bool,
+    /// What is published of the folder.
+    pub filter: Arc<Filter>,
     /// How long deletions are held that are more than the guard allows ([`crate::Deletions`]); zero for not at all.
     pub hold_deletions: Duration,
     /// The files that are missing at the start were removed on purpose.
@@ -48,6 +51,7 @@ impl WatchOptions {
             reread: Duration::ZERO,
             events: true,
             follow_links: false,
+            filter: Arc::default(),
             hold_deletions: Duration::from_secs(7 * 24 * 3_600),
             confirm_deletions: false,
         }

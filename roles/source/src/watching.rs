@@ -274,7 +274,7 @@ impl<'w> Round<'w> {
         let options = &watching.options;
         let root = std::fs::canonicalize(&options.folder)
             .map_err(|error| Ended::Vanished(format!("cannot open `{}`: {error}", options.folder.display())))?;
-        let folder = crate::names::open_folder(&root, options.follow_links)
+        let folder = crate::names::open_folder(&root, options.follow_links, &options.filter)
             .map_err(|error| Ended::Vanished(error.to_string()))?;
         let events = watching.events(&root);
         let unsure = Unsure::new(options.events && events.is_none());

@@ -20,6 +20,7 @@ mod many;
 mod packed;
 mod push;
 mod real;
+mod selection;
 mod session;
 mod sets;
 mod validate;

@@ -145,7 +145,7 @@ fn path_in(path: &str) -> Result<Vec<u8>, Problem> {
 }
 
 /// The relative path of a key.
-pub(super) fn path_of(key: &str) -> Vec<u8> {
+pub(crate) fn path_of(key: &str) -> Vec<u8> {
     let names: Vec<_> = key.split('/').map(|segment| abreast_webtypes::decode_segment(segment.as_bytes())).collect();
     names.join(&b'/')
 }

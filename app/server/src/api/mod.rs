@@ -21,6 +21,7 @@ pub use access::is_local_host;
 pub(crate) use access::may_publish;
 pub(crate) use changes::records_of;
 pub use changes::{change_of, position_at};
+pub(crate) use content::path_of;
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use tokens::{PREFIX, Scope, Token, new_token, read_tokens, write_tokens};

@@ -54,7 +54,7 @@ fn an_idle_connection_is_closed() {
 }
 
 #[test]
-fn more_connections_than_allowed_wait_their_turn() {
+fn more_connections_than_allowed_take_the_place_of_idle_ones() {
     let options = ServerOptions { connections: 4, ..ServerOptions::default() };
     let (_world, served) = serve(options);
     let mut first: Vec<Client> = (0..4).map(|_| served.connect()).collect();
@@ -62,10 +62,39 @@ fn more_connections_than_allowed_wait_their_turn() {
         client.request("GET", "/set/r/a", &[]);
         assert_eq!(client.reply("GET").unwrap().unwrap().status, 200);
     }
+    let begun = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(served.get("/set/r/a").status, 200, "idle connections do not keep others waiting");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(first.remove(0).is_closed(), "the oldest idle connection");
+}
+
+#[test]
+fn silent_connections_of_one_client_do_not_keep_others_waiting() {
+    let options = ServerOptions { connections: 50, ..ServerOptions::default() };
+    let (_world, served) = serve(options);
+    let _silent: Vec<Client> = (0..200).map(|_| served.connect()).collect();
+    let mut half: Vec<Client> = (0..200).map(|_| served.connect()).collect();
+    half.iter_mut().for_each(|client| drop(client.send(b"GET / HT")));
+    let begun = Instant::now();
+    assert_eq!(served.get("/set/r/a").body, b"public");
+    assert!(begun.elapsed() < Duration::from_secs(15), "less than the time for a header: {:?}", begun.elapsed());
+}
+
+#[test]
+fn more_requests_in_flight_than_allowed_wait_their_turn() {
+    let options = ServerOptions { connections: 4, ..ServerOptions::default() };
+    let (_world, served) = serve(options);
+    let mut first: Vec<Client> = (0..4).map(|_| served.connect()).collect();
+    for client in &mut first {
+        client.request("GET", "/set/r/large", &[]);
+        assert_eq!(client.head().unwrap().unwrap().status, 200);
+    }
     let mut fifth = served.connect();
     fifth.request("GET", "/set/r/a", &[]);
     fifth.stream.get_ref().set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    assert!(fifth.head().is_err(), "not answered while four are open");
+    assert!(fifth.head().is_err(), "not answered while four are being answered");
     first.pop();
     fifth.stream.get_ref().set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     assert_eq!(fifth.reply("GET").unwrap().unwrap().status, 200);

@@ -8,7 +8,7 @@ use super::parts::Parts;
 use super::{DumpError, OpenKept};
 use crate::names;
 use abreast_core::State;
-use abreast_folder::Folder;
+use abreast_folder::{Folder, Kind};
 use abreast_resourcesync::v1_1::Entry;
 use abreast_webtypes::{Timestamp, md5_lanes};
 use md5::{Digest as _, Md5};
@@ -72,6 +72,11 @@ impl<'a> Copier<'a> {
             self.waiting.push(Waiting { item, bytes: None });
             return self.flush_if_full(parts);
         };
+        if !names::is_elsewhere(&item.key) && !self.folder.selects(&names::path_of(&item.key), Kind::File) {
+            // Neither the file nor what is kept of it.
+            self.refuse(item.key, "the rules of the set leave it out".to_owned());
+            return Ok(());
+        }
         let Some(length) = state.length else {
             self.refuse(item.key, "its length is not known".to_owned());
             return Ok(());

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Scans beneath `subtree`, and tells how many links were not followed.
 fn scan_with(world: &World, subtree: &str, follow: bool) -> u64 {
-    let folder = open_folder(&world.folder, follow).unwrap();
+    let folder = open_folder(&world.folder, follow, &Arc::default()).unwrap();
     let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
     let options = ScanOptions { ingest, ..ScanOptions::default() };
     let stop = AtomicBool::new(false);

@@ -1,14 +1,14 @@
-//! Which resources does the user want? Rules in order, the first that matches decides; then sizes and dates.
+//! Filters of resources: rules in order, the first that matches decides; then sizes and dates.
 //!
-//! Patterns are those of `.gitignore` files, matched against the path in the copy, the whole URI, or the media type.
-//! Nothing here knows where resources come from or whether they are kept already.
+//! Patterns are those of `.gitignore` files, matched against the path in the folder, the whole URI, or the media type.
+//! A Destination chooses with them what it copies, a Source what it publishes.
 
 mod check;
 
 pub use check::check_any_input;
 
 use abreast_webtypes::W3cDatetime;
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -50,13 +50,15 @@ struct Rule {
 #[derive(Clone, Debug)]
 struct Sets {
     path: (GlobSet, Vec<usize>),
+    /// Folders, all in which a rule matches.
+    folder: (GlobSet, Vec<usize>),
     uri: (GlobSet, Vec<usize>),
     media_type: (GlobSet, Vec<usize>),
 }
 
 /// What is known of a resource's media type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum MediaType<'a> {
+pub enum MediaType<'a> {
     /// Not what is listed, either.
     #[default]
     Unknown,
@@ -66,20 +68,25 @@ pub(crate) enum MediaType<'a> {
 
 /// What is known of a resource.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Subject<'a> {
-    pub(crate) uri: &'a str,
-    /// Its path in the copy; empty when it can have none.
-    pub(crate) path: &'a [u8],
-    pub(crate) media_type: MediaType<'a>,
-    pub(crate) length: Option<u64>,
-    /// Microseconds.
-    pub(crate) modified: Option<i64>,
+pub struct Subject<'a> {
+    /// Its URI.
+    pub uri: &'a str,
+    /// Its path in the folder; empty when it can have none.
+    pub path: &'a [u8],
+    /// Its media type.
+    pub media_type: MediaType<'a>,
+    /// Its length in bytes.
+    pub length: Option<u64>,
+    /// When it was last modified, in microseconds since 1970.
+    pub modified: Option<i64>,
 }
 
 /// What a filter says about a resource, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decision<'a> {
+pub enum Decision<'a> {
+    /// It is taken, by this rule.
     Taken(&'a str),
+    /// It is left out, by this rule or limit.
     Excluded(&'a str),
     /// It depends on the media type, which is not known.
     Unknown,
@@ -93,6 +100,7 @@ impl Filter {
     pub fn new<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let mut filter = Self::default();
         let mut path = (GlobSetBuilder::new(), Vec::new());
+        let mut folder = (GlobSetBuilder::new(), Vec::new());
         let mut uri = (GlobSetBuilder::new(), Vec::new());
         let mut media_type = (GlobSetBuilder::new(), Vec::new());
         for text in rules {
@@ -105,6 +113,7 @@ impl Filter {
                 return refuse("it begins with neither `+ ` nor `- `");
             };
             let number = filter.rules.len();
+            let is_path = !(pattern.starts_with("uri:") || pattern.starts_with("type:"));
             if number >= RULES_MAX {
                 return Err(format!("more than {RULES_MAX} rules"));
             }
@@ -118,8 +127,14 @@ impl Filter {
             if globs.is_empty() || globs[0].is_empty() {
                 return refuse("there is no pattern");
             }
-            for glob in globs {
-                match GlobBuilder::new(&glob).literal_separator(true).backslash_escape(true).build() {
+            for glob in &globs {
+                // What such a pattern matches is beneath what it begins with.
+                let outer = glob.strip_suffix("/**").filter(|_| is_path);
+                if let Some(Ok(outer)) = outer.map(|outer| build_glob(outer)) {
+                    folder.0.add(outer);
+                    folder.1.push(number);
+                }
+                match build_glob(glob) {
                     Ok(glob) => builder.add(glob),
                     Err(error) => return refuse(&error.kind().to_string()),
                 };
@@ -133,7 +148,12 @@ impl Filter {
                 Ok(set) => Ok((set, numbers)),
                 Err(error) => Err(format!("the rules together are too much: {}", error.kind())),
             };
-            filter.sets = Some(Sets { path: build(path)?, uri: build(uri)?, media_type: build(media_type)? });
+            filter.sets = Some(Sets {
+                path: build(path)?,
+                folder: build(folder)?,
+                uri: build(uri)?,
+                media_type: build(media_type)?,
+            });
         }
         Ok(filter)
     }
@@ -178,16 +198,32 @@ impl Filter {
     }
 
     /// All of it as text: two filters with the same text do the same.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Does it look at paths?
-    pub(crate) fn needs_paths(&self) -> bool {
+    pub fn needs_paths(&self) -> bool {
         self.sets.as_ref().is_some_and(|sets| !sets.path.0.is_empty())
     }
 
-    pub(crate) fn decide(&self, subject: &Subject<'_>) -> Decision<'_> {
+    /// Does it look at URIs?
+    pub fn needs_uris(&self) -> bool {
+        self.sets.as_ref().is_some_and(|sets| !sets.uri.0.is_empty())
+    }
+
+    /// Is everything in the folder at this path left out, whatever its name and type? `false` where that is not certain.
+    pub fn leaves_out_folder(&self, path: &[u8]) -> bool {
+        let Some(sets) = &self.sets else { return false };
+        let (folders, numbers) = &sets.folder;
+        let found = folders.matches_candidate(&Candidate::new(Path::new(OsStr::from_bytes(path))));
+        let first = found.into_iter().map(|found| numbers[found]).min();
+        // A rule before it may take something in the folder.
+        first.is_some_and(|first| self.rules[..=first].iter().all(|rule| !rule.take))
+    }
+
+    /// What is decided about a resource, and by which rule.
+    pub fn decide(&self, subject: &Subject<'_>) -> Decision<'_> {
         let limits = [
             (self.min_size.zip(subject.length).is_some_and(|(min, length)| length < min), "--min-size"),
             (self.max_size.zip(subject.length).is_some_and(|(max, length)| length > max), "--max-size"),
@@ -235,6 +271,10 @@ impl Filter {
             None => Decision::Taken("no rule"),
         }
     }
+}
+
+fn build_glob(glob: &str) -> Result<Glob, globset::Error> {
+    GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build()
 }
 
 /// What a pattern of `.gitignore` files stands for: itself, and all in the folder of that name.
@@ -290,6 +330,34 @@ mod tests {
             }
             for path in stays {
                 assert!(takes(&filter, path), "{pattern} says nothing about {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_is_left_out_only_if_all_in_it_is() {
+        for (rules, out, stays) in [
+            (&["- drafts/"][..], &["drafts", "a/drafts"][..], &["a", "drafts2"][..]),
+            (&["- drafts"], &["drafts", "a/drafts"], &["a"]),
+            (&["- /a/b/"], &["a/b"], &["a", "b", "x/a/b"]),
+            (&["- *.tmp"], &["x.tmp"], &["x"]),
+            (&["- a/**"], &["a"], &["b", "x/a"]),
+            (&["- **/old/**"], &["old", "x/old"], &["x"]),
+            (&["- [a-c]?/"], &["a1"], &["d1"]),
+            (&["+ keep", "- drafts/"], &[], &["drafts"]),
+            (&["- drafts/", "+ drafts/keep"], &["drafts"], &[]),
+            (&["+ drafts/"], &[], &["drafts"]),
+            (&["- type:image/*", "- uri:**"], &[], &["drafts"]),
+        ] {
+            let filter = Filter::new(rules.iter().copied()).unwrap();
+            for path in out {
+                assert!(filter.leaves_out_folder(path.as_bytes()), "{rules:?} leave out all in {path}");
+                for inner in ["x", "keep", "x/y.z"] {
+                    assert!(!takes(&filter, &format!("{path}/{inner}")), "{rules:?} {path}/{inner}");
+                }
+            }
+            for path in stays {
+                assert!(!filter.leaves_out_folder(path.as_bytes()), "{rules:?} take something in {path}");
             }
         }
     }

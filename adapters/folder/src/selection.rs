@@ -1,0 +1,28 @@
+//! The files and folders that are shown of a folder, by their paths.
+
+use crate::stat::Kind;
+use std::fmt;
+use std::sync::Arc;
+
+type Rule = dyn Fn(&[u8], Kind) -> bool + Send + Sync;
+
+/// A rule for paths from the root. Cloning shares it.
+#[derive(Clone)]
+pub struct Selection(Arc<Rule>);
+
+impl Selection {
+    /// A rule that says for a path, and whether a file or a folder is meant, if it is shown.
+    pub fn new(rule: impl Fn(&[u8], Kind) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(rule))
+    }
+
+    pub(crate) fn has(&self, path: &[u8], kind: Kind) -> bool {
+        (self.0)(path, kind)
+    }
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Selection")
+    }
+}
