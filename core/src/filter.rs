@@ -130,7 +130,7 @@ impl Filter {
             for glob in &globs {
                 // What such a pattern matches is beneath what it begins with.
                 let outer = glob.strip_suffix("/**").filter(|_| is_path);
-                if let Some(Ok(outer)) = outer.map(|outer| build_glob(outer)) {
+                if let Some(Ok(outer)) = outer.map(build_glob) {
                     folder.0.add(outer);
                     folder.1.push(number);
                 }

@@ -204,7 +204,7 @@ async fn respond(site: &Arc<Site>, request: Request<Incoming>) -> Result<Answer,
 
 async fn run(context: &Context<'_>, call: Call<'_>, request: Request<Incoming>) -> Result<Answer, Problem> {
     match call {
-        Call::OpenApi => Ok(json_text(OPENAPI)),
+        Call::OpenApi => Ok(typed("application/json", openapi(context.site.publisher.urls().base()))),
         Call::Tokens => Ok(sets::tokens(context)),
         Call::Hub => hub::overview(context).await,
         Call::HubTopics => hub::topics(context, request.uri().query()).await,
@@ -235,8 +235,11 @@ fn json<T: Serialize>(status: StatusCode, value: &T) -> Answer {
     answer
 }
 
-fn json_text(text: &'static str) -> Answer {
-    typed("application/json", text)
+/// The document that describes this interface, with the address at which it is here: behind a proxy there may be a path
+/// before it.
+fn openapi(base: &str) -> String {
+    let url = serde_json::to_string(base.trim_end_matches('/')).unwrap_or_default();
+    OPENAPI.replacen("\"url\": \"/\"", &format!("\"url\": {url}"), 1)
 }
 
 fn typed(content_type: &'static str, body: impl Into<bytes::Bytes>) -> Answer {

@@ -1,10 +1,15 @@
 //! Every published document: from memory at once, else rendered on a blocking thread.
 
+use crate::conditional::seconds;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
+use abreast_core::Clock as _;
 use abreast_folder::Stat;
 use abreast_source::publish::{Body, Document, DocumentPath, Freshness, PublishError};
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, LINK, VARY};
+use abreast_webtypes::Timestamp;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE, LINK, VARY,
+};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::fs::File;
 use std::io;
@@ -38,7 +43,7 @@ pub(crate) async fn answer(
             Err(error) => return Ok(refusal(&error)),
         }
     };
-    Ok(represent(site, &document, path, body, compressed)?.answer(method, headers))
+    Ok(represent(site, &document, path, body, compressed, headers)?.answer(method, headers))
 }
 
 fn represent(
@@ -47,7 +52,10 @@ fn represent(
     path: DocumentPath,
     body: Body,
     gzip: bool,
+    headers: &HeaderMap,
 ) -> io::Result<Representation> {
+    let modified = modified_of(document, abreast_core::SystemClock.now());
+    let since = headers.get(IF_MODIFIED_SINCE).and_then(|date| seconds(date.to_str().ok()?));
     let mut more = vec![
         (VARY, HeaderValue::from_static("Accept-Encoding")),
         (
@@ -84,11 +92,19 @@ fn represent(
         content,
         length,
         tag: format!("\"{}{}\"", document.tag, if gzip { "-gz" } else { "" }),
-        modified: document.modified.map(abreast_webtypes::Timestamp::as_seconds),
+        modified,
         content_type: HeaderValue::from_static(document.content_type),
-        coarse_time: document.freshness == Freshness::Revalidate,
+        // Only the date that was sent with these bytes says that they are known.
+        coarse_time: document.freshness == Freshness::Revalidate && since != modified,
         more,
     })
+}
+
+/// Last-Modified of a document, in seconds since 1970. A document that may change has none in the second in which it became
+/// what it is, so that a date is never sent with two states of it.
+fn modified_of(document: &Document, now: Timestamp) -> Option<i64> {
+    let seconds = document.modified?.as_seconds();
+    (document.freshness == Freshness::Immutable || seconds < now.as_seconds()).then_some(seconds)
 }
 
 async fn blocking<T: Send + 'static>(

@@ -487,6 +487,8 @@ fn sets_and_the_document_of_the_interface_are_told() {
     assert_eq!(json_of(&world.served.get("/api/v1/sets/records"))["count"], 0);
     let document = world.served.get("/api/v1/openapi.json");
     assert_eq!(json_of(&document)["openapi"], "3.1.0");
+    let server = json_of(&document)["servers"][0]["url"].as_str().unwrap().to_owned();
+    assert_eq!(format!("{server}/"), BASE, "paths begin behind the public address, whatever prefix it has");
     assert_eq!(world.served.ask("HEAD", "/api/v1/sets", &[]).status, 200);
     let admin = world.token(Scope::Admin, &[]);
     let tokens = world.served.send("GET", "/api/v1/tokens", &admin, &[], b"").text();

@@ -1,6 +1,6 @@
 //! Documents over HTTP: encodings, validators, how long they may be kept.
 
-use crate::world::{Reply, Served, World};
+use crate::world::{Reply, Served, World, eventually};
 use abreast_core::PageRule;
 use flate2::read::GzDecoder;
 use std::io::Read as _;
@@ -127,4 +127,48 @@ fn lists_wait_for_the_end_of_the_import() {
     assert_eq!(served.get("/set/capabilitylist.xml").status, 200);
     world.publish();
     assert_eq!(served.get("/set/resourcelist.xml").status, 200);
+}
+
+#[test]
+fn documents_have_dates_that_tell_their_states_apart() {
+    let (world, served) = world();
+    let dated = |target: &str| {
+        let mut date = String::new();
+        eventually("a date is sent as soon as it stands for one state", || {
+            date = served.get(target).header("last-modified");
+            !date.is_empty()
+        });
+        date
+    };
+    let since = |target: &str, date: &str| served.ask("GET", target, &[("If-Modified-Since", date)]).status;
+    for target in [
+        "/.well-known/resourcesync",
+        "/set/capabilitylist.xml",
+        "/set/resourcelist.xml",
+        "/set/changelist.xml",
+        "/sitemap.xml",
+        "/set/sitemap/1.xml",
+        "/robots.txt",
+        "/about.html",
+        "/set/about.html",
+    ] {
+        let date = dated(target);
+        assert_eq!(since(target, &date), 304, "{target}");
+        for other in ["Sat, 01 Jan 2000 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT", "soon"] {
+            assert_eq!(since(target, other), 200, "{target}: only the date that was sent says that it is known");
+        }
+        let tagged = [("If-None-Match", "\"x\""), ("If-Modified-Since", date.as_str())];
+        assert_eq!(served.ask("GET", target, &tagged).status, 200, "{target}: tags come first");
+    }
+    let (list, robots) = (dated("/set/resourcelist.xml"), dated("/robots.txt"));
+    for number in 0..20 {
+        world.write(&format!("new{number}"), "1");
+        world.publish();
+        assert_eq!(since("/set/resourcelist.xml", &list), 200, "not even for changes within a second");
+        let date = served.get("/set/resourcelist.xml").header("last-modified");
+        assert!(date.is_empty() || date != list);
+    }
+    assert_eq!(since("/robots.txt", &robots), 304, "what did not change keeps its date");
+    let closed = dated("/set/changelist/1.xml");
+    assert_eq!(since("/set/changelist/1.xml", &closed), 304);
 }

@@ -1,21 +1,26 @@
-//! Which rendered documents are kept, where, and until when?
+//! The rendered documents that are kept, in memory and in files, and for how long.
 //!
-//! One document is rendered at a time, so memory holds one shard's bytes at most (about 10 MB). Small documents
-//! stay in memory, larger ones in files of the cache folder; both within limits, the least used leave first.
+//! Small documents stay in memory; larger ones are written to files of the cache folder while they are rendered, and never
+//! in memory as a whole. Both within limits, the least used leave first. One document is rendered at a time, by a
+//! thread of its own: an allocator keeps what a thread freed for that thread, so many threads that render now and then
+//! would each hold the memory of one rendering.
 
-use super::{DocumentPath, PublishError, Rendered, Version};
+use super::{DocumentPath, Drain, PublishError, Rendered, Version};
+use abreast_core::{Clock as _, SystemClock};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
+use md5::{Digest as _, Md5};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Documents up to this size stay in memory.
-const MEMORY_DOCUMENT: usize = 1024 * 1024;
+pub(super) const MEMORY_DOCUMENT: usize = 1024 * 1024;
 /// All documents in memory together.
 const MEMORY_TOTAL: u64 = 12 * 1024 * 1024;
 /// All documents in files together.
@@ -76,7 +81,7 @@ pub struct Document {
     pub content_type: &'static str,
     /// The part of the entity tag that both encodings share, without quotes.
     pub tag: String,
-    /// Last-Modified, if the document has one.
+    /// When it became what it is now; for one that may change, since the process began.
     pub modified: Option<Timestamp>,
     /// How long it may be kept.
     pub freshness: Freshness,
@@ -106,6 +111,8 @@ struct Slot {
 struct Slots {
     by_path: HashMap<DocumentPath, Slot>,
     tick: u64,
+    /// Of the documents rendered last; never goes back.
+    modified: Timestamp,
 }
 
 pub(crate) struct DocumentCache {
@@ -142,7 +149,7 @@ impl DocumentCache {
         &self,
         path: &DocumentPath,
         version: &Version,
-        render: impl FnOnce() -> Result<Rendered, PublishError>,
+        render: impl FnOnce(Drain<'_>) -> Result<Rendered, PublishError> + Send,
     ) -> Result<Arc<Document>, PublishError> {
         if let Some(document) = self.fresh(path, version) {
             return Ok(document);
@@ -151,16 +158,21 @@ impl DocumentCache {
         if let Some(document) = self.fresh(path, version) {
             return Ok(document);
         }
-        let rendered = render()?;
-        let document = Arc::new(Document {
-            content_type: rendered.content_type,
-            tag: tag_of(path, version, &rendered.bytes),
-            modified: rendered.modified,
-            freshness: if version.immutable { Freshness::Immutable } else { Freshness::Revalidate },
-            plain: self.keep(rendered.bytes).map_err(PublishError::Cache)?,
-            gzip: OnceLock::new(),
-        });
+        let (rendered, tag, plain) = apart(|| {
+            let mut spill = Spill::new(self, path, version);
+            let mut rendered = render(&mut |bytes| spill.drain(bytes))?;
+            let bytes = std::mem::take(&mut rendered.bytes);
+            let (tag, plain) = spill.end(bytes).map_err(PublishError::Cache)?;
+            Ok::<_, PublishError>((rendered, tag, plain))
+        })?;
         let mut slots = lock(&self.slots);
+        let freshness = if version.immutable { Freshness::Immutable } else { Freshness::Revalidate };
+        let modified = match freshness {
+            Freshness::Immutable => rendered.modified,
+            Freshness::Revalidate => Some(slots.modified(path, &tag)),
+        };
+        let content_type = rendered.content_type;
+        let document = Arc::new(Document { content_type, tag, modified, freshness, plain, gzip: OnceLock::new() });
         slots.tick += 1;
         let used = slots.tick;
         slots.by_path.insert(*path, Slot { version: *version, document: Arc::clone(&document), used });
@@ -177,35 +189,99 @@ impl DocumentCache {
         if let Some(body) = document.gzip.get() {
             return Ok(body.clone());
         }
-        let mut encoder = GzEncoder::new(Vec::with_capacity(document.plain.length() as usize / 6), Compression::fast());
-        match &document.plain {
-            Body::Memory(bytes) => encoder.write_all(bytes)?,
-            Body::File(file) => {
-                io::copy(&mut fs::File::open(&file.path)?, &mut encoder)?;
+        let body = apart(|| match &document.plain {
+            Body::Memory(bytes) => {
+                let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::fast());
+                encoder.write_all(bytes)?;
+                Ok(Body::Memory(encoder.finish()?.into()))
             }
-        }
-        let body = self.keep(encoder.finish()?)?;
+            Body::File(plain) => {
+                let (path, file) = self.new_file()?;
+                let mut encoder = GzEncoder::new(BufWriter::new(file), Compression::fast());
+                let mut kept = CacheFile { path, length: 0 };
+                io::copy(&mut fs::File::open(&plain.path)?, &mut encoder)?;
+                let file = encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+                kept.length = file.metadata()?.len();
+                Ok::<_, io::Error>(Body::File(Arc::new(kept)))
+            }
+        })?;
         let body = document.gzip.get_or_init(|| body).clone();
         lock(&self.slots).shrink();
         Ok(body)
     }
 
-    fn keep(&self, bytes: Vec<u8>) -> io::Result<Body> {
-        if bytes.len() <= MEMORY_DOCUMENT {
-            return Ok(Body::Memory(bytes.into()));
-        }
+    /// A new file of the cache folder.
+    fn new_file(&self) -> io::Result<(PathBuf, fs::File)> {
         let number = self.file_number.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number}.document"));
-        let file = Arc::new(CacheFile { path, length: bytes.len() as u64 });
-        let written = match fs::write(&file.path, &bytes) {
+        let file = match fs::File::create(&path) {
             // The folder was removed while the program runs.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(&self.folder).and_then(|()| fs::write(&file.path, &bytes))
+                fs::create_dir_all(&self.folder)?;
+                fs::File::create(&path)?
             }
-            written => written,
+            file => file?,
         };
-        written?;
-        Ok(Body::File(file))
+        Ok((path, file))
+    }
+}
+
+/// Runs work in a thread of its own; callers take turns, so that there is one such thread at a time.
+fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+/// A document on its way into the cache: in memory until it is too long for that, then in a file.
+struct Spill<'c> {
+    cache: &'c DocumentCache,
+    tag: TagHash,
+    file: Option<(CacheFile, fs::File)>,
+    failure: Option<io::Error>,
+}
+
+impl<'c> Spill<'c> {
+    fn new(cache: &'c DocumentCache, path: &DocumentPath, version: &Version) -> Self {
+        Self { cache, tag: TagHash::new(path, version), file: None, failure: None }
+    }
+
+    fn drain(&mut self, bytes: &mut Vec<u8>) {
+        if bytes.len() < MEMORY_DOCUMENT {
+            return;
+        }
+        if self.failure.is_none() {
+            self.failure = self.write(bytes).err();
+        }
+        bytes.clear();
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.tag.update(bytes);
+        let (kept, file) = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let (path, file) = self.cache.new_file()?;
+                none.insert((CacheFile { path, length: 0 }, file))
+            }
+        };
+        file.write_all(bytes)?;
+        kept.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The document's tag and where it is, after its last bytes.
+    fn end(mut self, bytes: Vec<u8>) -> io::Result<(String, Body)> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        if self.file.is_none() && bytes.len() < MEMORY_DOCUMENT {
+            self.tag.whole(&bytes);
+            return Ok((self.tag.finish(), Body::Memory(bytes.into())));
+        }
+        self.write(&bytes)?;
+        match self.file {
+            Some((kept, _)) => Ok((self.tag.finish(), Body::File(Arc::new(kept)))),
+            None => Ok((self.tag.finish(), Body::Memory(bytes.into()))),
+        }
     }
 }
 
@@ -216,6 +292,16 @@ fn is_own_name(name: &std::ffi::OsStr) -> bool {
 }
 
 impl Slots {
+    /// When the document at a path became what it is now: with the same bytes as the one kept, when that one did.
+    fn modified(&mut self, path: &DocumentPath, tag: &str) -> Timestamp {
+        let known = self.by_path.get(path).filter(|slot| slot.document.tag == tag);
+        if let Some(modified) = known.and_then(|slot| slot.document.modified) {
+            return modified;
+        }
+        self.modified = self.modified.max(SystemClock.now());
+        self.modified
+    }
+
     fn shrink(&mut self) {
         loop {
             let (mut memory, mut disk) = (0, 0);
@@ -240,22 +326,44 @@ impl Slots {
 }
 
 /// Same tag, same bytes: for ever for what is versioned, by content for what only the configuration decides.
-fn tag_of(path: &DocumentPath, version: &Version, bytes: &[u8]) -> String {
-    use md5::{Digest as _, Md5};
-    use std::fmt::Write as _;
-    let mut hash = Md5::new();
-    hash.update(format!("{path:?}"));
-    if version.immutable || bytes.len() < MEMORY_DOCUMENT {
-        hash.update(bytes);
-    } else {
-        hash.update(format!("{:?}", version.of));
-        hash.update(&bytes[..1024]);
+struct TagHash {
+    hash: Md5,
+    version: Option<[u64; 2]>,
+    begun: bool,
+}
+
+impl TagHash {
+    fn new(path: &DocumentPath, version: &Version) -> Self {
+        let mut hash = Md5::new();
+        hash.update(format!("{path:?}"));
+        Self { hash, version: (!version.immutable).then_some(version.of), begun: false }
     }
-    let mut tag = String::with_capacity(24);
-    for byte in &hash.finalize()[..12] {
-        let _ = write!(tag, "{byte:02x}");
+
+    /// All bytes of a short document.
+    fn whole(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
     }
-    tag
+
+    /// The next bytes of a long one. Where its version says what it holds, its head says the rest.
+    fn update(&mut self, bytes: &[u8]) {
+        match self.version {
+            None => self.hash.update(bytes),
+            Some(version) if !self.begun => {
+                self.hash.update(format!("{version:?}"));
+                self.hash.update(&bytes[..bytes.len().min(1024)]);
+            }
+            Some(_) => {}
+        }
+        self.begun = true;
+    }
+
+    fn finish(self) -> String {
+        let mut tag = String::with_capacity(24);
+        for byte in &self.hash.finalize()[..12] {
+            let _ = write!(tag, "{byte:02x}");
+        }
+        tag
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

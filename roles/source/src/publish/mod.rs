@@ -283,7 +283,7 @@ impl Publisher {
     /// When there is none, or it cannot be made now.
     pub fn document(&self, path: &DocumentPath) -> Result<Arc<Document>, PublishError> {
         let version = self.version(path)?;
-        self.cache.get_or_render(path, &version, || self.render(path))
+        self.cache.get_or_render(path, &version, |drain| self.render(path, drain))
     }
 
     /// The bytes of a document, rendered now and kept nowhere.
@@ -292,10 +292,10 @@ impl Publisher {
     /// When there is none, or it cannot be made now.
     pub fn bytes(&self, path: &DocumentPath) -> Result<Vec<u8>, PublishError> {
         self.version(path)?;
-        self.render(path).map(|rendered| rendered.bytes)
+        self.render(path, &mut |_| {}).map(|rendered| rendered.bytes)
     }
 
-    fn render(&self, path: &DocumentPath) -> Result<Rendered, PublishError> {
+    fn render(&self, path: &DocumentPath, drain: Drain<'_>) -> Result<Rendered, PublishError> {
         match path {
             DocumentPath::SourceDescription => {
                 Ok(source_description::entry_point(&self.urls, &self.sets, self.sets_per_description))
@@ -316,8 +316,9 @@ impl Publisher {
                 &*self.log,
                 self.set(*set)?,
                 self.archive_link(*set, ArchiveKind::ResourceLists),
+                drain,
             ),
-            DocumentPath::ResourceListShard(set, id) => resource_list::shard(&*self.log, self.set(*set)?, *id),
+            DocumentPath::ResourceListShard(set, id) => resource_list::shard(&*self.log, self.set(*set)?, *id, drain),
             DocumentPath::ChangeList(set) => {
                 change_list::entry_point(&*self.log, self.set(*set)?, self.archive_link(*set, ArchiveKind::ChangeLists))
             }
@@ -350,7 +351,7 @@ impl Publisher {
                 let bytes = self.archive(*set).ok_or(PublishError::NotFound)?.part(*shard, *version, *number)?;
                 Ok(Rendered { bytes, modified: None, content_type: XML })
             }
-            DocumentPath::SitemapShard(set, id) => sitemap::shard(&*self.log, self.set(*set)?, *id),
+            DocumentPath::SitemapShard(set, id) => sitemap::shard(&*self.log, self.set(*set)?, *id, drain),
         }
     }
 
@@ -508,8 +509,15 @@ pub(crate) struct Version {
     immutable: bool,
 }
 
+/// Takes bytes of a long document away while it is rendered, so that it is never in memory as a whole.
+pub(crate) type Drain<'d> = &'d mut dyn FnMut(&mut Vec<u8>);
+
+/// Bytes of a long document in memory while it is rendered and drained.
+const MAX_IN_MEMORY: usize = cache::MEMORY_DOCUMENT + 64 * 1024;
+
 /// A freshly rendered document.
 pub(crate) struct Rendered {
+    /// All of it, or what is left of it after the last draining.
     bytes: Vec<u8>,
     /// For Last-Modified.
     modified: Option<abreast_webtypes::Timestamp>,

@@ -5,7 +5,7 @@
 //! index is the time of the last change of the set: each list read after the index includes all changes up to
 //! then, so replaying the Change List from that `at` gives exactly the Source.
 
-use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
+use super::{Drain, MAX_IN_MEMORY, PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
 use crate::links::{Place, state_links};
 use crate::versions::version_links;
 use abreast_core::{ChangeLog, Shard, ShardId};
@@ -21,12 +21,13 @@ pub(super) fn entry_point(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     archive: Option<Ln>,
+    drain: Drain<'_>,
 ) -> Result<Rendered, PublishError> {
     // The head is read before the shards: they include at least what it saw.
     let head = log.head(set.id)?;
     let shards = log.shards(set.id)?;
     if let [only] = shards.as_slice() {
-        return list(log, set, only, archive);
+        return list(log, set, only, archive, drain);
     }
     let shards = shards.iter().map(|shard| (set.urls.resource_list_shard(shard.id), shard.time));
     Ok(index(set, head.time, None, archive, shards))
@@ -65,23 +66,34 @@ pub(super) fn index(
 
 /// A list to be kept for ever: it leads to nothing that may be dropped.
 pub(super) fn kept(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Rendered, PublishError> {
-    list(log, set, shard, None)
+    list(log, set, shard, None, &mut |_| {})
 }
 
 /// One list of the index, live or retired.
-pub(super) fn shard(log: &dyn ChangeLog, set: &PublishedSet, id: ShardId) -> Result<Rendered, PublishError> {
+pub(super) fn shard(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    id: ShardId,
+    drain: Drain<'_>,
+) -> Result<Rendered, PublishError> {
     let shard = log.shard(set.id, id)?.ok_or(PublishError::NotFound)?;
     if shard.resources > MAX_ENTRIES {
         return Err(PublishError::Gone);
     }
-    list(log, set, &shard, Some(link("index", &set.urls.resource_list())))
+    list(log, set, &shard, Some(link("index", &set.urls.resource_list())), drain)
 }
 
-fn list(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard, more: Option<Ln>) -> Result<Rendered, PublishError> {
+fn list(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    shard: &Shard,
+    more: Option<Ln>,
+    drain: Drain<'_>,
+) -> Result<Rendered, PublishError> {
     let mut links = vec![link("up", &set.urls.capability_list())];
     links.extend(more);
     links.push(link(super::capability_list::URI_SPACE, &set.urls.resources()));
-    let mut bytes = Vec::with_capacity(1_024 + shard.resources as usize * 240);
+    let mut bytes = Vec::with_capacity((1_024 + shard.resources as usize * 240).min(MAX_IN_MEMORY));
     write_head(
         &mut bytes,
         &Head {
@@ -108,6 +120,7 @@ fn list(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard, more: Option<Ln>
             version_links(urls, &resource.key, state, None, &mut entry.links);
         }
         write_entry(&mut bytes, Root::UrlSet, &entry);
+        drain(&mut bytes);
         ControlFlow::Continue(())
     })?;
     write_end(&mut bytes, Root::UrlSet);

@@ -1,6 +1,6 @@
 //! Plain Sitemaps for crawlers, which punish unknown elements, and robots.txt that names them.
 
-use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, exactly, urls::write_uri};
+use super::{Drain, MAX_IN_MEMORY, PublishError, PublishedSet, Rendered, SourceUrls, XML, exactly, urls::write_uri};
 use abreast_core::{ChangeLog, ShardId};
 use abreast_resourcesync::v1_1::{Entry, Root, write_end, write_plain_entry, write_plain_head};
 use abreast_webtypes::{Precision, W3cDatetime};
@@ -31,16 +31,22 @@ pub(super) fn index(log: &dyn ChangeLog, sets: &[PublishedSet]) -> Result<Render
 }
 
 /// One plain Sitemap: URIs and Last-Modified only.
-pub(super) fn shard(log: &dyn ChangeLog, set: &PublishedSet, id: ShardId) -> Result<Rendered, PublishError> {
+pub(super) fn shard(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    id: ShardId,
+    drain: Drain<'_>,
+) -> Result<Rendered, PublishError> {
     let shard = log.shard(set.id, id)?.ok_or(PublishError::NotFound)?;
     let resources = set.urls.resources();
-    let mut bytes = Vec::with_capacity(512 + shard.resources as usize * 100);
+    let mut bytes = Vec::with_capacity((512 + shard.resources as usize * 100).min(MAX_IN_MEMORY));
     write_plain_head(&mut bytes, Root::UrlSet);
     let mut entry = Entry::default();
     log.scan(set.id, &shard.range, &mut |resource| {
         write_uri(&resources, &resource.key, &mut entry.loc);
         entry.lastmod = Some(W3cDatetime { instant: resource.state.modified, precision: Precision::Second });
         write_plain_entry(&mut bytes, Root::UrlSet, &entry);
+        drain(&mut bytes);
         ControlFlow::Continue(())
     })?;
     write_end(&mut bytes, Root::UrlSet);

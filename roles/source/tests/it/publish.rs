@@ -3,9 +3,10 @@
 use crate::world::{BASE, World, body, bytes};
 use abreast_core::{Change, PageRule, ShardId, State, append};
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
-use abreast_source::publish::{DocumentPath, Freshness, PublishError};
+use abreast_source::publish::{Body, DocumentPath, Freshness, PublishError};
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -235,4 +236,32 @@ fn only_documents_of_an_earlier_process_are_removed_from_the_cache_folder() {
     for kept in ["x.document", ".document", "letters/1.document", "mine.txt"] {
         assert!(cache.join(kept).exists(), "{kept}");
     }
+}
+
+#[test]
+fn long_lists_are_written_to_files_as_they_are_rendered() {
+    let world = World::new();
+    for thousand in 0..12 {
+        world.log.import(world.set, (thousand * 1_000..(thousand + 1) * 1_000).map(imported).collect()).unwrap();
+    }
+    world.log.complete_import(world.set).unwrap();
+    let publisher = world.publisher();
+    let path = DocumentPath::ResourceList(0);
+    let document = publisher.document(&path).unwrap();
+    assert!(matches!(document.plain(), Body::File(_)) && document.plain().length() > 2 << 20);
+    let whole = publisher.bytes(&path).unwrap();
+    assert!(body(document.plain()) == whole && document.plain().length() == whole.len() as u64);
+    let gzip = publisher.gzip(&document).unwrap();
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&body(&gzip)[..]).read_to_end(&mut unpacked).unwrap();
+    assert!(unpacked == whole && gzip.length() == body(&gzip).len() as u64);
+    let tag = document.tag.clone();
+    append(&*world.log, world.set, vec![Change::put("k000007", state(8))]).unwrap();
+    assert_ne!(publisher.document(&path).unwrap().tag, tag);
+    assert_eq!(world.publisher().document(&path).unwrap().tag, publisher.document(&path).unwrap().tag);
+    // Removed while the program runs.
+    drop(document);
+    std::fs::remove_dir_all(world.temporary.path().join("documents")).unwrap();
+    append(&*world.log, world.set, vec![Change::put("k000008", state(9))]).unwrap();
+    assert!(body(publisher.document(&path).unwrap().plain()) == publisher.bytes(&path).unwrap());
 }
