@@ -179,42 +179,48 @@ mod tests {
         tokio::time::timeout(Duration::from_millis(1), place.leave()).await.ok()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn the_address_with_most_connections_gives_up_its_oldest_idle_one() {
-        let places = Places::new(4);
-        let busy = places.enter(address(1)).await;
-        busy.asked();
-        let (idle, newer) = (places.enter(address(1)).await, places.enter(address(1)).await);
-        let other = places.enter(address(2)).await;
-        let waiting = places.enter(address(3));
-        let mut waiting = std::pin::pin!(waiting);
-        assert!(tokio::time::timeout(Duration::from_millis(5), waiting.as_mut()).await.is_err());
-        assert_eq!(told(&idle).await, Some(Leave::Now));
-        assert_eq!((told(&newer).await, told(&busy).await, told(&other).await), (None, None, None));
-        drop(idle);
-        drop(waiting.await);
-        drop((busy, newer, other));
-        assert_eq!(places.lock().count, 0);
-        assert!(places.lock().by_address.is_empty());
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(test);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn requests_in_flight_end_before_their_connection_does() {
-        let places = Places::new(2);
-        let (one, two) = (places.enter(address(1)).await, places.enter(address(1)).await);
-        one.asked();
-        two.asked();
-        // Of its own address nobody is cut off.
-        let own = tokio::time::timeout(Duration::from_secs(30), places.enter(address(1))).await;
-        assert!(own.is_err());
-        assert_eq!((told(&one).await, told(&two).await), (Some(Leave::AfterAnswer), Some(Leave::AfterAnswer)));
-        assert!(tokio::time::timeout(Duration::from_millis(1), one.force()).await.is_err());
-        let waiting = places.enter(address(2));
-        let mut waiting = std::pin::pin!(waiting);
-        assert!(tokio::time::timeout(Duration::from_millis(5), waiting.as_mut()).await.is_err());
-        one.force().await;
-        drop(one);
-        drop(waiting.await);
+    #[test]
+    fn the_address_with_most_connections_gives_up_its_oldest_idle_one() {
+        run(async {
+            let places = Places::new(4);
+            let busy = places.enter(address(1)).await;
+            busy.asked();
+            let (idle, newer) = (places.enter(address(1)).await, places.enter(address(1)).await);
+            let other = places.enter(address(2)).await;
+            let mut waiting = std::pin::pin!(places.enter(address(3)));
+            assert!(tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err());
+            assert_eq!(told(&idle).await, Some(Leave::Now));
+            assert_eq!((told(&newer).await, told(&busy).await, told(&other).await), (None, None, None));
+            drop(idle);
+            drop(waiting.await);
+            drop((busy, newer, other));
+            assert_eq!(places.lock().count, 0);
+            assert!(places.lock().by_address.is_empty());
+        });
+    }
+
+    #[test]
+    fn requests_in_flight_end_before_their_connection_does() {
+        run(async {
+            let places = Places::new(2);
+            let (one, two) = (places.enter(address(1)).await, places.enter(address(1)).await);
+            one.asked();
+            two.asked();
+            // Of its own address nobody is cut off.
+            let own = tokio::time::timeout(GRACE + Duration::from_millis(500), places.enter(address(1))).await;
+            assert!(own.is_err());
+            assert_eq!((told(&one).await, told(&two).await), (Some(Leave::AfterAnswer), Some(Leave::AfterAnswer)));
+            assert!(tokio::time::timeout(Duration::from_millis(1), one.force()).await.is_err());
+            let mut waiting = std::pin::pin!(places.enter(address(2)));
+            assert!(tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err());
+            one.force().await;
+            drop(one);
+            drop(waiting.await);
+        });
     }
 
     #[test]
