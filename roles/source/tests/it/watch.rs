@@ -256,6 +256,10 @@ fn no_half_written_file_is_recorded_however_it_is_written() {
         })
         .unwrap();
     assert!(records > 20 && torn.is_empty(), "{records} changes, torn: {torn:?}");
+    watch.stop();
+}
+
+#[test]
 fn a_store_removed_while_watching_is_a_failure_that_loses_nothing() {
     let world = World::begun();
     let watch = start(&world);
