@@ -13,6 +13,9 @@ const REPEATED_MAX: usize = 10_000;
 /// The code of bytes that are not those listed.
 const MISMATCH: &str = "fixity.mismatch";
 
+/// The codes of deletions that are held back.
+const HELD: &[&str] = &["delete.limit", "delete.held"];
+
 /// Prints a run in the format that was asked for.
 pub(crate) struct Reporter {
     json: bool,
@@ -35,6 +38,8 @@ struct Before {
     undone: Option<Undone>,
     /// The last run ended with an error.
     failed: bool,
+    /// What was printed of deletions that are held back, until there are none.
+    held: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +129,19 @@ impl Reporter {
         self.warn(&format!("{word}{}: {}{more} [{}]", visible(problem.uri), problem.message, problem.code));
     }
 
+    /// Whether the same deletions are held back as in the run before.
+    fn is_still_held(&self, problem: &Problem<'_>) -> bool {
+        let Some(before) = self.before.as_ref().filter(|_| HELD.contains(&problem.code)) else { return false };
+        before.borrow_mut().held.replace(problem.message.to_owned()).is_some_and(|printed| printed == problem.message)
+    }
+
     fn error(&self, problem: &Problem<'_>) {
+        if self.before.is_some() && HELD.contains(&problem.code) {
+            if !self.is_still_held(problem) {
+                self.problem("", problem, "");
+            }
+            return;
+        }
         let Some(before) = &self.before else { return self.problem("", problem, "") };
         let mut before = before.borrow_mut();
         before.failed = true;
@@ -160,6 +177,9 @@ impl Reporter {
 fn is_new(summary: &Summary, before: &mut Before) -> bool {
     let undone = Undone { failed: summary.failed, skipped: summary.skipped, held: summary.held };
     let same = before.undone.replace(undone) == Some(undone);
+    if summary.held == 0 {
+        before.held = None;
+    }
     let recovered = std::mem::take(&mut before.failed) && summary.failed == 0;
     if summary.failed == 0 {
         // What changes fast fails now and then, and is copied in between.
@@ -191,7 +211,9 @@ impl Observer for Reporter {
                 self.say(&format!("{word:9} {place}  ({})", filtered.rule));
             }
             Event::Error(problem) => self.error(problem),
-            Event::Notice(problem) if !self.quiet => self.problem("note: ", problem, ""),
+            Event::Notice(problem) if !self.quiet && !self.is_still_held(problem) => {
+                self.problem("note: ", problem, "");
+            }
             Event::Summary(summary) => self.summary(summary),
             _ => {}
         }
@@ -292,6 +314,23 @@ mod tests {
         }
         before.failed = true;
         assert!(is_new(&summary(Mode::Unchanged, 0, 0), &mut before), "the end of a failure is reported");
+    }
+
+    #[test]
+    fn held_deletions_are_reported_until_they_change() {
+        let reporter = Reporter::new(false, true, false).following();
+        let run = |message: &str, held: u64| {
+            let problem = Problem { code: "delete.limit", uri: "http://h/", message };
+            let printed = held > 0 && !reporter.is_still_held(&problem);
+            let mut summary = summary(Mode::Incremental, 0, 0);
+            summary.held = held;
+            (printed, is_new(&summary, &mut reporter.before.as_ref().unwrap().borrow_mut()))
+        };
+        assert_eq!(run("5 are due", 5), (true, true));
+        assert_eq!(run("5 are due", 5), (false, false));
+        assert_eq!(run("6 are due", 6), (true, true));
+        assert_eq!(run("", 0), (false, true));
+        assert_eq!(run("6 are due", 6), (true, true), "new ones after none");
     }
 
     #[test]
