@@ -80,6 +80,16 @@ pub(crate) const API_KEYS: &[&str] = &["write", "read", "max_content"];
 pub(crate) const RULE_KEYS: &[&str] = &["match", "rel", "href", "type", "encoding", "pri", "if_exists"];
 pub(crate) const SET_LINK_KEYS: &[&str] = &["rel", "href", "type"];
 
+/// What holds where the file does not say it.
+pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
+    match key {
+        "write" => Some(false.into()),
+        "read" => Some("anyone".into()),
+        "max_content" => i64::try_from(MAX_CONTENT).ok().map(Into::into),
+        _ => None,
+    }
+}
+
 /// The API, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiConfig {
@@ -134,7 +144,7 @@ pub(crate) fn check(
         None | Some("anyone") => Readers::Anyone,
         Some("token") => Readers::Tokens,
         Some(other) => {
-            problems.push(format!("`api.read`: `{other}` is neither `anyone` nor `token`"));
+            problems.push(format!("`api.read`: `{other}` is not known (help: anyone or token)"));
             Readers::Tokens
         }
     };
@@ -151,7 +161,9 @@ pub(crate) fn check(
             ));
         }
         Ok(_) => {}
-        Err(error) => problems.push(format!("`api`: cannot read the tokens: {error}")),
+        Err(error) => {
+            problems.push(format!("`api`: cannot read the tokens: {error} (help: abreast token list --data DIR)"));
+        }
     }
     ApiConfig { write, readers, max_content: file.max_content.unwrap_or(MAX_CONTENT), local }
 }

@@ -170,7 +170,7 @@ impl std::error::Error for HeldDeletions {}
 /// Folder and flags over the configuration file.
 fn config(args: &BuildArgs) -> Result<ServeConfig> {
     let mut file = match &args.config {
-        Some(path) => File::read(path)?,
+        Some(path) => File::read_with_faults(path)?,
         None => File::default(),
     };
     if let Some(folder) = &args.folder {
@@ -189,8 +189,8 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
         });
     }
     file.listen = None;
-    file.base_url = Some(args.base_url.clone());
-    file.data = Some(args.data.clone().unwrap_or_else(|| args.out.join(".abreast")));
+    let data = args.data.clone().unwrap_or_else(|| args.out.join(".abreast"));
+    file.given(None, Some(&args.base_url), Some(&data));
     let config = ServeConfig::check(file)?;
     for set in &config.sets {
         if set.records {

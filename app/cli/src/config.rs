@@ -1,10 +1,10 @@
 //! What is to be served? Configuration file, then environment, then flags; unknown keys are refused.
 
+use crate::faults::{Fault, Origins};
 use abreast_core::filter::Filter;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +33,9 @@ pub(crate) struct File {
     /// The sets to publish.
     #[serde(default)]
     pub(crate) set: Vec<SetFile>,
+    /// Where each key is in the file, and what is wrong with it.
+    #[serde(skip)]
+    pub(crate) origins: Origins,
 }
 
 /// One `[[set]]` of the configuration file.
@@ -109,8 +112,8 @@ pub(crate) struct ArchivesFile {
 }
 
 /// Every key, for the nearest one to a misspelt one.
-const FILE_KEYS: &[&str] = &["listen", "base_url", "data", "api", "hub", "notify", "mirror", "set"];
-const SET_KEYS: &[&str] = &[
+pub(crate) const FILE_KEYS: &[&str] = &["listen", "base_url", "data", "api", "hub", "notify", "mirror", "set"];
+pub(crate) const SET_KEYS: &[&str] = &[
     "name",
     "title",
     "description",
@@ -138,6 +141,53 @@ const SET_KEYS: &[&str] = &[
     "versions",
 ];
 
+pub(crate) const ARCHIVES_KEYS: &[&str] = &["every", "keep"];
+
+/// What holds in a set where the file does not say it; `None` for keys without a default.
+pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value> {
+    let watch = abreast_source::watch::WatchOptions::new(Path::new(""));
+    let time = |duration: Duration| Some(humantime::format_duration(duration).to_string().into());
+    match key {
+        "name" => set.get("folder").and_then(toml::Value::as_str).map(|folder| {
+            let folder = Path::new(folder);
+            slug_of(&std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())).into()
+        }),
+        "title" => set.get("name").cloned().or_else(|| set_default_of(set, "name")),
+        "records" | "wait_for_quiet" | "follow_links" => Some(false.into()),
+        "events" => Some(true.into()),
+        "links" | "set_links" | "include" | "exclude" | "filter" | "filter_from" => {
+            Some(toml::Value::Array(Vec::new()))
+        }
+        "digests" => Some("md5".into()),
+        "debounce" => time(watch.debounce),
+        "hold_deletions" => time(watch.hold_deletions),
+        "rescan" => time(watch.rescan),
+        "reread" => time(watch.reread),
+        "changes_per_list" => Some(i64::from(abreast_core::PageRule::default().changes).into()),
+        "versions" => {
+            let dumps = set.get("dumps")?.clone().try_into().ok()?;
+            let dumps = crate::dumps::check(Some(&dumps), abreast_source::DigestPolicy::Md5, &mut Vec::new());
+            let age = time(crate::dumps::versions_needed(dumps.as_ref())?.age?)?;
+            Some(toml::Table::from_iter([("age".to_owned(), age)]).into())
+        }
+        _ => None,
+    }
+}
+
+/// Adds what holds to a table of a set that does not say all.
+pub(crate) fn fill_in(key: &str, table: &mut toml::Table) {
+    let defaults = match key {
+        "archives" => vec![("keep", Some(52.into()))],
+        "dumps" => crate::dumps::DUMPS_KEYS.iter().map(|key| (*key, crate::dumps::default_of(key))).collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in defaults {
+        if let Some(value) = value.filter(|_| !table.contains_key(key)) {
+            table.insert(key.to_owned(), value);
+        }
+    }
+}
+
 /// Names of sets that would hide other addresses.
 const RESERVED: &[&str] =
     &["api", "hub", "sourcedescription", "livez", "readyz", "metrics", "sdshare", "timegate", "timemap", "r", "m"];
@@ -159,64 +209,54 @@ impl File {
         }
     }
 
+    /// Reads a configuration file; its faults are kept, to be reported with those that are found later.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn read_with_faults(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        Ok(crate::faults::read(&text))
+    }
+
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// All unknown keys at once, each with its line and the nearest known one; or the first value of a wrong type.
+    /// It cannot be read, or has keys that are unknown or values of a wrong type: all of them at once.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        Self::parse(&text).with_context(|| format!("cannot use the configuration `{}`", path.display()))
+        let file = Self::read_with_faults(path)?;
+        file.refuse_faults().with_context(|| format!("cannot use the configuration `{}`", path.display()))?;
+        Ok(file)
     }
 
+    fn refuse_faults(&self) -> Result<()> {
+        match self.origins.faults() {
+            [] => Ok(()),
+            faults => bail!(Unusable(crate::faults::report(faults.to_vec()))),
+        }
+    }
+
+    #[cfg(test)]
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let table: toml::Table =
-            toml::from_str(text).map_err(|error| Unusable(error.to_string().trim_end().to_owned()))?;
-        let mut unknown = String::new();
-        let mut check = |key: &str, known: &[&str], place: &str| {
-            if known.contains(&key) {
-                return;
-            }
-            let _ = writeln!(unknown, "{}", unknown_key(text, key, known, place));
-        };
-        for (key, value) in &table {
-            check(key, FILE_KEYS, "");
-            if key == "set" {
-                let sets = value.as_array().into_iter().flatten().filter_map(toml::Value::as_table);
-                for set in sets {
-                    set.keys().for_each(|key| check(key, SET_KEYS, " in `[[set]]`"));
-                    let inner = [("links", crate::api::RULE_KEYS), ("set_links", crate::api::SET_LINK_KEYS)];
-                    for (name, known) in inner {
-                        let links = set.get(name).and_then(toml::Value::as_array).into_iter().flatten();
-                        let keys = links.filter_map(toml::Value::as_table).flat_map(toml::Table::keys);
-                        keys.for_each(|key| check(key, known, &format!(" in `[[set.{name}]]`")));
-                    }
-                }
-            }
-            let tables =
-                [("api", crate::api::API_KEYS), ("hub", crate::push::HUB_KEYS), ("notify", crate::push::NOTIFY_KEYS)];
-            if let Some((name, known)) = tables.into_iter().find(|(name, _)| key == name) {
-                let keys = value.as_table().into_iter().flat_map(toml::Table::keys);
-                keys.for_each(|key| check(key, known, &format!(" in `[{name}]`")));
-            }
-        }
-        if !unknown.is_empty() {
-            bail!(Unusable(unknown.trim_end().to_owned()));
-        }
-        toml::from_str(text).map_err(|error| Unusable(error.to_string().trim_end().to_owned()).into())
+        let file = crate::faults::read(text);
+        file.refuse_faults()?;
+        Ok(file)
     }
-}
 
-/// Tells of an unknown key: its line and the nearest known one.
-pub(crate) fn unknown_key(text: &str, key: &str, known: &[&str], place: &str) -> String {
-    let line = text
-        .lines()
-        .position(|line| {
-            line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))
-        })
-        .map_or(String::new(), |line| format!("line {}: ", line + 1));
-    let nearest = known.iter().max_by(|one, two| strsim::jaro(one, key).total_cmp(&strsim::jaro(two, key)));
-    let nearest = nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
-    format!("{line}unknown key `{key}`{place}{nearest}")
+    /// What was given by flag or in the environment comes before what the file says.
+    pub(crate) fn given(&mut self, listen: Option<&String>, base_url: Option<&String>, data: Option<&PathBuf>) {
+        if listen.is_some() {
+            self.listen = listen.cloned();
+            self.origins.forget("listen");
+        }
+        if base_url.is_some() {
+            self.base_url = base_url.cloned();
+            self.origins.forget("base_url");
+        }
+        if data.is_some() {
+            self.data = data.cloned();
+            self.origins.forget("data");
+        }
+    }
 }
 
 /// What was asked for cannot be done: all reasons, one a line.
@@ -272,19 +312,28 @@ pub(crate) struct ServeConfig {
 }
 
 impl ServeConfig {
-    /// Checks everything, and tells all problems at once.
+    /// Checks everything, and reports all faults at once.
     ///
     /// # Errors
-    /// Each problem with its key.
+    /// Each fault with its key, and its line if it is in a file.
     pub(crate) fn check(file: File) -> Result<Self> {
+        Self::check_all(file).map_err(|faults| Unusable(crate::faults::report(faults)).into())
+    }
+
+    /// As [`ServeConfig::check`], with the faults one by one.
+    pub(crate) fn check_all(file: File) -> Result<Self, Vec<Fault>> {
+        let origins = file.origins;
+        let mut faults = origins.faults().to_vec();
         let mut problems = Vec::new();
         let listen = check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
         if file.set.is_empty() {
-            problems.push("nothing to publish (help: name a folder, or add a `[[set]]` with `folder`)".to_owned());
+            problems
+                .push("`set`: nothing to publish (help: name a folder, or add a `[[set]]` with `folder`)".to_owned());
         }
         let data = match (&file.data, file.set.as_slice()) {
             (Some(data), _) => data.clone(),
             (None, [only]) if only.records != Some(true) => only.folder.join(".abreast"),
+            (None, []) => PathBuf::new(),
             (None, _) => {
                 problems.push(
                     "`data`: several sets, or one of records, need a folder for the store (help: --data DIR)"
@@ -293,25 +342,32 @@ impl ServeConfig {
                 PathBuf::new()
             }
         };
-        let mut slugs = HashSet::new();
-        let sets: Vec<_> = file.set.into_iter().map(|set| check_set(set, &data, &mut slugs, &mut problems)).collect();
         let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
         let push = crate::push::check(file.hub, file.notify, listen, file.base_url.as_deref(), &mut problems);
-        for set in sets.iter().filter(|set| !set.records) {
-            problems.extend(misplaced_store(&data, &set.folder));
-        }
-        for (number, set) in sets.iter().enumerate() {
-            for other in &sets[..number] {
+        faults.extend(origins.place("", problems));
+        let mut slugs = HashSet::new();
+        let mut sets: Vec<SetConfig> = Vec::new();
+        for (number, set) in file.set.into_iter().enumerate() {
+            let mut problems = Vec::new();
+            let set = check_set(set, &data, &mut slugs, &mut problems);
+            let has_folder = |set: &SetConfig| !set.folder.as_os_str().is_empty();
+            if !set.records && has_folder(&set) {
+                problems.extend(misplaced_store(&data, &set.folder));
+            }
+            for other in sets.iter().filter(|other| has_folder(other) && has_folder(&set)) {
                 if set.folder.starts_with(&other.folder) || other.folder.starts_with(&set.folder) {
                     let (one, two) = (other.folder.display(), set.folder.display());
                     problems.push(format!(
-                        "`folder`: `{one}` and `{two}` overlap; their resources would be published twice"
+                        "`folder`: `{one}` and `{two}` overlap; their resources would be published twice (help: name \
+                         one of them only, or folders beside each other)"
                     ));
                 }
             }
+            faults.extend(origins.place(&format!("set.{number}"), problems));
+            sets.push(set);
         }
-        if !problems.is_empty() {
-            bail!(Unusable(problems.join("\n")));
+        if !faults.is_empty() {
+            return Err(faults);
         }
         Ok(Self { listen, base_url: file.base_url, data, api, push, sets, confirm_deletions: false })
     }
@@ -337,7 +393,9 @@ pub(crate) fn check_address(listen: Option<&str>, base_url: Option<&str>, proble
         match url::Url::parse(base) {
             Ok(url)
                 if matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none() => {}
-            _ => problems.push(format!("`base_url`: `{base}` is no http or https URL without query")),
+            _ => problems.push(format!(
+                "`base_url`: `{base}` is no http or https URL without query (help: for example https://example.org/)"
+            )),
         }
     }
     listen
@@ -379,7 +437,7 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
                 problems.push(format!("`records`: a set of records has no folder (help: leave out `{shown}`)"));
             }
             if set.name.is_none() {
-                problems.push("`records`: a set of records needs a `name`".to_owned());
+                problems.push("`records`: a set of records needs a `name` (help: add `name = \"records\"`)".to_owned());
             }
             data.join("records").join(set.name.as_deref().unwrap_or("set"))
         }
@@ -389,11 +447,11 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
         }
         Ok(folder) if folder.is_dir() => folder,
         Ok(_) => {
-            problems.push(format!("`folder`: `{shown}` is no folder"));
+            problems.push(format!("`folder`: `{shown}` is no folder (help: name the folder that it is in)"));
             set.folder
         }
         Err(error) => {
-            problems.push(format!("`folder`: cannot open `{shown}`: {error}"));
+            problems.push(format!("`folder`: cannot open `{shown}`: {error} (help: create it, or correct the path)"));
             set.folder
         }
     };
@@ -404,7 +462,8 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
         && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'));
     if !well_formed {
         problems.push(format!(
-            "`name`: `{slug}` is not 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit"
+            "`name`: `{slug}` is not 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit (help: for \
+             example `papers-2026`)"
         ));
     }
     if RESERVED.contains(&slug.as_str()) {
@@ -412,12 +471,12 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
             .push(format!("`name`: `{slug}` is an address of the server itself (help: choose another with --name)"));
     }
     if !slugs.insert(slug.clone()) {
-        problems.push(format!("`name`: two sets are called `{slug}`"));
+        problems.push(format!("`name`: two sets are called `{slug}` (help: give each a `name` of its own)"));
     }
     let mut duration = |key: &str, value: Option<String>, default: Duration| match value {
         None => default,
         Some(text) => humantime::parse_duration(&text).unwrap_or_else(|error| {
-            problems.push(format!("`{key}`: `{text}` is no time such as `200ms` or `1h`: {error}"));
+            problems.push(format!("`{key}`: `{text}` is no time: {error} (help: write it as `200ms`, `30s` or `1h`)"));
             default
         }),
     };
@@ -431,20 +490,20 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
         keep: archives.keep.unwrap_or(52) as usize,
     });
     if archives.is_some_and(|rule| !(1..=10_000).contains(&rule.keep) || rule.every < Duration::from_secs(1)) {
-        problems.push("`archives`: `every` is at least `1s`, and `keep` 1 to 10000".to_owned());
+        problems.push("`archives`: `every` is less than `1s`, or `keep` not 1 to 10000 (help: for example `{ every = \"7d\", keep = 52 }`)".to_owned());
     }
     let digests = match set.digests.as_deref() {
         None | Some("md5") => abreast_source::DigestPolicy::Md5,
         Some("sha-256") => abreast_source::DigestPolicy::Sha256,
         Some("both") => abreast_source::DigestPolicy::Both,
         Some(other) => {
-            problems.push(format!("`digests`: `{other}` is none of md5, sha-256, both"));
+            problems.push(format!("`digests`: `{other}` is not known (help: md5, sha-256 or both)"));
             abreast_source::DigestPolicy::Md5
         }
     };
     let changes_per_list = set.changes_per_list.unwrap_or(abreast_core::PageRule::default().changes);
     if !(1..=50_000).contains(&changes_per_list) {
-        problems.push(format!("`changes_per_list`: {changes_per_list} is not between 1 and 50000"));
+        problems.push(format!("`changes_per_list`: {changes_per_list} is out of range (help: 1 to 50000)"));
     }
     if records && set.dumps.is_some() {
         problems.push("`dumps`: a set of records has no bytes to package (help: leave it out)".to_owned());
@@ -486,14 +545,14 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
 /// Where to listen: an address or a host name with a port.
 fn address_of(text: &str) -> Result<SocketAddr, String> {
     let refused = |reason: &dyn std::fmt::Display| {
-        format!("`listen`: `{text}` is no address such as 127.0.0.1:8080 or localhost:8080: {reason}")
+        format!("`listen`: `{text}` is no address: {reason} (help: for example 127.0.0.1:8080 or localhost:8080)")
     };
     let mut found = text.to_socket_addrs().map_err(|error| refused(&error))?;
     found.next().ok_or_else(|| refused(&"the name has no address"))
 }
 
 /// A set's name made from a folder's name.
-fn slug_of(folder: &Path) -> String {
+pub(crate) fn slug_of(folder: &Path) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let slug: String = name
         .chars()
@@ -513,7 +572,8 @@ mod tests {
         let error = File::parse("listen = \"127.0.0.1:1\"\nbase_ulr = \"x\"\n[[set]]\nfoldr = \"a\"\n").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "line 2: unknown key `base_ulr`; did you mean `base_url`?\nline 4: unknown key `foldr` in `[[set]]`; did you mean `folder`?"
+            "line 2: unknown key `base_ulr` (help: did you mean `base_url`?)\n\
+             line 4: unknown key `foldr` in `[[set]]` (help: did you mean `folder`?)"
         );
     }
 

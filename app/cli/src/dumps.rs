@@ -25,6 +25,25 @@ pub(crate) struct DumpsFile {
     pub(crate) changes_size: Option<String>,
 }
 
+/// The keys of the table above, for the nearest one to a misspelt one.
+pub(crate) const DUMPS_KEYS: &[&str] =
+    &["every", "on_demand", "part_size", "keep", "compression", "changes", "changes_size"];
+
+/// What holds where `dumps` does not say it.
+pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
+    let options = DumpOptions::default();
+    match key {
+        "every" => Some(humantime::format_duration(options.every).to_string().into()),
+        "on_demand" => Some(false.into()),
+        "part_size" => Some(options.part_size.to_string().into()),
+        "keep" => i64::try_from(options.keep).ok().map(Into::into),
+        "compression" => Some("store".into()),
+        "changes" => Some(options.changes.into()),
+        "changes_size" => Some(options.changes_size.to_string().into()),
+        _ => None,
+    }
+}
+
 /// The same as flags.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Dumps")]
@@ -70,7 +89,7 @@ pub(crate) fn check(
         None => {}
         Some(Ok(every)) if every.as_secs() >= 1 => options.every = every,
         Some(_) => problems.push(format!(
-            "`dumps`: every `{}` is no time of a second or more, such as `1d` or `6h`",
+            "`dumps.every`: `{}` is no time of a second or more (help: write it as `1d` or `6h`)",
             file.every.as_deref().unwrap_or_default()
         )),
     }
@@ -82,20 +101,20 @@ pub(crate) fn check(
             None => {}
             Some(Some(bytes)) if bytes >= least => *value = bytes,
             Some(_) => problems.push(format!(
-                "`dumps`: {key} `{}` is no size of 1MiB or more, such as `500MiB` or `1GiB`",
+                "`dumps.{key}`: `{}` is no size of 1MiB or more (help: write it as `500MiB` or `1GiB`)",
                 text.as_deref().unwrap_or_default()
             )),
         }
     }
     match file.keep {
-        Some(0) => problems.push("`dumps`: keep is 0, but the newest is always kept".to_owned()),
+        Some(0) => problems.push("`dumps.keep`: 0, but the newest is always kept (help: 1 or more)".to_owned()),
         Some(keep) => options.keep = keep,
         None => {}
     }
     match file.compression.as_deref() {
         None | Some("store") => {}
         Some("deflate") => options.compression = Compression::Deflate,
-        Some(other) => problems.push(format!("`dumps`: compression `{other}` is none of store, deflate")),
+        Some(other) => problems.push(format!("`dumps.compression`: `{other}` is not known (help: store or deflate)")),
     }
     Some(options)
 }

@@ -5,6 +5,7 @@ mod admin;
 
 use crate::api::ApiConfig;
 use crate::config::{self, File, Unusable};
+use crate::faults::Fault;
 use crate::push::{self, PushConfig};
 use crate::serve::raise_file_limit;
 use crate::signals::Signals;
@@ -83,39 +84,34 @@ struct HubConfig {
     push: PushConfig,
 }
 
-/// Is a configuration file without sets one for a hub?
-///
-/// # Errors
-/// Everything that is wrong with it.
-pub(crate) fn check_file(file: File) -> Result<()> {
-    HubConfig::check(file).map(|_| ())
+/// All faults of a configuration file for a hub alone.
+pub(crate) fn faults(file: File) -> Vec<Fault> {
+    HubConfig::check(file).err().unwrap_or_default()
 }
 
 impl HubConfig {
     /// Flags over the configuration file.
     fn of(args: &HubArgs) -> Result<Self> {
         let mut file = match &args.config {
-            Some(path) => File::read(path)?,
+            Some(path) => File::read_with_faults(path)?,
             None => File::default(),
         };
         let hub = file.hub.get_or_insert_default();
         hub.allow_topics.extend(args.allow_topics.iter().cloned());
         hub.ca_file = args.ca_file.clone().or(hub.ca_file.take());
         hub.open = if args.open { Some(true) } else { hub.open };
-        file.listen = args.listen.clone().or(file.listen);
-        file.base_url = args.base_url.clone().or(file.base_url);
-        file.data = args.data.clone().or(file.data);
-        Self::check(file)
+        file.given(args.listen.as_ref(), args.base_url.as_ref(), args.data.as_ref());
+        Self::check(file).map_err(|faults| Unusable(crate::faults::report(faults)).into())
     }
 
-    fn check(file: File) -> Result<Self> {
+    fn check(file: File) -> Result<Self, Vec<Fault>> {
         let mut problems = Vec::new();
         if !file.set.is_empty() {
             problems.push("`set`: a hub alone serves no sets (help: abreast serve runs a hub, too)".to_owned());
         }
         let hub = file.hub.unwrap_or_default();
         if hub.enabled == Some(false) {
-            problems.push("`hub.enabled`: a hub that is not enabled does nothing".to_owned());
+            problems.push("`hub.enabled`: a hub that is not enabled does nothing (help: leave it out)".to_owned());
         }
         if !hub.hubs.is_empty() {
             problems.push("`hub.hubs`: only a Source tells other hubs (help: leave it out)".to_owned());
@@ -127,8 +123,10 @@ impl HubConfig {
         });
         let api = crate::api::check(file.api, listen, file.base_url.as_deref(), &data, &mut problems);
         let push = push::check(Some(hub), None, listen, file.base_url.as_deref(), &mut problems);
-        if !problems.is_empty() {
-            bail!(Unusable(problems.join("\n")));
+        let mut faults = file.origins.faults().to_vec();
+        faults.extend(file.origins.place("", problems));
+        if !faults.is_empty() {
+            return Err(faults);
         }
         Ok(Self { listen, base_url: file.base_url, data, api, push: PushConfig { notify: None, ..push } })
     }

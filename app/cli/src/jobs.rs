@@ -3,13 +3,14 @@
 //! A job is turned into a command line, so it can say whatever that can, and is checked the same way. What is given by
 //! flag or in the environment comes first and is left out of it.
 
-use crate::config::Unusable;
+use crate::config::{File, Unusable};
+use crate::faults::{Fault, Origins};
 use anyhow::{Context as _, Result, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Most jobs of one file.
 const JOBS_MAX: usize = 1_000;
@@ -24,6 +25,9 @@ const NOT_FOR_FILES: &[&str] =
 pub(crate) struct Job {
     pub(crate) name: String,
     table: toml::Table,
+    /// Where it is in the file.
+    path: String,
+    origins: Arc<Origins>,
 }
 
 /// Where a value comes from.
@@ -46,12 +50,51 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// What one job's options are, as text for people.
+/// One setting that holds.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub(crate) key: String,
-    pub(crate) value: String,
+    /// `None`: it is not set and has no default.
+    pub(crate) value: Option<toml::Value>,
     pub(crate) origin: Origin,
+}
+
+/// Why a job's options cannot be used.
+#[derive(Debug)]
+enum Wrong {
+    Value(String),
+    Clap(clap::Error),
+}
+
+impl From<clap::Error> for Wrong {
+    fn from(error: clap::Error) -> Self {
+        Self::Clap(error)
+    }
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Value(text) => f.write_str(text),
+            Self::Clap(error) => f.write_str(&told_shortly(error)),
+        }
+    }
+}
+
+/// The fault is none of the value itself.
+fn is_about_others(error: &clap::Error) -> bool {
+    use clap::error::ErrorKind::{ArgumentConflict, MissingRequiredArgument};
+    matches!(error.kind(), ArgumentConflict | MissingRequiredArgument)
+}
+
+/// Keys whose values are files that are read.
+const FILES: &[&str] = &["password_file", "token_file", "netrc", "client_cert", "client_key", "ca_file"];
+
+fn missing_file(key: &str, value: &toml::Value) -> Option<String> {
+    let path = value.as_str().filter(|_| FILES.contains(&key))?;
+    let error = std::fs::metadata(path).err()?;
+    let shown = shown(path);
+    Some(format!("`{key}`: cannot open `{shown}`: {error} (help: create it, or correct the path)"))
 }
 
 /// The command line that jobs are turned into.
@@ -66,44 +109,70 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 /// The jobs of a configuration file.
 ///
 /// # Errors
-/// Each unknown key with its line and the nearest known one; a job without `url` or `folder`; two of one name.
-pub(crate) fn read(path: &Path, command: &Command) -> Result<Vec<Job>> {
+/// All faults of the file but those that only publishing would find.
+pub(crate) fn read<A: Args + FromArgMatches>(path: &Path, command: &Command, given: &ArgMatches) -> Result<Vec<Job>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     warn_of_secrets(path, &text);
-    let file = crate::config::File::parse(&text)
-        .with_context(|| format!("cannot use the configuration `{}`", path.display()))?;
-    parse(&text, file.mirror, command).with_context(|| format!("cannot use the configuration `{}`", path.display()))
+    of_file::<A>(&crate::faults::read(&text), command, given)
+        .with_context(|| format!("cannot use the configuration `{}`", path.display()))
 }
 
-fn parse(text: &str, tables: Vec<toml::Table>, command: &Command) -> Result<Vec<Job>> {
-    let mut problems = String::new();
-    let known: Vec<&str> = PLACES.iter().copied().chain(options(command).map(|arg| arg.get_id().as_str())).collect();
-    let mut jobs: Vec<Job> = Vec::new();
-    for (number, table) in tables.into_iter().enumerate() {
-        for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
-            let _ = writeln!(problems, "{}", crate::config::unknown_key(text, key, &known, " in `[[mirror]]`"));
-        }
-        let word = |key: &str| table.get(key).and_then(toml::Value::as_str);
-        for key in ["url", "folder"] {
-            if word(key).is_none_or(str::is_empty) {
-                let _ = writeln!(problems, "`[[mirror]]` number {}: `{key}` is missing", number + 1);
-            }
-        }
-        let folder = word("folder").map(Path::new);
-        let of_folder = || folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-        let name = word("name").map(str::to_owned).or_else(of_folder).unwrap_or_default();
-        if jobs.iter().any(|job| job.name == name) {
-            let _ = writeln!(problems, "two jobs are called `{name}`: give each `[[mirror]]` a `name` of its own");
-        }
-        jobs.push(Job { name, table });
-    }
-    if jobs.len() > JOBS_MAX {
-        let _ = writeln!(problems, "more than {JOBS_MAX} jobs");
-    }
-    if !problems.is_empty() {
-        bail!(Unusable(problems.trim_end().to_owned()));
+fn of_file<A: Args + FromArgMatches>(file: &File, command: &Command, given: &ArgMatches) -> Result<Vec<Job>> {
+    let (jobs, found) = find(file, command);
+    let mut faults = file.origins.faults().to_vec();
+    faults.extend(found);
+    if !faults.is_empty() {
+        faults.extend(jobs.iter().flat_map(|job| job.faults::<A>(command, given)));
+        bail!(Unusable(crate::faults::report(faults)));
     }
     Ok(jobs)
+}
+
+/// The jobs of a file, and the faults of their keys and names; those of values are found by [`Job::faults`].
+pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
+    // `audit` takes those of its own from a job, and leaves the others alone.
+    let of_sync = self::command::<crate::sync_args::SyncArgs>();
+    let mut known: Vec<&str> = PLACES.to_vec();
+    known.extend(options(command).chain(options(&of_sync)).map(|arg| arg.get_id().as_str()));
+    let origins = Arc::new(file.origins.clone());
+    let mut faults = Vec::new();
+    let mut jobs: Vec<Job> = Vec::new();
+    for (number, table) in file.mirror.iter().enumerate() {
+        let path = format!("mirror.{number}");
+        let mut table = table.clone();
+        let mut meant = Vec::new();
+        for key in table.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect::<Vec<_>>() {
+            table.remove(&key);
+            let (text, nearest) = crate::faults::unknown_key(&key, &known, "`[[mirror]]`");
+            meant.extend(nearest);
+            faults.extend(origins.fault(&format!("{path}.{key}"), text));
+        }
+        for key in PLACES {
+            let text = match table.get(*key) {
+                Some(toml::Value::String(text)) if !text.is_empty() => continue,
+                None if *key == "name" || meant.contains(key) => continue,
+                None => format!("`{key}`: missing in `[[mirror]]` number {} (help: add `{key} = \"...\"`)", number + 1),
+                Some(value) => format!("`{key}`: {value} is no text, or an empty one (help: put it in quotes)"),
+            };
+            faults.extend(origins.fault(&format!("{path}.{key}"), text));
+        }
+        let word = |key: &str| table.get(key).and_then(toml::Value::as_str);
+        let of_folder =
+            || word("folder").map(Path::new).and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        let name = word("name").map(str::to_owned).or_else(of_folder).unwrap_or_default();
+        if !name.is_empty() && jobs.iter().any(|job| job.name == name) {
+            let text =
+                format!("`name`: two jobs are called `{name}` (help: give each `[[mirror]]` a `name` of its own)");
+            faults.extend(origins.fault(&format!("{path}.name"), text));
+        }
+        jobs.push(Job { name, table, path, origins: Arc::clone(&origins) });
+    }
+    if jobs.len() > JOBS_MAX {
+        let text = format!("`mirror`: more than {JOBS_MAX} jobs (help: make a second file)");
+        faults.extend(origins.fault("mirror", text));
+        jobs.truncate(JOBS_MAX);
+    }
+    (jobs, faults)
 }
 
 /// Those of these names, in this order; all of them when none is named and `all` is so.
@@ -135,11 +204,52 @@ pub(crate) fn choose(jobs: Vec<Job>, names: &[String], all: bool) -> Result<Vec<
 }
 
 impl Job {
+    /// All faults of the job's values.
+    pub(crate) fn faults<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let mut note = |key: &str, text: &str| {
+            faults.extend(self.origins.fault(&format!("{}.{key}", self.path), format!("job `{}`: {text}", self.name)));
+        };
+        let mut rest = self.clone();
+        rest.table.retain(|key, _| PLACES.contains(&key));
+        // Each value by itself first, whatever it needs beside it.
+        for (key, value) in self.table.iter().filter(|(key, _)| !PLACES.contains(&key.as_str())) {
+            let mut one = rest.clone();
+            one.table.retain(|key, _| PLACES.contains(&key));
+            one.table.insert(key.clone(), value.clone());
+            let wrong = match one.try_args::<A>(command, given) {
+                Err(Wrong::Value(text)) => Some(text),
+                Err(Wrong::Clap(error)) if !is_about_others(&error) => {
+                    Some(format!("`{key}`: {}", told_shortly(&error)))
+                }
+                _ => missing_file(key, value),
+            };
+            match wrong {
+                Some(text) => note(key, &text),
+                None => drop(rest.table.insert(key.clone(), value.clone())),
+            }
+        }
+        // What contradicts or needs other keys; without a key that is reported, the rest is checked again.
+        while let Err(wrong) = rest.try_args::<A>(command, given) {
+            let text = wrong.to_string();
+            let is_named = |arg: &&Arg| {
+                let long = format!("--{}", arg.get_long().unwrap_or_default());
+                text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == long)
+            };
+            let named = options(command).filter(is_named).find(|arg| rest.table.contains_key(arg.get_id().as_str()));
+            let Some(key) = named.or_else(|| options(command).find(|arg| rest.needs_other(command, arg))) else {
+                note("", &text);
+                break;
+            };
+            let key = key.get_id().as_str();
+            note(key, &format!("`{key}`: {text} (help: leave one of them out, or add what is missing)"));
+            rest.table.remove(key);
+        }
+        faults
+    }
+
     /// The job's options with what was given by flag and in the environment.
-    ///
-    /// # Errors
-    /// A value of the wrong type or form, with its key.
-    pub(crate) fn matches(&self, command: &Command, given: &ArgMatches) -> Result<ArgMatches> {
+    fn matches(&self, command: &Command, given: &ArgMatches) -> Result<ArgMatches, Wrong> {
         let place = |key: &str| self.table.get(key).and_then(toml::Value::as_str).unwrap_or_default();
         // The user's own come first, so that of rules the user's are looked at before the file's.
         let mut flags: Vec<(usize, OsString)> = Vec::new();
@@ -155,33 +265,45 @@ impl Job {
             let id = arg.get_id().as_str();
             let is_given = matches!(given.value_source(id), Some(ValueSource::CommandLine | ValueSource::EnvVariable));
             if let Some(value) = self.table.get(id).filter(|_| !is_given) {
-                self.words_of(arg, value, &mut words)?;
+                Self::words_of(arg, value, &mut words)?;
             }
         }
         words.extend(["--".into(), place("url").into(), place("folder").into()]);
-        command
-            .clone()
-            .try_get_matches_from(words)
-            .map_err(|error| Unusable(format!("job `{}`: {}", self.name, told_shortly(&error))).into())
+        Ok(command.clone().try_get_matches_from(words)?)
+    }
+
+    fn try_args<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Result<A, Wrong> {
+        Ok(A::from_arg_matches(&self.matches(command, given)?)?)
     }
 
     /// As options of a command.
     ///
     /// # Errors
-    /// As [`Job::matches`].
+    /// All faults of its values.
     pub(crate) fn args<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Result<A> {
-        A::from_arg_matches(&self.matches(command, given)?)
-            .map_err(|error| Unusable(format!("job `{}`: {}", self.name, told_shortly(&error))).into())
+        let faults = self.faults::<A>(command, given);
+        if !faults.is_empty() {
+            bail!(Unusable(crate::faults::report(faults)));
+        }
+        self.try_args(command, given).map_err(|wrong| Unusable(format!("job `{}`: {wrong}", self.name)).into())
     }
 
-    fn words_of(&self, arg: &Arg, value: &toml::Value, words: &mut Vec<OsString>) -> Result<()> {
+    /// Whether an option of the job cannot be alone.
+    fn needs_other(&self, command: &Command, arg: &Arg) -> bool {
+        let mut without = self.clone();
+        let empty = command.clone().try_get_matches_from(["abreast", "--", "", ""]);
+        let is_set = without.table.remove(arg.get_id().as_str()).is_some();
+        is_set && empty.is_ok_and(|empty| without.matches(command, &empty).is_ok())
+    }
+
+    fn words_of(arg: &Arg, value: &toml::Value, words: &mut Vec<OsString>) -> Result<(), Wrong> {
         let (key, long) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
-        let wrong = |expected: &str| Unusable(format!("job `{}`: `{key}` is {value}; expected {expected}", self.name));
+        let wrong = |expected: &str| Wrong::Value(format!("`{key}` is {value} (help: expected {expected})"));
         if is_flag(arg) {
             match value.as_bool() {
                 Some(true) => words.push(format!("--{long}").into()),
                 Some(false) => {}
-                None => bail!(wrong("true or false")),
+                None => return Err(wrong("true or false")),
             }
             return Ok(());
         }
@@ -197,18 +319,20 @@ impl Job {
             value => std::slice::from_ref(value),
         };
         for value in values {
-            let Some(text) = one(value) else { bail!(wrong("a text or a number")) };
+            let Some(text) = one(value) else { return Err(wrong("a text or a number")) };
             words.push(format!("--{long}={text}").into());
         }
         Ok(())
     }
 
-    /// Every setting that is not its default, and with `all` the others, with where it comes from.
+    /// Every setting with where it comes from; those without a value have an empty one.
     ///
     /// # Errors
-    /// As [`Job::matches`].
-    pub(crate) fn settings(&self, command: &Command, given: &ArgMatches, all: bool) -> Result<Vec<Setting>> {
-        let matches = self.matches(command, given)?;
+    /// A value of the wrong type or form.
+    pub(crate) fn settings(&self, command: &Command, given: &ArgMatches) -> Result<Vec<Setting>> {
+        let matches =
+            self.matches(command, given).map_err(|wrong| Unusable(format!("job `{}`: {wrong}", self.name)))?;
+        let text = |text: &str| toml::Value::String(hidden(text));
         let mut settings = Vec::new();
         for key in PLACES {
             let value = if *key == "name" {
@@ -216,12 +340,8 @@ impl Job {
             } else {
                 self.table.get(*key).and_then(toml::Value::as_str)
             };
-            let value = value.unwrap_or_default();
-            settings.push(Setting {
-                key: (*key).to_owned(),
-                value: format!("\"{}\"", shown(value)),
-                origin: Origin::File,
-            });
+            let origin = if self.table.contains_key(*key) { Origin::File } else { Origin::Default };
+            settings.push(Setting { key: (*key).to_owned(), value: value.map(text), origin });
         }
         for arg in options(command) {
             let id = arg.get_id().as_str();
@@ -234,18 +354,14 @@ impl Job {
                     _ => Origin::Default,
                 },
             };
-            if origin == Origin::Default && !all {
-                continue;
-            }
             let value = if is_flag(arg) {
-                matches.get_flag(id).to_string()
+                Some(matches.get_flag(id).into())
             } else {
                 let raw = matches.get_raw(id).into_iter().flatten();
-                let texts: Vec<_> = raw.map(|text| format!("\"{}\"", shown(&text.to_string_lossy()))).collect();
-                match (arg.get_action(), texts.as_slice()) {
-                    (_, []) => "(none)".to_owned(),
-                    (ArgAction::Append, texts) => format!("[{}]", texts.join(", ")),
-                    (_, texts) => texts.join(" "),
+                let mut texts: Vec<_> = raw.map(|raw| text(&raw.to_string_lossy())).collect();
+                match arg.get_action() {
+                    ArgAction::Append => Some(toml::Value::Array(texts)),
+                    _ => texts.pop(),
                 }
             };
             settings.push(Setting { key: id.to_owned(), value, origin });
@@ -286,20 +402,25 @@ fn told_shortly(error: &clap::Error) -> String {
     told.strip_prefix("error: ").unwrap_or(&told).to_owned()
 }
 
+/// A value without the login that a URL in it may have, as it may be printed.
+fn shown(value: &str) -> String {
+    abreast_webtypes::visible(&hidden(value)).into_owned()
+}
+
 /// A value without the login that a URL in it may have.
-pub(crate) fn shown(value: &str) -> String {
+pub(crate) fn hidden(value: &str) -> String {
     match url::Url::parse(value) {
         Ok(mut url) if !url.username().is_empty() || url.password().is_some() => {
             let _ = url.set_username("hidden");
             let _ = url.set_password(None);
             url.into()
         }
-        _ => abreast_webtypes::visible(value).into_owned(),
+        _ => value.to_owned(),
     }
 }
 
 /// Others had better not read a file with passwords in URLs.
-fn warn_of_secrets(path: &Path, text: &str) {
+pub(crate) fn warn_of_secrets(path: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     let has_login = text
         .split('"')
@@ -332,8 +453,7 @@ mod tests {
     "#;
 
     fn jobs(text: &str) -> Result<Vec<Job>> {
-        let file = crate::config::File::parse(text)?;
-        parse(text, file.mirror, &command::<SyncArgs>())
+        of_file::<SyncArgs>(&crate::faults::read(text), &command::<SyncArgs>(), &given(&[]))
     }
 
     fn given(words: &[&str]) -> ArgMatches {
@@ -354,16 +474,16 @@ mod tests {
         assert!(args.mirror.connections == 7 && args.mirror.json);
         let rules = format!("{:?}", args.mirror.filter);
         assert!(rules.find("- a") < rules.find("+ keep.tmp"), "the user's rules are looked at first: {rules}");
-        let settings = jobs[0].settings(&command, &given(&["--connections=7"]), true).unwrap();
+        let settings = jobs[0].settings(&command, &given(&["--connections=7"])).unwrap();
         let of = |key: &str| {
             let setting = settings.iter().find(|setting| setting.key == key).unwrap();
-            (setting.value.as_str(), setting.origin)
+            (setting.value.as_ref().unwrap().to_string(), setting.origin)
         };
-        assert_eq!(of("connections"), ("\"7\"", Origin::Flag));
-        assert_eq!(of("max_delete"), ("\"5%\"", Origin::File));
-        assert_eq!(of("retries"), ("\"5\"", Origin::Default));
-        assert_eq!(of("filter"), (r#"["+ keep.tmp", "- *.tmp"]"#, Origin::File));
-        let shown = format!("{:?}", jobs[1].settings(&command, &given(&[]), false).unwrap());
+        assert_eq!(of("connections"), ("\"7\"".to_owned(), Origin::Flag));
+        assert_eq!(of("max_delete"), ("\"5%\"".to_owned(), Origin::File));
+        assert_eq!(of("retries"), ("\"5\"".to_owned(), Origin::Default));
+        assert_eq!(of("filter"), (r#"["+ keep.tmp", "- *.tmp"]"#.to_owned(), Origin::File));
+        let shown = format!("{:?}", jobs[1].settings(&command, &given(&[])).unwrap());
         assert!(!shown.contains("hush"), "{shown}");
     }
 
@@ -371,9 +491,9 @@ mod tests {
     fn what_a_job_cannot_say_is_refused_with_the_nearest_name() {
         let head = "[[mirror]]\nurl = \"http://h/\"\nfolder = \"f\"\n";
         for (more, part) in [
-            ("conections = 3", "line 4: unknown key `conections` in `[[mirror]]`; did you mean `connections`?"),
+            ("conections = 3", "line 4: unknown key `conections` in `[[mirror]]` (help: did you mean `connections`?)"),
             ("dry_run = true", "unknown key `dry_run`"),
-            ("[[mirror]]\nurl = \"http://h/\"", "`folder` is missing"),
+            ("[[mirror]]\nurl = \"http://h/\"", "line 4: `folder`: missing"),
             ("[[mirror]]\nurl = \"http://h/\"\nfolder = \"x/f\"", "two jobs are called `f`"),
         ] {
             let error = jobs(&format!("{head}{more}\n")).unwrap_err().to_string();

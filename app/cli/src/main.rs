@@ -16,6 +16,7 @@ mod doctor;
 mod dumps;
 mod exit;
 mod explore;
+mod faults;
 mod follow_args;
 mod hub;
 mod import;

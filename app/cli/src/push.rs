@@ -80,6 +80,33 @@ pub(crate) const HUB_KEYS: &[&str] = &[
 ];
 pub(crate) const NOTIFY_KEYS: &[&str] = &["enabled", "debounce", "most", "open_lists"];
 
+/// What holds where `[hub]` does not say it.
+pub(crate) fn hub_default_of(key: &str, is_local: bool) -> Option<toml::Value> {
+    let options = HubOptions::new("");
+    match key {
+        "enabled" => Some(true.into()),
+        "hubs" | "allow_topics" => Some(toml::Value::Array(Vec::new())),
+        "submit" => Some("content".into()),
+        "open" | "redirect_permanent" => Some(false.into()),
+        "private_callbacks" => Some(is_local.into()),
+        "signature" => Some(options.signature.name().into()),
+        "lease" => Some("10d".into()),
+        "keep" => Some(humantime::format_duration(options.keep).to_string().into()),
+        _ => None,
+    }
+}
+
+/// What holds where `[notify]` does not say it.
+pub(crate) fn notify_default_of(key: &str) -> Option<toml::Value> {
+    match key {
+        "enabled" => Some(true.into()),
+        "debounce" => Some(humantime::format_duration(NotifyOptions::default().debounce).to_string().into()),
+        "most" => Some(1_000.into()),
+        "open_lists" => Some("1m".into()),
+        _ => None,
+    }
+}
+
 /// The same as flags.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Notifications")]
@@ -131,7 +158,7 @@ pub(crate) fn check(
     let mut time = |key: &str, text: Option<&String>, default: Duration| match text {
         None => default,
         Some(text) => humantime::parse_duration(text).unwrap_or_else(|error| {
-            problems.push(format!("`{key}`: `{text}` is no time such as `200ms` or `10d`: {error}"));
+            problems.push(format!("`{key}`: `{text}` is no time: {error} (help: write it as `200ms` or `10d`)"));
             default
         }),
     };
@@ -144,25 +171,27 @@ pub(crate) fn check(
     if (5 * minute..=31 * day).contains(&lease) {
         options.leases = LeaseLimits::new(lease, 5 * minute, 31 * day);
     } else {
-        problems.push("`hub.lease` is 5m to 31d".to_owned());
+        problems.push("`hub.lease`: out of range (help: 5m to 31d)".to_owned());
     }
     if let Some(path) = &hub.ca_file {
         if let Err(error) = abreast_net::check_certificates(path) {
-            problems.push(format!("`hub.ca_file`: {error}"));
+            problems.push(format!("`hub.ca_file`: {error} (help: name a file with certificates in PEM)"));
         }
         options.extra_roots = Some(path.clone());
     }
     if let Some(name) = &hub.signature {
         match Method::ALL.into_iter().find(|method| method.name() == name) {
             Some(method) => options.signature = method,
-            None => problems.push(format!("`hub.signature`: `{name}` is none of sha1, sha256, sha384, sha512")),
+            None => {
+                problems.push(format!("`hub.signature`: `{name}` is not known (help: sha1, sha256, sha384 or sha512)"));
+            }
         }
     }
     let submit = match hub.submit.as_deref() {
         None | Some("content") => SubmissionKind::Fat,
         Some("form") => SubmissionKind::Form,
         Some(other) => {
-            problems.push(format!("`hub.submit`: `{other}` is none of content, form"));
+            problems.push(format!("`hub.submit`: `{other}` is not known (help: content or form)"));
             SubmissionKind::Fat
         }
     };
@@ -170,7 +199,9 @@ pub(crate) fn check(
         hub.hubs.iter().map(|url| ("hub.hubs", url)).chain(hub.redirect.iter().map(|url| ("hub.redirect", url)))
     {
         if let Err(error) = abreast_websub::check_topic(url) {
-            problems.push(format!("`{key}`: `{url}` cannot be a hub: {error}"));
+            problems.push(format!(
+                "`{key}`: `{url}` cannot be a hub: {error} (help: for example https://hub.example.net/)"
+            ));
         }
     }
     options.open = hub.open.unwrap_or(false);
@@ -181,7 +212,7 @@ pub(crate) fn check(
     let serves = hub.enabled.unwrap_or(true);
     let most = notify.most.unwrap_or(1_000);
     if !(1..=50_000).contains(&most) {
-        problems.push(format!("`notify.most`: {most} is not between 1 and 50000"));
+        problems.push(format!("`notify.most`: {most} is out of range (help: 1 to 50000)"));
     }
     let notify = (notify.enabled.unwrap_or(true) && (serves || !hub.hubs.is_empty())).then(|| {
         NotifyOptions::default().with_debounce(debounce).with_most(most as usize).with_change_list_every(open_lists)

@@ -60,7 +60,7 @@ pub(crate) fn check(set: &SetFile, records: bool, problems: &mut Vec<String>) ->
     for file in &set.filter_from {
         match read_rules(file) {
             Ok(read) => rules.extend(read),
-            Err(problem) => problems.push(format!("`filter_from`: {problem}")),
+            Err(problem) => problems.push(format!("`filter_from`: {problem} (help: docs/filters.md)")),
         }
     }
     if !set.include.is_empty() {
@@ -72,7 +72,7 @@ pub(crate) fn check(set: &SetFile, records: bool, problems: &mut Vec<String>) ->
     match filter_of(&rules) {
         Ok(filter) => Arc::new(filter),
         Err(problem) => {
-            problems.push(format!("`filter`: {problem}"));
+            problems.push(format!("`filter`: {problem} (help: docs/filters.md)"));
             Arc::default()
         }
     }

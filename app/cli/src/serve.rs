@@ -30,7 +30,7 @@ const STOP_REST: Duration = Duration::from_millis(500);
 /// Folder and flags over the configuration file.
 pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     let mut file = match &args.config {
-        Some(path) => File::read(path)?,
+        Some(path) => File::read_with_faults(path)?,
         None => File::default(),
     };
     if let Some(folder) = &args.folder {
@@ -57,9 +57,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     }
     file.api = args.api.over(file.api);
     file.hub = args.push.over(file.hub);
-    file.listen = args.listen.clone().or(file.listen);
-    file.base_url = args.base_url.clone().or(file.base_url);
-    file.data = args.data.clone().or(file.data);
+    file.given(args.listen.as_ref(), args.base_url.as_ref(), args.data.as_ref());
     let mut config = ServeConfig::check(file)?;
     config.confirm_deletions = args.confirm_deletions;
     Ok(config)

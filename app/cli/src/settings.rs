@@ -1,29 +1,31 @@
-//! `abreast config`: is a configuration file usable, and which settings are in force, from where?
+//! `abreast config`: all faults of a configuration file, and every setting that holds with where it comes from.
 
-use crate::config::{File, ServeConfig};
+use crate::config::{ServeConfig, Unusable};
 use crate::jobs::{self, Origin, Setting};
 use crate::sync_args::SyncArgs;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use toml::{Table, Value};
 
 const HELP: &str = "\
 Examples:
   abreast config check /etc/abreast.toml
   abreast config show /etc/abreast.toml --origin
-  abreast config show /etc/abreast.toml papers --all --json
+  abreast config show /etc/abreast.toml papers --json
 
+`check` reports all faults at once, each with its line. `show` prints TOML that can be read back; logins in URLs are hidden.
 A flag comes before the environment, the environment before the file, the file before the default.
 Exit codes: 0 usable, 2 not.";
 
 /// What to do with a configuration file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Tell everything that is wrong with a configuration file
+    /// Report everything that is wrong with a configuration file
     #[command(after_help = HELP)]
     Check(CheckArgs),
-    /// Show the settings of a configuration file as they are in force
+    /// Show every setting that holds, defaults too, as TOML
     #[command(after_help = HELP)]
     Show(ShowArgs),
 }
@@ -47,9 +49,6 @@ pub(crate) struct ShowArgs {
     /// Say where each value comes from: environment, file or default
     #[arg(long)]
     origin: bool,
-    /// Show defaults as well
-    #[arg(long)]
-    all: bool,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -70,97 +69,177 @@ fn nothing_given(command: &clap::Command) -> Result<clap::ArgMatches> {
 
 fn check(args: &CheckArgs) -> Result<ExitCode> {
     let command = jobs::command::<SyncArgs>();
-    let file = File::read(&args.file)?;
-    let jobs = jobs::read(&args.file, &command)?;
+    let text = read(&args.file)?;
+    jobs::warn_of_secrets(&args.file, &text);
+    let file = crate::faults::read(&text);
     let given = nothing_given(&command)?;
-    let (mut problems, sets) = (Vec::new(), file.set.len());
-    for job in &jobs {
-        if let Err(error) = job.args::<SyncArgs>(&command, &given) {
-            problems.push(error.to_string());
-        }
-    }
+    let mut faults = file.origins.faults().to_vec();
+    let (jobs, found) = jobs::find(&file, &command);
+    faults.extend(found);
+    faults.extend(jobs.iter().flat_map(|job| job.faults::<SyncArgs>(&command, &given)));
     // A file of jobs alone is not one to serve from, and a hub may be alone, too.
-    let only_hub = sets == 0 && file.hub.is_some();
+    let sets = file.set.len();
+    let only_hub = !file.origins.has("set") && file.origins.has("hub");
     if only_hub {
-        if let Err(error) = crate::hub::check_file(file) {
-            problems.push(error.to_string());
-        }
+        faults.extend(crate::hub::faults(file));
     } else if (sets > 0 || jobs.is_empty())
-        && let Err(error) = ServeConfig::check(file)
+        && let Err(found) = ServeConfig::check_all(file)
     {
-        problems.push(error.to_string());
+        faults.extend(found);
     }
-    if !problems.is_empty() {
-        anyhow::bail!(crate::config::Unusable(problems.join("\n")));
+    if !faults.is_empty() {
+        return Err(Unusable(crate::faults::report(faults)))
+            .with_context(|| format!("cannot use the configuration `{}`", args.file.display()));
     }
     let hub = if only_hub { ", a hub" } else { "" };
     crate::terminal::line(&format!("{}: {sets} sets to publish, {} mirrors{hub}", args.file.display(), jobs.len()));
     Ok(ExitCode::SUCCESS)
 }
 
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
 fn show(args: &ShowArgs) -> Result<ExitCode> {
     let command = jobs::command::<SyncArgs>();
-    let file = File::read(&args.file)?;
-    let read = jobs::read(&args.file, &command)?;
     let given = nothing_given(&command)?;
-    if args.job.is_empty() {
-        tell(args, "serve", None, &serve_settings(&file));
-        for set in &file.set {
-            let name = set.name.clone().unwrap_or_else(|| set.folder.display().to_string());
-            let folder = Setting {
-                key: "folder".to_owned(),
-                value: format!("{:?}", set.folder.display().to_string()),
-                origin: Origin::File,
-            };
-            tell(args, "set", Some(&name), &[folder]);
+    let jobs = jobs::read::<SyncArgs>(&args.file, &command, &given)?;
+    let table: Table = toml::from_str(&read(&args.file)?).context("cannot read the configuration")?;
+    let chosen = if args.job.is_empty() {
+        // A file of mirrors alone publishes nothing.
+        if jobs.is_empty() || table.contains_key("set") || table.contains_key("hub") {
+            show_server(args, &table);
         }
-    }
-    let chosen = if args.job.is_empty() { read } else { jobs::choose(read, &args.job, false)? };
+        jobs
+    } else {
+        jobs::choose(jobs, &args.job, false)?
+    };
     for job in &chosen {
-        tell(args, "mirror", Some(&job.name), &job.settings(&command, &given, args.all)?);
+        show_table(args, "[[mirror]]", Some(&job.name), &job.settings(&command, &given)?);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `serve` takes from the environment before the file.
-fn serve_settings(file: &File) -> Vec<Setting> {
-    let data = file.data.as_ref().map(|data| data.display().to_string());
-    [
-        ("listen", "ABREAST_LISTEN", file.listen.clone(), "127.0.0.1:8080"),
-        ("base_url", "ABREAST_BASE_URL", file.base_url.clone(), "http:// and the listen address"),
-        ("data", "ABREAST_DATA", data, ".abreast in the published folder"),
-    ]
-    .into_iter()
-    .map(|(key, variable, in_file, default)| {
-        let (value, origin) = match (std::env::var(variable), in_file) {
-            (Ok(value), _) => (value, Origin::Environment),
-            (Err(_), Some(value)) => (value, Origin::File),
-            (Err(_), None) => (default.to_owned(), Origin::Default),
-        };
-        Setting { key: key.to_owned(), value: format!("\"{}\"", jobs::shown(&value)), origin }
-    })
-    .collect()
+/// All that `serve` and `hub` take from the file, the environment before it.
+fn show_server(args: &ShowArgs, table: &Table) {
+    let variable = |name: &str| std::env::var(name).ok();
+    let word = |key: &str, name: &str| variable(name).or_else(|| text_of(table, key));
+    let (listen, base_url) = (word("listen", "ABREAST_LISTEN"), word("base_url", "ABREAST_BASE_URL"));
+    let address = crate::config::check_address(listen.as_deref(), base_url.as_deref(), &mut Vec::new());
+    let of_address =
+        (!address.ip().is_unspecified() && address.port() != 0).then(|| format!("http://{address}/").into());
+    let no_tables = Vec::new();
+    let sets = table.get("set").and_then(Value::as_array).unwrap_or(&no_tables);
+    let data = match sets.as_slice() {
+        [Value::Table(only)] => text_of(only, "folder"),
+        _ => None,
+    };
+    let data = data.map(|folder| Path::new(&folder).join(".abreast").display().to_string().into());
+    let given = ["LISTEN", "BASE_URL", "DATA"].map(|name| variable(&format!("ABREAST_{name}")).map(Value::from));
+    let [listen_given, base_given, data_given] = given;
+    let settings = [
+        setting(table, "listen", listen_given, Some("127.0.0.1:8080".into())),
+        setting(table, "base_url", base_given, of_address),
+        setting(table, "data", data_given, data),
+    ];
+    show_table(args, "serve", None, &settings);
+    let none = Table::new();
+    let inner = |name: &str| table.get(name).and_then(Value::as_table).unwrap_or(&none);
+    let writes = variable("ABREAST_API_WRITE")
+        .is_some_and(|value| !matches!(value.to_lowercase().as_str(), "" | "0" | "f" | "false" | "n" | "no" | "off"));
+    let api: Vec<_> = crate::api::API_KEYS
+        .iter()
+        .map(|key| {
+            let given = (writes && *key == "write").then_some(Value::Boolean(true));
+            setting(inner("api"), key, given, crate::api::default_of(key))
+        })
+        .collect();
+    show_table(args, "[api]", None, &api);
+    let is_local = crate::api::is_local(address, base_url.as_deref());
+    let hub = crate::push::HUB_KEYS
+        .iter()
+        .map(|key| setting(inner("hub"), key, None, crate::push::hub_default_of(key, is_local)))
+        .collect::<Vec<_>>();
+    show_table(args, "[hub]", None, &hub);
+    let notify = crate::push::NOTIFY_KEYS
+        .iter()
+        .map(|key| setting(inner("notify"), key, None, crate::push::notify_default_of(key)))
+        .collect::<Vec<_>>();
+    show_table(args, "[notify]", None, &notify);
+    for set in sets.iter().filter_map(Value::as_table) {
+        let settings: Vec<_> = crate::config::SET_KEYS
+            .iter()
+            .map(|key| {
+                let mut setting = setting(set, key, None, crate::config::set_default_of(set, key));
+                if let Some(Value::Table(inner)) = &mut setting.value {
+                    crate::config::fill_in(key, inner);
+                }
+                setting
+            })
+            .collect();
+        let name = settings.iter().find(|setting| setting.key == "name").and_then(|setting| setting.value.as_ref());
+        show_table(args, "[[set]]", name.and_then(Value::as_str), &settings);
+    }
 }
 
-fn tell(args: &ShowArgs, kind: &str, name: Option<&str>, settings: &[Setting]) {
-    let settings = settings.iter().filter(|setting| args.all || setting.origin != Origin::Default);
+fn text_of(table: &Table, key: &str) -> Option<String> {
+    table.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn setting(file: &Table, key: &str, given: Option<Value>, default: Option<Value>) -> Setting {
+    let (value, origin) = match (given, file.get(key)) {
+        (Some(value), _) => (Some(value), Origin::Environment),
+        (None, Some(value)) => (Some(value.clone()), Origin::File),
+        (None, None) => (default, Origin::Default),
+    };
+    Setting { key: key.to_owned(), value: value.map(without_logins), origin }
+}
+
+fn without_logins(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(jobs::hidden(&text)),
+        Value::Array(values) => Value::Array(values.into_iter().map(without_logins).collect()),
+        Value::Table(table) => {
+            Value::Table(table.into_iter().map(|(key, value)| (key, without_logins(value))).collect())
+        }
+        other => other,
+    }
+}
+
+/// A value as TOML on one line.
+fn on_one_line(value: &Value) -> String {
+    match value {
+        // Strings of JSON are basic strings of TOML.
+        Value::String(text) => serde_json::Value::from(text.as_str()).to_string().replace('\u{7f}', "\\u007f"),
+        Value::Array(values) => format!("[{}]", values.iter().map(on_one_line).collect::<Vec<_>>().join(", ")),
+        Value::Table(table) => {
+            let inner: Vec<_> = table.iter().map(|(key, value)| format!("{key} = {}", on_one_line(value))).collect();
+            if inner.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", inner.join(", ")) }
+        }
+        other => other.to_string(),
+    }
+}
+
+fn show_table(args: &ShowArgs, table: &str, name: Option<&str>, settings: &[Setting]) {
     if args.json {
         for setting in settings {
             let line = serde_json::json!({
-                "type": "setting", "table": kind, "name": name, "key": setting.key, "value": setting.value,
-                "origin": setting.origin.to_string(),
+                "type": "setting", "table": table.trim_matches(['[', ']']), "name": name, "key": setting.key,
+                "value": setting.value.as_ref().map(on_one_line), "origin": setting.origin.to_string(),
             });
             crate::terminal::line(&line.to_string());
         }
         return;
     }
-    let mut settings = settings.peekable();
-    if settings.peek().is_none() {
-        return;
+    if table.starts_with('[') {
+        crate::terminal::line("");
+        crate::terminal::line(table);
     }
-    crate::terminal::line(&format!("[{kind}{}]", name.map(|name| format!(" {name}")).unwrap_or_default()));
-    for setting in settings {
-        let origin = if args.origin { format!("  # {}", setting.origin) } else { String::new() };
-        crate::terminal::line(&format!("{} = {}{origin}", setting.key, setting.value));
+    for Setting { key, value, origin } in settings {
+        let origin = if args.origin && value.is_some() { format!("  # {origin}") } else { String::new() };
+        match value {
+            Some(value) => crate::terminal::line(&format!("{key} = {}{origin}", on_one_line(value))),
+            None => crate::terminal::line(&format!("# {key} is not set")),
+        }
     }
 }

@@ -49,8 +49,12 @@ fn wanted<A: Args + FromArgMatches + Clone>(
     let file = mirror.config.as_ref().filter(|_| !(by_environment && mirror.places.first().is_some_and(is_place)));
     let Some(file) = file else { return Ok(vec![(None, args.clone())]) };
     let command = jobs::command::<A>();
-    let chosen = jobs::choose(jobs::read(file, &command)?, &mirror.places, mirror.all)?;
+    let chosen = jobs::choose(jobs::read::<A>(file, &command, given)?, &mirror.places, mirror.all)?;
     // All are checked before any begins.
+    let faults: Vec<_> = chosen.iter().flat_map(|job| job.faults::<A>(&command, given)).collect();
+    if !faults.is_empty() {
+        bail!(Unusable(crate::faults::report(faults)));
+    }
     chosen.into_iter().map(|job| Ok((Some(job.name.clone()), job.args(&command, given)?))).collect()
 }
 

@@ -34,6 +34,9 @@ pub(crate) struct VersionsTable {
     pub(crate) size: Option<String>,
 }
 
+/// The keys of the table above, for the nearest one to a misspelt one.
+pub(crate) const VERSIONS_KEYS: &[&str] = &["count", "age", "size"];
+
 /// The same as flags.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Versions")]
@@ -78,20 +81,22 @@ pub(crate) fn check(file: Option<VersionsFile>, problems: &mut Vec<String>) -> O
     let mut policy = VersionPolicy { count: table.count, ..VersionPolicy::default() };
     if table.count == Some(0) {
         problems.push(
-            "`versions`: count is 0, but the current version is always kept (help: leave `versions` out to keep none)"
+            "`versions.count`: 0, but the current version is always kept (help: leave `versions` out to keep none)"
                 .to_owned(),
         );
     }
     if let Some(age) = table.age {
         match humantime::parse_duration(&age) {
             Ok(age) => policy.age = Some(age),
-            Err(error) => problems.push(format!("`versions`: age `{age}` is no time such as `365d`: {error}")),
+            Err(error) => {
+                problems.push(format!("`versions.age`: `{age}` is no time: {error} (help: write it as `365d`)"));
+            }
         }
     }
     if let Some(size) = table.size {
         match crate::dumps::bytes(&size) {
             Some(size) => policy.bytes = Some(size),
-            None => problems.push(format!("`versions`: size `{size}` is no size such as `10GB`")),
+            None => problems.push(format!("`versions.size`: `{size}` is no size (help: write it as `10GB`)")),
         }
     }
     Some(policy)

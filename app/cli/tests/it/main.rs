@@ -6,6 +6,7 @@ mod api;
 mod build;
 mod choices;
 mod codes;
+mod config;
 mod crash;
 mod dumps;
 mod faults;
