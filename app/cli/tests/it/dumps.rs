@@ -184,8 +184,9 @@ fn every_change_is_packaged_also_of_a_file_that_changed_twice() {
     fs::create_dir_all(&folder).unwrap();
     let source = Source::start(&folder, 0, &["--dumps", "1s", "--change-dumps"]);
     let mut wanted = Vec::new();
-    for content in ["one", "two", "three"] {
-        fs::write(folder.join("a"), content).unwrap();
+    // One file stays: the deletion of all would be held.
+    for (name, content) in [("stays", "here"), ("a", "one"), ("a", "two"), ("a", "three")] {
+        fs::write(folder.join(name), content).unwrap();
         wanted.push(digest(content.as_bytes()));
         eventually("the change is known", || changes(&source).len() == wanted.len());
     }
