@@ -58,6 +58,7 @@ impl Place {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the type of the callback")]
 fn never(_: &[u8]) -> io::Result<()> {
     Ok(())
 }
