@@ -503,13 +503,14 @@ impl<'w> Round<'w> {
     fn examine(&mut self) -> Result<(), Ended> {
         let begun = Instant::now();
         let ready = self.unsure.take_readable(&self.folder, self.events.as_mut());
+        let changed = self.unsure.changed(&self.folder, self.watching.options.ingest.settle);
+        self.pending.defer(changed);
+        // Reading what changed is no waste, and counts for nothing here.
+        self.unsure.examined(begun.elapsed());
         if !ready.is_empty() {
             self.watching.check_root(&self.root, &self.folder)?;
             self.look_at(ready, true)?;
         }
-        let changed = self.unsure.changed(&self.folder, self.watching.options.ingest.settle);
-        self.pending.defer(changed);
-        self.unsure.examined(begun.elapsed());
         Ok(())
     }
 
@@ -569,8 +570,17 @@ impl<'w> Round<'w> {
             // Sorted: what lies beneath a folder just scanned follows it directly.
             let beneath = scanned
                 .is_some_and(|outer| path.len() > outer.len() && path.starts_with(outer) && path[outer.len()] == b'/');
-            if beneath || !is_published_path(path) || !matches!(look_for(&self.folder, path), Found::Folder) {
+            if beneath || !is_published_path(path) {
                 continue;
+            }
+            match look_for(&self.folder, path) {
+                Found::Folder => {}
+                // It may have been a folder a moment ago.
+                Found::Unreadable(error) => {
+                    report.problem(path, &error);
+                    continue;
+                }
+                Found::File(_) | Found::Nothing => continue,
             }
             scanned = Some(path);
             let scan_options = scan_options.get_or_insert_with(|| ScanOptions {
