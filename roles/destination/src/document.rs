@@ -279,6 +279,13 @@ impl From<Error> for Stop {
     }
 }
 
+/// Is `Last-Modified` a validator? A document that was changed in the second of its answer may change again in that second
+/// and keep the date [rfc9110 §8.8.2].
+fn tells_states_apart(modified: Option<Timestamp>, date: Option<Timestamp>) -> bool {
+    const CERTAIN_AFTER: i64 = 2_000_000;
+    matches!((modified, date), (Some(modified), Some(date)) if date >= modified.plus_micros(CERTAIN_AFTER))
+}
+
 async fn read_response(
     url: &str,
     response: &mut Response,
@@ -292,13 +299,17 @@ async fn read_response(
         let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
         Some(Timestamp::from_seconds(i64::try_from(since.as_secs()).ok()?))
     };
+    let (modified, date) = (instant("last-modified"), instant("date"));
     let mut read = Read {
         url: response.url().to_owned(),
-        last_modified: instant("last-modified"),
-        date: instant("date"),
+        last_modified: modified,
+        date,
         validators: Document {
             etag: response.header("etag").map(str::to_owned),
-            last_modified: response.header("last-modified").map(str::to_owned),
+            last_modified: response
+                .header("last-modified")
+                .filter(|_| tells_states_apart(modified, date))
+                .map(str::to_owned),
             fingerprint: 0,
         },
         ..Read::default()
@@ -522,4 +533,24 @@ impl Unpacker {
 
 fn broken(url: &str) -> Error {
     Error::new("http.encoding", ExitCode::SourceInvalid, format!("cannot read {url}: the gzip is broken"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_of_the_same_second_does_not_tell_states_apart() {
+        let at = |seconds| Some(Timestamp::from_seconds(seconds));
+        for (modified, date, certain) in [
+            (at(100), at(100), false),
+            (at(100), at(101), false),
+            (at(100), at(102), true),
+            (at(100), at(90), false),
+            (at(100), None, false),
+            (None, at(100), false),
+        ] {
+            assert_eq!(tells_states_apart(modified, date), certain, "{modified:?} {date:?}");
+        }
+    }
 }

@@ -484,7 +484,8 @@ impl<'w> Round<'w> {
         if self.hold.is_none() {
             tracing::error!(
                 folder = %self.root.display(),
-                "{held} (help: if they were removed on purpose, confirm it: docs/publishing.md)"
+                "{held} (help: if that is on purpose, restart with `--confirm-deletions`, or see docs/publishing.md for confirming \
+                 it while the server runs)"
             );
         }
         let since = self.hold.as_ref().map_or(now, |hold| hold.since);
