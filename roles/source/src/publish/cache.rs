@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Documents up to this size stay in memory.
 pub(super) const MEMORY_DOCUMENT: usize = 1024 * 1024;
 /// All documents in memory together.
-const MEMORY_TOTAL: u64 = 4 * 1024 * 1024;
+const MEMORY_TOTAL: u64 = 12 * 1024 * 1024;
 /// All documents in files together.
 const DISK_TOTAL: u64 = 1024 * 1024 * 1024;
 
