@@ -26,7 +26,7 @@ usage: cargo xtask TASK
 
   test [CARGO TEST ARGUMENTS]  all tests, doc tests included, as CI runs them; prepares the
                                programs and collections they use; the last line is the sum
-  check [--all]                everything a change must pass, fastest first
+  check [--quick | --all]      everything a change must pass, fastest first; --quick leaves out the tests
   layers                       which crate may depend on which, and who may do IO
   citations                    every [key §section] exists in docs/specs.toml
   coverage                     each sentence of the core specification with what shows that it is kept
