@@ -143,14 +143,14 @@ async fn through(
             http_connect(&mut stream, proxy, &authority, &shared.options.user_agent, url).await?;
         }
         Speaks::Http | Speaks::Https => {}
-        Speaks::SocksNames => socks5(&mut stream, proxy, &origin.host, origin.port, url).await?,
+        Speaks::SocksNames => stream = socks5(stream, proxy, &origin.host, origin.port, url).await?,
         Speaks::Socks => {
             let mut addresses = resolve(shared, &origin.host, origin.port, url).await?;
             if public_only && shared.options.connect_to.is_empty() {
                 addresses.retain(|address| !is_private(address.ip()));
             }
             let address = addresses.first().ok_or_else(|| leads_to_private(origin, url))?;
-            socks5(&mut stream, proxy, &address.ip().to_string(), address.port(), url).await?;
+            stream = socks5(stream, proxy, &address.ip().to_string(), address.port(), url).await?;
         }
     }
     Ok(stream)

@@ -1,11 +1,15 @@
-//! How is a way through a proxy asked for? `CONNECT` and SOCKS 5.
+//! Connections through a proxy: `CONNECT` and SOCKS 5.
+//!
+//! `CONNECT` is written here because an answer decides whether a retry makes sense (407, 429, 502 to 504).
 
 use std::fmt::Write as _;
 use std::io;
-use std::net::IpAddr;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio_socks::Error as SocksError;
+use tokio_socks::tcp::Socks5Stream;
 
+use crate::connection::Stream;
 use crate::error::{Error, ErrorKind};
 use crate::proxy::Proxy;
 
@@ -54,85 +58,35 @@ pub(crate) async fn http_connect(
 }
 
 /// Asks a SOCKS 5 proxy for a connection to a host and port [rfc1928, rfc1929].
-pub(crate) async fn socks5(
-    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    proxy: &Proxy,
-    host: &str,
-    port: u16,
-    url: &str,
-) -> Result<(), Error> {
-    let refuse = |message: String| Error::new(ErrorKind::Proxy, url, message);
-    let cut = |e| cut_off(url, e);
-    let methods: &[u8] = if proxy.login.is_some() { &[5, 2, 0, 2] } else { &[5, 1, 0] };
-    stream.write_all(methods).await.map_err(cut)?;
-    stream.flush().await.map_err(cut)?;
-    let mut chosen = [0; 2];
-    stream.read_exact(&mut chosen).await.map_err(cut)?;
-    match (chosen, &proxy.login) {
-        ([5, 0], _) => {}
-        ([5, 2], Some((user, password))) => {
-            let mut login = vec![1];
-            for text in [user, password] {
-                let length = u8::try_from(text.len()).map_err(|_| refuse("the proxy's login is too long".into()))?;
-                login.push(length);
-                login.extend_from_slice(text.as_bytes());
-            }
-            stream.write_all(&login).await.map_err(cut)?;
-            stream.flush().await.map_err(cut)?;
-            let mut answer = [0; 2];
-            stream.read_exact(&mut answer).await.map_err(cut)?;
-            if answer[1] != 0 {
-                return Err(refuse("the proxy wants other credentials".into()).with_status(407, false, None));
-            }
+pub(crate) async fn socks5(stream: Stream, proxy: &Proxy, host: &str, port: u16, url: &str) -> Result<Stream, Error> {
+    let asked = match &proxy.login {
+        None => Socks5Stream::connect_with_socket(stream, (host, port)).await,
+        Some((user, password)) => {
+            Socks5Stream::connect_with_password_and_socket(stream, (host, port), user, password).await
         }
-        ([5, _], _) => {
-            return Err(refuse("the proxy wants other credentials".into())
-                .with_status(407, false, None)
-                .with_help("give user and password in the proxy's URL: socks5h://USER:PASSWORD@HOST:PORT"));
-        }
-        _ => return Err(refuse("the proxy does not speak SOCKS 5".into())),
-    }
-    let mut request = vec![5, 1, 0];
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => {
-            request.push(1);
-            request.extend_from_slice(&address.octets());
-        }
-        Ok(IpAddr::V6(address)) => {
-            request.push(4);
-            request.extend_from_slice(&address.octets());
-        }
-        Err(_) => {
-            request.push(3);
-            request.push(u8::try_from(host.len()).map_err(|_| refuse("the host name is too long".into()))?);
-            request.extend_from_slice(host.as_bytes());
-        }
-    }
-    request.extend_from_slice(&port.to_be_bytes());
-    stream.write_all(&request).await.map_err(cut)?;
-    stream.flush().await.map_err(cut)?;
-    let mut answer = [0; 4];
-    stream.read_exact(&mut answer).await.map_err(cut)?;
-    let bound = match answer {
-        [5, 0, _, 1] => 4,
-        [5, 0, _, 4] => 16,
-        [5, 0, _, 3] => usize::from(stream.read_u8().await.map_err(cut)?),
-        [5, reason, ..] => {
-            let (what, passes) = match reason {
-                2 => ("does not allow this connection", false),
-                3 | 4 => ("cannot reach the server", true),
-                5 => ("was refused by the server", true),
-                6 => ("gave up waiting for the server", true),
-                _ => ("failed", false),
-            };
-            let error = refuse(format!("the proxy {what} (SOCKS reply {reason})"));
-            return Err(if passes { error.passing() } else { error });
-        }
-        _ => return Err(refuse("the proxy does not speak SOCKS 5".into())),
     };
-    let mut rest = vec![0; bound + 2];
-    stream.read_exact(&mut rest).await.map_err(cut)?;
-    Ok(())
+    asked.map(Socks5Stream::into_inner).map_err(|error| refused(error, url))
+}
+
+fn refused(error: SocksError, url: &str) -> Error {
+    let refuse = |message: &str| Error::new(ErrorKind::Proxy, url, message);
+    match error {
+        SocksError::Io(error) => cut_off(url, error),
+        SocksError::NoAcceptableAuthMethods
+        | SocksError::UnknownAuthMethod
+        | SocksError::AuthorizationRequired
+        | SocksError::PasswordAuthFailure(_) => refuse("the proxy wants other credentials")
+            .with_status(407, false, None)
+            .with_help("give user and password in the proxy's URL: socks5h://USER:PASSWORD@HOST:PORT"),
+        SocksError::InvalidResponseVersion | SocksError::InvalidReservedByte | SocksError::UnknownAddressType => {
+            refuse("the proxy does not speak SOCKS 5")
+        }
+        SocksError::NetworkUnreachable
+        | SocksError::HostUnreachable
+        | SocksError::ConnectionRefused
+        | SocksError::TtlExpired => refuse("the proxy cannot reach the server").passing().with_cause(error),
+        error => refuse("the proxy refused the connection").with_cause(error),
+    }
 }
 
 fn cut_off(url: &str, e: io::Error) -> Error {
