@@ -8,8 +8,8 @@ use crate::log_access::Refused;
 use crate::report::Reporter;
 use crate::sync::failed;
 use abreast_destination::{
-    AuditOptions, AuditReport, Event, Mode, Observer, Problem, SinkOptions, SourceSet, Summary, SyncOptions,
-    source_sets,
+    AuditOptions, AuditReport, Event, Mode, NewFolders, Observer, Problem, SETS_RECORD as RECORD, SinkOptions,
+    SourceSet, Summary, SyncOptions, source_sets,
 };
 use abreast_folder::{Folder, Locked};
 use anyhow::{Context as _, Result, bail};
@@ -20,8 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The record, in the state folder that the copies have in common.
-const RECORD: &str = "sets.json";
 const LOCK: &[u8] = b"sets.lock";
 const STATE_FOLDER: &str = ".abreast";
 /// Longest record read.
@@ -172,7 +170,7 @@ pub(crate) fn audit(
             let message = "this set has no copy yet\n  help: `abreast sync --all-sets` makes it";
             whole.event(&Event::Notice(Problem { code: "sets.missing", uri: &place.capability_list, message }));
             code = if code == 0 { 1 } else { code };
-            total.missing += 1;
+            total.missing_sets += 1;
             continue;
         }
         let reporter = reporter(Some(&place.folder));
@@ -185,6 +183,7 @@ pub(crate) fn audit(
                 total.missing += report.missing;
                 total.extra += report.extra;
                 total.unverified += report.unverified;
+                total.conflicts += report.conflicts;
                 total.requests += report.requests;
                 report.exit_code
             }
@@ -237,6 +236,7 @@ fn add(total: &mut Summary, one: &Summary) {
         (&mut total.skipped, one.skipped),
         (&mut total.failed, one.failed),
         (&mut total.held, one.held),
+        (&mut total.damaged, one.damaged),
         (&mut total.unverified, one.unverified),
         (&mut total.bytes, one.bytes),
         (&mut total.requests, one.requests),
@@ -265,14 +265,40 @@ fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Resu
     }
     abreast_destination::check_url(&options.url)?;
     let state = common_state(options);
-    std::fs::create_dir_all(&state).with_context(|| format!("cannot make `{}`", state.display()))?;
-    let dir = Folder::open(&state).context("cannot open the folder of the state")?;
-    let Some(lock) = dir.root().lock(LOCK).context("cannot lock the folder of the state")? else {
-        let message =
-            format!("another run is at work on {}\n  help: wait for it, or stop it", options.folder.display());
-        bail!(Refused { message, code: 10 });
-    };
-    Ok((Some(lock), place(options, reporter, cancel)?))
+    let new = NewFolders::make(&state).with_context(|| format!("cannot make `{}`", state.display()))?;
+    let dir = Folder::open(&state).context("cannot open the folder of the state")?.root();
+    let had_lock = dir.stat(LOCK).is_ok();
+    let lock = abreast_destination::lock(&dir, LOCK, &options.folder)?;
+    match place(options, reporter, cancel) {
+        Ok(copies) => Ok((Some(lock), copies)),
+        Err(error) => {
+            // Nothing was begun: what was made for it goes again.
+            if !had_lock {
+                let _ = dir.unlink(LOCK);
+            }
+            new.remove();
+            Err(error)
+        }
+    }
+}
+
+/// The copies of all sets in a folder, each with its name; nothing in a folder that is none of all sets.
+pub(crate) fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let Some(state) = state_in(dir) else { return Ok(Vec::new()) };
+    let sets = read(&state)?.sets.into_iter();
+    Ok(sets.map(|place| (place.folder.clone(), dir.join(place.folder))).collect())
+}
+
+/// Takes the copies of all sets in a folder, so that no run of all of them is at work.
+pub(crate) fn take(dir: &Path) -> Result<Option<Locked>> {
+    let Some(state) = state_in(dir) else { return Ok(None) };
+    let state = Folder::open(&state).context("cannot open the folder of the state")?;
+    Ok(Some(abreast_destination::lock(&state.root(), LOCK, dir)?))
+}
+
+/// Where the record is: in the folder, or in the one of the state.
+fn state_in(dir: &Path) -> Option<PathBuf> {
+    [dir.join(STATE_FOLDER), dir.to_owned()].into_iter().find(|state| state.join(RECORD).is_file())
 }
 
 /// Asks the Source for its sets, and gives each its folder.

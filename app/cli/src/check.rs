@@ -22,8 +22,8 @@ Examples:
   abreast check ./papers --read-data-subset 10%
   abreast check warc:./packed --read-data --json
 
-DIR is the folder of a Source's store, a published folder with its store in .abreast, a copy that `abreast sync` keeps, or
-the folder of its state. Nothing is changed; a server may be running. docs/maintenance.md explains each finding.
+DIR is the folder of a Source's store, a published folder with its store in .abreast, a copy that `abreast sync` keeps, the
+folder of its state, or the folder of the copies of all sets (`--all-sets`). Nothing is changed; a server may be running. docs/maintenance.md explains each finding.
 
 Exit codes: 0 sound, 1 something was found, 2 usage, 13 could not look, 130 cancelled.";
 
@@ -90,6 +90,16 @@ impl Place {
         Self { store, hub, copy: copy::state_of(&dir).map(|_| dir) }
     }
 
+    /// What is in a folder; with `--all-sets` in that of each set, with its name. Nothing where there is neither.
+    pub(crate) fn find_all(dir: &str) -> Result<Vec<(Option<String>, Self)>> {
+        let own = Self::find(dir);
+        if !own.is_none() {
+            return Ok(vec![(None, own)]);
+        }
+        let sets = crate::all_sets::folders(Path::new(dir.strip_prefix("warc:").unwrap_or(dir)))?;
+        Ok(sets.into_iter().map(|(name, folder)| (Some(name), Self::find(&folder.to_string_lossy()))).collect())
+    }
+
     pub(crate) fn is_none(&self) -> bool {
         self.store.is_none() && self.hub.is_none() && self.copy.is_none()
     }
@@ -128,6 +138,7 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"copy.leftover" => "run `abreast repair`, which removes it",
         b"copy.segment" => "restore the file; or remove the state folder .abreast and run `abreast sync` again",
         b"copy.pending" => "run `abreast sync`",
+        b"sets.missing" => "run `abreast sync --all-sets`",
         b"copy.elsewhere" => "run `abreast audit`",
         b"copy.path" => "run `abreast sync --baseline`",
         b"state.damaged" => "run `abreast repair`, then `abreast sync`",
@@ -145,8 +156,14 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
 /// Runs `check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let cancel = crate::sync::cancel_on_signal();
-    let place = Place::find(&args.dir);
-    if place.is_none() {
+    let places = match Place::find_all(&args.dir) {
+        Ok(places) => places,
+        Err(error) => {
+            logging::failure(&error);
+            return ExitCode::from(13);
+        }
+    };
+    if places.is_empty() {
         let error = anyhow::anyhow!(
             "there is neither a store nor a copy in `{}`\n  help: name the folder of a store (it has a file source.db or hub.db) \
              or of a copy",
@@ -156,7 +173,20 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         return ExitCode::from(2);
     }
     let (mut findings, mut told) = (Findings::default(), Vec::new());
-    let looked = look(&place, &args.data, &mut findings, &mut told, &cancel);
+    let mut looked = Ok(());
+    for (set, place) in &places {
+        let mut lines = Vec::new();
+        if let (Some(set), true) = (set, place.is_none()) {
+            let message = format!("the set in {set} has no copy yet");
+            findings.note("sets.missing", args.dir.as_str(), message);
+            continue;
+        }
+        looked = look(place, &args.data, &mut findings, &mut lines, &cancel);
+        told.extend(lines.iter().map(|line| named(set.as_deref(), line)));
+        if looked.is_err() {
+            break;
+        }
+    }
     tell(args, &findings, &told, looked.is_ok());
     match looked {
         Err(error) => {
@@ -165,6 +195,11 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         }
         Ok(()) => ExitCode::from(u8::from(!findings.is_sound())),
     }
+}
+
+/// A line about one set of several.
+pub(crate) fn named(set: Option<&str>, line: &str) -> String {
+    set.map_or_else(|| line.to_owned(), |set| format!("{set}: {line}"))
 }
 
 fn look(

@@ -1,6 +1,6 @@
 //! `abreast repair`: mends what can be mended without guessing, and says what Destinations will notice.
 
-use crate::check::{DataArgs, Place, check_store, holder_of};
+use crate::check::{DataArgs, Place, check_store, holder_of, named};
 use crate::logging;
 use crate::terminal::line;
 use abreast_contents::{Contents, path_of};
@@ -65,13 +65,19 @@ fn in_use(what: &Path, lock: &Path) -> InUse {
 /// Runs `repair`.
 pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     let cancel = crate::sync::cancel_on_signal();
-    let place = Place::find(&args.dir);
-    if place.is_none() {
+    let places = match Place::find_all(&args.dir) {
+        Ok(places) => places,
+        Err(error) => {
+            logging::failure(&error);
+            return ExitCode::from(13);
+        }
+    };
+    if places.is_empty() {
         logging::failure(&anyhow::anyhow!("there is neither a store nor a copy in `{}`", args.dir));
         return ExitCode::from(2);
     }
     let mut steps = Vec::new();
-    let done = mend(args, &place, &mut steps, &cancel);
+    let done = mend_all(args, &places, &mut steps, &cancel);
     for step in &steps {
         if args.json {
             line(&json!({"type": "step", "step": step, "done": !args.dry_run && done.is_ok()}).to_string());
@@ -110,6 +116,27 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
         None if error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some()) => 13,
         _ => 1,
     }
+}
+
+fn mend_all(
+    args: &RepairArgs,
+    places: &[(Option<String>, Place)],
+    steps: &mut Vec<String>,
+    cancel: &AtomicBool,
+) -> Result<()> {
+    let is_of_sets = places.iter().any(|(set, _)| set.is_some());
+    let _lock = if is_of_sets && !args.dry_run {
+        crate::all_sets::take(Path::new(args.dir.strip_prefix("warc:").unwrap_or(&args.dir)))?
+    } else {
+        None
+    };
+    for (set, place) in places {
+        let mut own = Vec::new();
+        let done = mend(args, place, &mut own, cancel);
+        steps.extend(own.iter().map(|step| named(set.as_deref(), step)));
+        done?;
+    }
+    Ok(())
 }
 
 fn mend(args: &RepairArgs, place: &Place, steps: &mut Vec<String>, cancel: &AtomicBool) -> Result<()> {

@@ -229,6 +229,7 @@ const fn word(action: ItemAction) -> &'static str {
         ItemAction::Created => "create",
         ItemAction::Updated => "update",
         ItemAction::Deleted => "delete",
+        ItemAction::Held => "hold",
         ItemAction::Unchanged => "same",
         ItemAction::Missing => "missing",
         ItemAction::Extra => "extra",

@@ -7,6 +7,7 @@ use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
 use abreast_destination::{AuditOptions, AuditReport, Error, Observer, Summary, SyncOptions};
 use anyhow::{Result, bail};
 use clap::{ArgMatches, Args, FromArgMatches};
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -189,31 +190,40 @@ pub(crate) fn failed(reporter: &Reporter, error: &Error) -> u8 {
     error.exit_code().number()
 }
 
-/// Which command makes a copy equal again that an audit found different.
+/// What to do about the differences that an audit found: the command that makes the copy equal again, if there is one.
 fn repair_of(report: &AuditReport, places: &str) -> Option<String> {
     if report.exit_code == 0 {
         return None;
     }
-    let full = if report.full { " --full" } else { "" };
-    let mut help = format!(
-        "  help: `abreast sync {places} --baseline{full}`, with the same options, restores what is missing or differs"
-    );
-    if report.extra > 0 {
-        help.push_str(
-            "; of what is extra it removes only what the Source has deleted, and `abreast repair` what a killed run left: \
-             everything else is not this copy's",
-        );
+    let mut help = Vec::new();
+    if report.missing + report.updated > 0 {
+        let full = if report.full { " --full" } else { "" };
+        help.push(format!(
+            "`abreast sync {places} --baseline{full}`, with the same options, restores what is missing or differs"
+        ));
     }
-    Some(help)
+    if report.missing_sets > 0 {
+        help.push(format!("`abreast sync {places}` copies the sets that have no copy yet"));
+    }
+    if report.extra > 0 {
+        help.push(format!(
+            "of the extra files, `abreast sync {places}` removes those that the Source has deleted, and `abreast repair` those \
+             that a killed run left; all others are your own: keep them, or move them out of the folder"
+        ));
+    }
+    (!help.is_empty()).then(|| format!("  help: {}", help.join("\n  help: ")))
 }
 
 /// The arguments that name Source and copy, without credentials.
-fn given_as(job: Option<&str>, config: Option<&Path>, places: &[String]) -> String {
-    let words = match (job, config) {
+fn given_as(job: Option<&str>, config: Option<&Path>, mirror: &MirrorArgs) -> String {
+    let mut words = match (job, config) {
         (Some(job), Some(config)) => vec!["--config".to_owned(), config.display().to_string(), job.to_owned()],
-        _ if places.iter().any(|place| place.contains('@')) => return "URL FOLDER".to_owned(),
-        _ => places.to_vec(),
+        _ if mirror.places.iter().any(|place| place.contains('@')) => vec!["URL".to_owned(), "FOLDER".to_owned()],
+        _ => mirror.places.clone(),
     };
+    if job.is_none() && mirror.all_sets {
+        words.push("--all-sets".to_owned());
+    }
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
@@ -261,7 +271,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
             Ok((code, report)) => {
                 if code <= 1 && !args.mirror.json && !args.mirror.quiet {
                     whole.say(&in_words(&report));
-                    if let Some(help) = repair_of(&report, &given_as(name.as_deref(), config, &args.mirror.places)) {
+                    if let Some(help) = repair_of(&report, &given_as(name.as_deref(), config, &args.mirror)) {
                         whole.say(&help);
                     }
                 }
@@ -279,8 +289,14 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
 
 /// An audit in one line.
 fn in_words(report: &AuditReport) -> String {
+    let mut more = String::new();
+    for (count, what) in [(report.conflicts, "under another name"), (report.missing_sets, "sets without a copy")] {
+        if count > 0 {
+            let _ = write!(more, ", {count} {what}");
+        }
+    }
     format!(
-        "{}: {} same, {} updated, {} missing, {} extra, {} unverified",
+        "{}: {} same, {} updated, {} missing, {} extra, {} unverified{more}",
         if report.exit_code == 0 { "equal" } else { "DIFFERENT" },
         report.same,
         report.updated,

@@ -22,7 +22,7 @@ const OUTSTANDING_CHUNKS: usize = 48;
 /// What an item of unknown length counts.
 const UNKNOWN_BYTES: u64 = 16 << 10;
 /// Items read from the plan at a time.
-const READ_ITEMS: usize = 512;
+pub(crate) const READ_ITEMS: usize = 512;
 /// Items deleted together.
 const DELETED_TOGETHER: usize = 128;
 /// Passes over items that wait for a parent folder.
@@ -44,8 +44,11 @@ pub(crate) struct Report {
 impl Session<'_> {
     /// Does everything in the plan that is due except deletions; failures go to `reports`.
     pub(crate) fn apply_fetches(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
+        if self.options.dry_run {
+            return self.rehearse_fetches(reports);
+        }
         self.begin_phase("fetching");
-        for _ in 0..CONFLICT_PASSES {
+        for pass in 1..=CONFLICT_PASSES {
             let counts = self.mirror.pending_counts()?;
             if counts.fetches > 0 {
                 self.fetch_pass(counts.fetches, counts.bytes, reports)?;
@@ -53,7 +56,9 @@ impl Session<'_> {
             if self.summary.budget_spent || self.mirror.pending_counts()?.conflicts == 0 {
                 return Ok(());
             }
-            self.make_room()?;
+            if pass < CONFLICT_PASSES {
+                self.make_room()?;
+            }
         }
         let mut waiting = Vec::new();
         loop {
@@ -64,8 +69,7 @@ impl Session<'_> {
             }
             for task in &waiting {
                 self.mirror.set_pending_state(&task.pending.uri, PendingState::Failed, true)?;
-                let failure = Failure::refused("path.conflict", "a file stands where a folder is needed");
-                self.failed(task, failure, reports);
+                self.failed(task, in_the_way(), reports);
             }
         }
     }
@@ -212,7 +216,7 @@ impl Session<'_> {
     /// Ends a transaction in which outcomes were kept: first the contents are made durable, then the rows.
     pub(crate) fn settle_and_commit(&mut self) -> Result<(), Error> {
         self.sink().settle(&self.mirror)?;
-        Ok(self.mirror.commit()?)
+        self.commit()
     }
 
     /// Keeps the outcome of one chunk in the state, tells it and counts it; gives back what makes going on useless.
@@ -234,6 +238,7 @@ impl Session<'_> {
                     if !as_planned {
                         self.mirror.put_row(&row)?;
                     }
+                    self.check_reserved(&task, &row)?;
                     let action = if created { ItemAction::Created } else { ItemAction::Updated };
                     *(if created { &mut self.summary.created } else { &mut self.summary.updated }) += 1;
                     self.summary.unverified += u64::from(!row.verified);
@@ -244,6 +249,7 @@ impl Session<'_> {
                 }
                 Some(Outcome::Right { row }) => {
                     self.mirror.put_row(&row)?;
+                    self.check_reserved(&task, &row)?;
                     self.summary.unchanged += 1;
                     self.item(uri, row.leaf, ItemAction::Unchanged, 0);
                 }
@@ -278,7 +284,7 @@ impl Session<'_> {
         Ok(fatal)
     }
 
-    fn make_room(&mut self) -> Result<(), Error> {
+    pub(crate) fn make_room(&mut self) -> Result<(), Error> {
         let sink = Arc::clone(self.sink());
         let mut notices = Vec::new();
         sink.make_room(&self.mirror, &mut notices)?;
@@ -304,7 +310,7 @@ impl Session<'_> {
             self.mirror.deletes_after(&key, DELETED_TOGETHER, &mut tasks)?;
             let Some(end) = tasks.last() else { break };
             key.clone_from(&end.pending.uri);
-            self.mirror.begin()?;
+            self.begin()?;
             for (task, result) in tasks.iter().zip(hand.delete(&tasks)) {
                 let uri = &task.pending.uri;
                 match result {
@@ -352,30 +358,11 @@ impl Session<'_> {
             self.problem(report.failure.code, &report.uri, &report.failure.message);
         }
     }
+}
 
-    /// In a dry run: tells what would be done.
-    pub(crate) fn show_plan(&mut self) -> Result<(), Error> {
-        let (mut key, mut tasks) = (String::new(), Vec::new());
-        loop {
-            tasks.clear();
-            self.mirror.pending_after(&key, READ_ITEMS, &mut tasks)?;
-            let Some(last) = tasks.last() else { return Ok(()) };
-            key.clone_from(&last.pending.uri);
-            for task in &tasks {
-                let leaf = task.row.as_ref().is_some_and(|row| row.leaf);
-                let (action, count) = match (task.pending.action, &task.row) {
-                    (PendingAction::Fetch, None) => (ItemAction::Created, &mut self.summary.created),
-                    (PendingAction::Fetch, Some(_)) => (ItemAction::Updated, &mut self.summary.updated),
-                    (PendingAction::Touch, _) => (ItemAction::Unchanged, &mut self.summary.unchanged),
-                    (PendingAction::Delete, _) => (ItemAction::Deleted, &mut self.summary.deleted),
-                    (PendingAction::Leave, _) => continue,
-                };
-                *count += 1;
-                self.item(&task.pending.uri, leaf, action, task.pending.length.unwrap_or(0));
-            }
-            self.check_cancelled()?;
-        }
-    }
+/// Why a resource cannot be stored whose folder cannot be made.
+pub(crate) fn in_the_way() -> Failure {
+    Failure::refused("path.conflict", "a file stands where a folder is needed")
 }
 
 /// Sends the threads home if whoever hands out work panics: nobody else would, and they are waited for.

@@ -1,6 +1,7 @@
 //! Is the folder what the Source says it should be? Looks only, changes nothing.
 
 use crate::baseline::{change_into, listed_into, without_fragment};
+use crate::damage::reserved_message;
 use crate::discover::{Entrance, discover};
 use crate::document::{Answer, Documents, Go};
 use crate::error::{Error, ExitCode};
@@ -8,15 +9,16 @@ use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::filter::{Decision, Subject};
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
+use crate::place::Place;
 use crate::probe::FileSystem;
 use crate::select::{Selection, common_base};
 use crate::sets::check_url;
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
 use crate::sink::warc::WarcKept;
-use crate::state::open_known;
+use crate::state::{check_one_set, open_known};
 use crate::verify::{Verdict, hash_file, judge};
-use abreast_folder::{Dir, Folder, Kind, Stat};
+use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
 use abreast_resourcesync::v1_1::{Change, Root};
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
@@ -45,6 +47,10 @@ pub struct AuditReport {
     pub extra: u64,
     /// Listed without anything to compare by.
     pub unverified: u64,
+    /// Listed and here, under the reserved name because a folder that no resource needs has their own.
+    pub conflicts: u64,
+    /// Of all sets: those without a copy.
+    pub missing_sets: u64,
     /// Requests sent.
     pub requests: u64,
     /// Seconds taken.
@@ -61,6 +67,7 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let began = Instant::now();
     let sync = &options.sync;
     check_url(&sync.url)?;
+    check_one_set(sync)?;
     let folder = Folder::open(&sync.folder).map_err(|error| not_there(&sync.folder, error))?;
     let shared = Shared::new(sync.net_options());
     let documents = Documents::new(sync, cancel, &shared)?;
@@ -342,7 +349,7 @@ impl Comparison<'_> {
             let Some(last) = rows.last() else { return Ok(()) };
             key.clone_from(&last.uri);
             for row in &rows {
-                self.compare(row)?;
+                self.compare(row, expected)?;
             }
             stop(self.cancel)?;
             let done = self.report.same + self.report.updated + self.report.missing;
@@ -351,8 +358,8 @@ impl Comparison<'_> {
         }
     }
 
-    fn compare(&mut self, row: &ExpectedRow) -> Result<(), Error> {
-        let Some((dir, name, path, found)) = find(self.folder, self.map, &row.uri) else {
+    fn compare(&mut self, row: &ExpectedRow, expected: &Expected) -> Result<(), Error> {
+        let Some((place, found)) = find(self.folder, self.map, &row.uri) else {
             self.report.missing += 1;
             // What has no path is named by its URI.
             let mut path = Vec::new();
@@ -366,7 +373,7 @@ impl Comparison<'_> {
         listed.set_from_bytes(&row.digests);
         let mut same = row.length.is_none_or(|length| length == found.size);
         if same && self.full {
-            let (mut file, _) = dir.open_read(&name)?;
+            let (mut file, _) = place.dir.open_read(place.name())?;
             let (digests, length) = hash_file(&mut file, &listed).map_err(|cause| {
                 Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}")).with_cause(cause)
             })?;
@@ -380,7 +387,7 @@ impl Comparison<'_> {
             same = time.unwrap_or(true);
             if !same && listed.strongest().is_some() {
                 // Only touched, perhaps: the bytes decide.
-                let (mut file, _) = dir.open_read(&name)?;
+                let (mut file, _) = place.dir.open_read(place.name())?;
                 let (digests, _) = hash_file(&mut file, &listed).map_err(|cause| {
                     Error::new("io", ExitCode::Io, format!("cannot read a file: {cause}")).with_cause(cause)
                 })?;
@@ -388,11 +395,31 @@ impl Comparison<'_> {
             }
             self.report.unverified += u64::from(row.length.is_none() && time.is_none());
         }
+        if place.form == Form::Leaf {
+            self.report_reserved(expected, &row.uri, &place.path)?;
+        }
         if same {
             self.report.same += 1;
         } else {
             self.report.updated += 1;
-            self.tell(&row.uri, &path, ItemAction::Different);
+            self.tell(&row.uri, &place.path, ItemAction::Different);
+        }
+        Ok(())
+    }
+
+    /// Reports a resource under its reserved name, if a folder that no resource needs has its own.
+    fn report_reserved(&mut self, expected: &Expected, uri: &str, path: &[u8]) -> Result<(), Error> {
+        let (beneath, mut rows, mut own) = (format!("{uri}/"), Vec::new(), Vec::new());
+        expected.after(&beneath, 1, &mut rows)?;
+        let is_needed = expected.contains(&beneath)? || rows.iter().any(|row| row.uri.starts_with(&beneath));
+        if is_needed || self.map.path_into(uri, Form::Plain, &mut own).is_err() {
+            return Ok(());
+        }
+        let is_folder = self.folder.dir(own.split(|byte| *byte == b'/')).is_ok();
+        if is_folder {
+            self.report.conflicts += 1;
+            let message = reserved_message(&String::from_utf8_lossy(&own), &String::from_utf8_lossy(path));
+            self.observer.event(&Event::Notice(Problem { code: "path.conflict", uri, message: &message }));
         }
         Ok(())
     }
@@ -457,7 +484,7 @@ impl Comparison<'_> {
 }
 
 /// The file of a URI, under either of its names.
-fn find(folder: &Folder, map: &PathMap, uri: &str) -> Option<(Dir, Vec<u8>, Vec<u8>, Stat)> {
+fn find(folder: &Folder, map: &PathMap, uri: &str) -> Option<(Place, Stat)> {
     let mut path = Vec::new();
     for form in [Form::Plain, Form::Leaf] {
         if map.path_into(uri, form, &mut path).is_err() {
@@ -469,7 +496,9 @@ fn find(folder: &Folder, map: &PathMap, uri: &str) -> Option<(Dir, Vec<u8>, Vec<
             && let Ok(stat) = dir.stat(name)
             && stat.kind == Kind::File
         {
-            return Some((dir, name.to_vec(), path.clone(), stat));
+            let mut place = Place::of_file(dir, path);
+            place.form = form;
+            return Some((place, stat));
         }
     }
     None

@@ -9,6 +9,7 @@ use crate::error::{Error, ExitCode};
 use crate::events::Mode;
 use crate::options::MaxDelete;
 use crate::path_map::common_directory;
+use crate::probe::FileSystem;
 use crate::session::Session;
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Entry, Head, Root};
@@ -103,7 +104,7 @@ impl Session<'_> {
         let documents = self.documents.clone();
         self.mirror.clear_scratch()?;
         let stale = self.mirror.mark_stale()? > 0;
-        let mut diff = Diff::new(list, self, stale);
+        let mut diff = Diff::new(list, self, stale)?;
         let mut members: VecDeque<Member> = VecDeque::new();
         let mut seen: HashSet<String> = HashSet::from([list.to_owned()]);
         let mut read_so_far: Vec<(String, Document)> = Vec::new();
@@ -370,11 +371,14 @@ pub(crate) struct Diff {
     wanted: bool,
     admitted: bool,
     listed: Pending,
+    /// What the file system of a copy in a folder does to times.
+    system: Option<FileSystem>,
 }
 
 impl Diff {
-    pub(crate) fn new(list: &str, session: &Session<'_>, stale: bool) -> Self {
-        Self {
+    pub(crate) fn new(list: &str, session: &Session<'_>, stale: bool) -> Result<Self, Error> {
+        let system = session.mirror.meta(key::FILE_SYSTEM)?.filter(|_| session.options.sink.is_folder());
+        Ok(Self {
             list: list.to_owned(),
             admission: Admission::new(list, &session.options.allow_hosts, session.options.allow_downgrade),
             rows: VecDeque::new(),
@@ -388,7 +392,8 @@ impl Diff {
             wanted: false,
             admitted: false,
             listed: Pending::default(),
-        }
+            system: system.as_deref().and_then(FileSystem::from_text),
+        })
     }
 
     /// Before the entries of a document.
@@ -413,7 +418,13 @@ impl Diff {
         self.admitted = self.admitted || self.admission.check(uri).is_ok();
         session.note_versions(&self.list, uri, entry);
         listed_into(entry, &mut self.listed);
-        match compare(&self.listed, &entry.digests, row.as_ref()) {
+        let due = compare(&self.listed, &entry.digests, row.as_ref()).or_else(|| {
+            // A file that was only touched here gets its time back.
+            let (system, row, modified) = (self.system?, row.as_ref()?, self.listed.modified?);
+            let has_time = system.same_time(modified.saturating_mul(1_000), row.file_mtime);
+            (!has_time).then_some(PendingAction::Touch)
+        });
+        match due {
             None => {
                 session.summary.unchanged += 1;
                 if self.stale {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
 use crate::sink::folder::FolderKept;
-use crate::sink::kept::{DamageKind, is_distrusted, plan_again, read_back};
+use crate::sink::kept::{is_distrusted, plan_again, read_back};
 use crate::state::{DATABASE, LOCK};
 use abreast_folder::{Folder, Locked};
 use abreast_store::check::{Findings, check_mirror};
@@ -78,7 +78,7 @@ pub fn check_copy(
         let read = wants(&row.uri);
         facts.read += u64::from(read);
         match kept.damage(&mirror, row, read)? {
-            Some(damage) if damage.kind == DamageKind::Name => {
+            Some(damage) if damage.kind.keeps_bytes() => {
                 findings.note(damage.kind.rule(), row.uri.clone(), damage.message);
             }
             Some(damage) => findings.add(damage.kind.rule(), row.uri.clone(), damage.message),
@@ -127,7 +127,7 @@ pub fn repair_copy(
                 return Ok(());
             }
             let damage = kept.damage(&mirror, row, wants(&row.uri))?;
-            if damage.is_some_and(|damage| damage.kind != DamageKind::Name) {
+            if damage.is_some_and(|damage| !damage.kind.keeps_bytes()) {
                 bad.push(row.clone());
             }
             Ok(())

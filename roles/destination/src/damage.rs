@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::session::Session;
 use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, fetch_again, plan_again, read_back};
 use crate::sink::options::SinkOptions;
-use abreast_store::mirror::{Pending, PendingAction, Row};
+use abreast_store::mirror::{Pending, PendingAction, Row, Task};
 
 /// Rows checked together.
 const ROWS: usize = 512;
@@ -15,6 +15,14 @@ const ROWS: usize = 512;
 const MISNAMED_MAX: usize = 10_000;
 /// Losses reported one by one in a run; the rest is counted.
 const REPORTED_MAX: u64 = 100;
+
+/// Why a resource has its reserved name, and what to do about it.
+pub(crate) fn reserved_message(own: &str, reserved: &str) -> String {
+    format!(
+        "`{own}` is a folder here that no resource needs; the resource is stored as `{reserved}`\n  help: move the folder \
+         away, then run `abreast sync` with `--baseline`"
+    )
+}
 
 impl Session<'_> {
     /// Compares every row with what is there, before a comparison with the whole list.
@@ -30,8 +38,10 @@ impl Session<'_> {
             self.check_cancelled()?;
             let mut damaged = Vec::new();
             for row in &rows {
-                if let Some(damage) = kept.damage(&self.mirror, row, self.options.full)? {
-                    damaged.push((row, damage));
+                match kept.damage(&self.mirror, row, self.options.full)? {
+                    Some(damage) => damaged.push((row, damage)),
+                    None if row.leaf => self.report_reserved(&row.uri)?,
+                    None => {}
                 }
             }
             if !damaged.is_empty() {
@@ -90,6 +100,41 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Reports a resource that gets its reserved name in this run because of a folder that no resource needs.
+    pub(crate) fn check_reserved(&mut self, task: &Task, row: &Row) -> Result<(), Error> {
+        let had_it = task.row.as_ref().is_some_and(|before| before.leaf);
+        if row.leaf && !had_it { self.report_reserved(&row.uri) } else { Ok(()) }
+    }
+
+    /// Reports a resource under its reserved name, unless other resources are in the folder that has its own.
+    fn report_reserved(&mut self, uri: &str) -> Result<(), Error> {
+        let beneath = format!("{uri}/");
+        let (mut rows, mut tasks) = (Vec::new(), Vec::new());
+        rows.extend(self.mirror.row(&beneath)?);
+        self.mirror.rows_after(&beneath, 1, &mut rows)?;
+        self.mirror.pending_after(&beneath, 1, &mut tasks)?;
+        let planned = tasks.iter().filter(|task| task.pending.action != PendingAction::Delete);
+        let mut others = rows.iter().map(|row| &row.uri).chain(planned.map(|task| &task.pending.uri));
+        if others.any(|other| other.starts_with(&beneath)) {
+            return Ok(());
+        }
+        self.reserved += 1;
+        if self.reserved <= REPORTED_MAX {
+            let shown = |leaf| self.sink.as_ref().map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
+            let message = reserved_message(&shown(false), &shown(true));
+            self.notice("path.conflict", uri, &message);
+        }
+        Ok(())
+    }
+
+    /// Reports how many more resources than were reported one by one have their reserved names.
+    pub(crate) fn report_more_reserved(&mut self) {
+        if self.reserved > REPORTED_MAX {
+            let message = format!("{} more resources are stored under reserved names", self.reserved - REPORTED_MAX);
+            self.notice("path.conflict", &self.options.url, &message);
+        }
+    }
+
     /// What a comparison reads back. Objects cost a listing of the store, so only `--baseline` asks for them.
     fn whole_copy(&self) -> Result<Option<Box<dyn ReadBack>>, Error> {
         if self.options.dry_run && !self.options.folder.is_dir() {
@@ -116,7 +161,9 @@ impl Session<'_> {
                 }
                 return Ok(());
             }
-            // Only touched, perhaps: the bytes decide, when it is its turn.
+            // The comparison with the list sees that the file has another time than is listed.
+            DamageKind::Touched(file_mtime) => return Ok(self.mirror.put_row(&Row { file_mtime, ..row.clone() })?),
+            // The bytes decide, when it is its turn.
             DamageKind::Time => {}
             DamageKind::Missing | DamageKind::Length | DamageKind::Digest => {
                 self.summary.damaged += 1;

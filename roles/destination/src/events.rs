@@ -96,6 +96,8 @@ pub enum ItemAction {
     Deleted,
     /// It was right already; only its time was set, or a file found here was taken over.
     Unchanged,
+    /// Dry run: it would be deleted, but its deletion is held back.
+    Held,
     /// Audit: listed, not here.
     Missing,
     /// Audit: here, not listed.

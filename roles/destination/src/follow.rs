@@ -29,7 +29,9 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let listener = listen(options)?;
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
-    let ran = sync_with(options, observer, cancel, &shared, &robots, Woke::default())?;
+    let mut ran = sync_with(options, observer, cancel, &shared, &robots, Woke::default())?;
+    // The copy stays taken between the runs.
+    let _lock = ran.lock.take();
     let inbox = Arc::<Inbox>::default();
     let pushing = Pushing::start(options, ran.capability_list.clone(), &inbox, listener)?;
     let mut pace = Pace::new(options, &ran);
@@ -50,7 +52,11 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
             robots = Arc::default();
         }
         let was_told = told.is_some();
-        let woke = Woke { notifications: told.unwrap_or_default(), look_from: was_told.then_some(pace.look_from) };
+        let woke = Woke {
+            notifications: told.unwrap_or_default(),
+            look_from: was_told.then_some(pace.look_from),
+            is_held: true,
+        };
         let begun = Instant::now();
         match sync_with(options, observer, cancel, &shared, &robots, woke) {
             Ok(ran) => {

@@ -99,14 +99,15 @@ impl Session<'_> {
 
     /// Fetches the versions that were noted and are not here.
     pub(crate) fn keep_history(&mut self) -> Result<(), Error> {
-        let Some(most) = self.options.history.filter(|_| !self.options.dry_run) else { return Ok(()) };
+        let Some(most) = self.options.history else { return Ok(()) };
         let noted = std::mem::take(&mut self.history.noted);
         if !noted.is_empty() && !self.options.sink.is_folder() && self.options.sink.key_rules().is_none() {
             let message = "earlier versions are kept beside a folder or objects only; none was asked for";
             self.notice("history.sink", &self.options.url, message);
             return Ok(());
         }
-        let Some(base) = self.mirror.meta(key::BASE)?.filter(|_| !noted.is_empty()) else { return Ok(()) };
+        let is_wanted = !noted.is_empty() && !self.options.dry_run;
+        let Some(base) = self.mirror.meta(key::BASE)?.filter(|_| is_wanted) else { return Ok(()) };
         let map = PathMap::new(&base, NameRules { ascii_only: true, ..NameRules::default() })
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
         let folder = self.state.folder("history")?;

@@ -27,7 +27,7 @@ impl Session<'_> {
     /// Brings the state up to what is there, if the last run did not reach its end.
     pub(crate) fn recover(&mut self) -> Result<(), Error> {
         let Some(sink) = self.sink.clone().filter(|sink| sink.may_be_ahead()) else { return Ok(()) };
-        if self.options.dry_run || self.mirror.meta(key::FINISHED)? == self.mirror.meta(key::EPOCH)? {
+        if self.mirror.meta(key::FINISHED)? == self.mirror.meta(key::EPOCH)? {
             return Ok(());
         }
         self.begin_phase("comparing");
@@ -40,14 +40,14 @@ impl Session<'_> {
             let Some(last) = tasks.last() else { break };
             key.clone_from(&last.pending.uri);
             self.check_cancelled()?;
-            for task in tasks.iter().filter(|task| may_be_begun(task)) {
+            for task in tasks.iter().filter(|task| !self.options.dry_run && may_be_begun(task)) {
                 // What was begun and is noted is continued, or removed when it is no longer wanted.
                 if sink.partials().etag(&task.pending.uri).is_none() {
                     sink.sweep(&task.pending.uri);
                 }
             }
             let answers = hand.look(&tasks);
-            self.mirror.begin()?;
+            self.begin()?;
             for (task, answer) in tasks.iter().zip(answers) {
                 match answer {
                     // What cannot be looked at is met again when it is to be stored or deleted, and told then.
@@ -57,7 +57,7 @@ impl Session<'_> {
                 }
                 found += 1;
             }
-            self.mirror.commit()?;
+            self.commit()?;
             looked += tasks.len() as u64;
             self.status(looked, 0, 0);
         }

@@ -19,8 +19,9 @@ use crate::sets::check_url;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{ReadBack as _, plan_again};
 use crate::state::{State, key};
-use abreast_folder::Folder;
+use abreast_folder::{Folder, Locked};
 use abreast_net::Shared;
+use abreast_store::mirror::PendingCounts;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub(crate) struct Woke {
     pub(crate) notifications: Vec<Bytes>,
     /// Where they do not, the lists are not asked before this instant, but by a later run.
     pub(crate) look_from: Option<Instant>,
+    /// The caller has taken the copy for all its runs.
+    pub(crate) is_held: bool,
 }
 
 /// What one run of several came to.
@@ -67,6 +70,8 @@ pub(crate) struct Ran {
     pub(crate) looked: Option<Instant>,
     /// It was too early to ask the lists.
     pub(crate) look_is_put_off: bool,
+    /// The copy, taken for as long as this is kept.
+    pub(crate) lock: Option<Locked>,
 }
 
 pub(crate) fn sync_with(
@@ -80,8 +85,7 @@ pub(crate) fn sync_with(
     let began = Instant::now();
     let before = shared.counters();
     check_url(&options.url)?;
-    let state = State::open(options)?;
-    let State { mirror, folder, own_folder, lock, lost } = state;
+    let State { mirror, folder, own_folder, lock, lost, mut made } = State::open(options, woke.is_held)?;
     let epoch = mirror.meta(key::EPOCH)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) + 1;
     let mut session = Session::new(options, observer, cancel, mirror, own_folder, Arc::clone(shared), epoch)?;
     session.told.notifications = woke.notifications;
@@ -94,16 +98,19 @@ pub(crate) fn sync_with(
     }
     if options.dry_run {
         session.mirror.begin()?;
-    } else if options.sink.is_folder() {
+    }
+    if options.sink.is_folder() {
         session.settle(&folder)?;
     }
     let result = session.run(&folder);
     // Whatever a transaction was left half-way does not count.
     session.mirror.rollback()?;
+    if result.is_ok() || session.has_begun()? {
+        made.keep();
+    }
     result?;
     let cursor = session.cursor()?;
     let capability_list = session.mirror.meta(key::CAPABILITY_LIST)?;
-    drop(lock);
     let (looked, look_is_put_off) = (session.told.looked, session.told.look_is_put_off);
     let is_behind = session.told.wanted.is_some_and(|wanted| cursor.is_some_and(|cursor| cursor < wanted));
     let counters = shared.counters();
@@ -114,7 +121,7 @@ pub(crate) fn sync_with(
     summary.exit_code = summary.outcome().number();
     observer.event(&Event::Summary(&summary));
     let fresh = session.documents.fresh.get();
-    Ok(Ran { summary, fresh, capability_list, is_behind, looked, look_is_put_off })
+    Ok(Ran { summary, fresh, capability_list, is_behind, looked, look_is_put_off, lock })
 }
 
 /// Tells of each resource in the Source's Resource List what the filters say about it, and does nothing.
@@ -124,7 +131,7 @@ pub(crate) fn sync_with(
 pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let options = SyncOptions { dry_run: true, ..options.clone() };
     let shared = Shared::new(options.net_options());
-    let State { mirror, own_folder, .. } = State::open(&options)?;
+    let State { mirror, own_folder, .. } = State::open(&options, false)?;
     let mut session = Session::new(&options, observer, cancel, mirror, own_folder, shared, 0)?;
     session.mirror.begin()?;
     let result = session.test_selection();
@@ -136,7 +143,7 @@ pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &Atom
 
 impl Session<'_> {
     fn run(&mut self, folder: &Folder) -> Result<(), Error> {
-        self.open_packed_sink()?;
+        self.open_packed_sink(folder)?;
         let entrance = self.entrance()?;
         let list = entrance.first().unwrap_or(&self.options.url);
         let admission = Admission::new(list, &self.options.allow_hosts, self.options.allow_downgrade);
@@ -150,27 +157,28 @@ impl Session<'_> {
         self.plan(&entrance)?;
         self.plan_excluded()?;
         self.plan_names()?;
-        if !self.options.dry_run {
-            self.mirror.renew_pending()?;
-        }
+        self.mirror.renew_pending()?;
         let counts = self.mirror.pending_counts()?;
         if counts.fetches + counts.deletes + counts.held > 0 {
             self.ensure_sink(folder, &entrance, list)?;
-            if self.options.dry_run {
-                self.show_plan()?;
-            } else {
-                self.carry_out(&entrance)?;
-            }
-        } else if self.sink.is_some() {
+            self.carry_out(&entrance)?;
+        } else if self.sink.is_some() && !self.options.dry_run {
             // Nothing is wanted, so nothing is that was begun.
             self.sweep_partials()?;
         }
         if let Some(sink) = &self.sink {
             sink.finish(&self.mirror)?;
         }
+        self.report_more_reserved();
         self.keep_history()?;
         self.summary.cursor = self.cursor()?.map(|cursor| cursor.to_string());
         Ok(())
+    }
+
+    /// Whether there is anything to keep: resources, or a plan that the next run continues.
+    fn has_begun(&self) -> Result<bool, Error> {
+        let planned = self.mirror.pending_counts()?;
+        Ok(self.mirror.count_rows_up_to(1)? > 0 || planned != PendingCounts::default())
     }
 
     fn cursor(&self) -> Result<Option<Timestamp>, Error> {
@@ -415,7 +423,7 @@ impl Session<'_> {
         self.mirror.set_meta(key::BASE, Some(map.base()))?;
         #[cfg(feature = "s3")]
         if key_rules.is_some() {
-            return self.open_object_sink(&map);
+            return self.open_object_sink(&map, folder);
         }
         let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
         // A run that was broken off may have left files under temporary names: writing under the same ones removes them.
@@ -433,12 +441,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Fetches, looks again at what changed meanwhile, then deletes.
+    /// Fetches, looks again at what changed meanwhile, then deletes. A dry run takes the same way, and changes nothing.
     fn carry_out(&mut self, entrance: &Entrance) -> Result<(), Error> {
         let mut reports: Vec<Report> = Vec::new();
         self.mirror.set_meta(key::EPOCH, Some(&self.rules.epoch.to_string()))?;
         self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
-        self.apply_packages(entrance, &mut reports)?;
+        if !self.options.dry_run {
+            self.apply_packages(entrance, &mut reports)?;
+        }
         self.apply_fetches(&mut reports)?;
         if !self.summary.budget_spent && self.plan_changes_next()? {
             self.withdraw(&mut reports)?;
@@ -449,7 +459,11 @@ impl Session<'_> {
         for _ in 0..SECOND_LOOKS {
             let (Some(changes), Some(cursor)) = (changes, self.cursor()?) else { break };
             // What a rule refuses stays refused; what failed may be another version, or gone, by now.
-            if self.summary.budget_spent || reports.iter().all(|report| report.failure.refused) || !self.may_look() {
+            if self.options.dry_run
+                || self.summary.budget_spent
+                || reports.iter().all(|report| report.failure.refused)
+                || !self.may_look()
+            {
                 break;
             }
             match self.plan_changes(changes, cursor, true) {
@@ -460,35 +474,14 @@ impl Session<'_> {
             self.withdraw(&mut reports)?;
             self.apply_fetches(&mut reports)?;
         }
-        let counts = self.mirror.pending_counts()?;
-        if counts.deletes > 0 && !self.summary.budget_spent {
-            // What this run created says nothing about the copy that the deletions would leave.
-            let created = self.summary.created;
-            let enough = self.options.max_delete.enough_for(counts.deletes).saturating_add(created);
-            let kept = self.mirror.count_rows_up_to(enough)?.saturating_sub(created);
-            let allowed = self.options.max_delete.allowed(kept);
-            if self.new_failures > 0 {
-                self.summary.held = self.mirror.hold_deletes()?;
-                let message = format!("{} deletions wait for a run without new failures", self.summary.held);
-                self.notice("delete.held", &self.options.url, &message);
-            } else if counts.deletes > allowed {
-                self.summary.held = self.mirror.hold_deletes()?;
-                self.summary.delete_limit = true;
-                let message = format!(
-                    "{due} deletions are due, {allowed} are allowed in one run; nothing was deleted\n  help: check them with \
-                     `--dry-run`, then run once with `--max-delete {due}`",
-                    due = counts.deletes
-                );
-                self.problem("delete.limit", &self.options.url, &message);
-            } else {
-                self.apply_deletes(&mut reports)?;
-            }
-        } else if counts.deletes > 0 {
-            self.summary.held = self.mirror.hold_deletes()?;
+        if self.may_delete()? {
+            self.apply_deletes(&mut reports)?;
         }
         self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         self.mirror.set_meta(key::FINISHED, Some(&self.rules.epoch.to_string()))?;
-        self.sweep_partials()?;
+        if !self.options.dry_run {
+            self.sweep_partials()?;
+        }
         self.tell(reports);
         Ok(())
     }
@@ -532,7 +525,7 @@ impl Session<'_> {
         let now = now_seconds();
         let age = now.abs_diff(seconds.parse().unwrap_or(0));
         if life == boot_id() {
-            if age >= SETTLE_AFTER.as_secs() {
+            if age >= SETTLE_AFTER.as_secs() && !self.options.dry_run {
                 folder.root().sync_filesystem()?;
                 self.mirror.set_meta(key::SETTLED, Some(&epoch))?;
             }
@@ -553,7 +546,7 @@ impl Session<'_> {
             self.mirror.rows_after(&key, 512, &mut rows)?;
             let Some(last) = rows.last() else { break };
             key.clone_from(&last.uri);
-            self.mirror.begin()?;
+            self.begin()?;
             for row in rows.iter().filter(|row| row.epoch > settled) {
                 checked += 1;
                 if kept.damage(&self.mirror, row, true)?.is_some_and(|damage| damage.kind.is_loss()) {
@@ -561,7 +554,7 @@ impl Session<'_> {
                     plan_again(&self.mirror, row)?;
                 }
             }
-            self.mirror.commit()?;
+            self.commit()?;
             self.check_cancelled()?;
             self.status(checked, 0, 0);
         }
@@ -571,7 +564,9 @@ impl Session<'_> {
             );
             self.notice("settle.recheck", &self.options.url, &message);
         }
-        folder.root().sync_filesystem()?;
+        if !self.options.dry_run {
+            folder.root().sync_filesystem()?;
+        }
         self.mirror.set_meta(key::SETTLED, Some(epoch))?;
         Ok(())
     }

@@ -52,6 +52,8 @@ pub(crate) struct Session<'a> {
     pub(crate) kept: Option<Box<dyn ReadBack>>,
     /// Resources kept under the reserved name without need.
     pub(crate) misnamed: Vec<String>,
+    /// Resources kept under the reserved name because of a folder that no resource needs.
+    pub(crate) reserved: u64,
     unchanged_before: u64,
     excluded_before: u64,
     phase: &'static str,
@@ -98,6 +100,7 @@ impl<'a> Session<'a> {
             new_failures: 0,
             kept: None,
             misnamed: Vec::new(),
+            reserved: 0,
             unchanged_before: 0,
             excluded_before: 0,
             phase: "reading",

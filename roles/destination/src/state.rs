@@ -4,7 +4,9 @@ use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
+use crate::provisional::{NewFolders, Provisional};
 use crate::sink::options::SinkOptions;
+use crate::sink::warc::{ARCHIVE, INDEXES};
 use crate::state_folder::{StateFolder, make_folder, read_text};
 use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
@@ -14,7 +16,9 @@ use std::path::Path;
 pub(crate) const DATABASE: &str = "mirror.db";
 pub(crate) const LOCK: &[u8] = b"lock";
 /// Names the state of a folder that keeps it elsewhere.
-const OWNER: &str = "owner";
+pub(crate) const OWNER: &str = "owner";
+/// The record of the copies of all sets, in the state folder that they have in common.
+pub const SETS_RECORD: &str = "sets.json";
 /// The store of a Source in its published folder.
 const SOURCE_DATABASE: &str = "source.db";
 /// Longest such note read.
@@ -62,39 +66,59 @@ pub(crate) struct State {
     pub(crate) lock: Option<Locked>,
     /// What is to be reported when the state of an earlier run is gone.
     pub(crate) lost: Option<String>,
+    /// What the run made so far, if it is the first.
+    pub(crate) made: Provisional,
 }
 
 impl State {
-    pub(crate) fn open(options: &SyncOptions) -> Result<Self, Error> {
+    /// Opens the state of a copy, made when there is none, and takes the copy for this run. With `is_held` the caller has
+    /// it already.
+    pub(crate) fn open(options: &SyncOptions, is_held: bool) -> Result<Self, Error> {
         let path = options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER));
         let database = path.join(DATABASE);
         check_published(options)?;
+        check_one_set(options)?;
         if options.dry_run && !database.exists() {
             // Nothing to start from, and nothing to leave behind.
-            let folder = if options.folder.is_dir() { options.folder.clone() } else { std::env::temp_dir() };
-            let (mirror, state) = (Mirror::scratch()?, StateFolder::nowhere(path));
-            return Ok(Self { mirror, folder: Folder::open(folder)?, own_folder: state, lock: None, lost: None });
+            let is_there = options.folder.is_dir();
+            let folder = Folder::open(if is_there { options.folder.clone() } else { std::env::temp_dir() })?;
+            let is_lost = is_there && options.sink == SinkOptions::Folder;
+            let lost = if is_lost { lost_state(&folder, &path)? } else { None };
+            let (mirror, own_folder) = (Mirror::scratch()?, StateFolder::nowhere(path));
+            return Ok(Self { mirror, folder, own_folder, lock: None, lost, made: Provisional::default() });
         }
-        std::fs::create_dir_all(&options.folder).map_err(|cause| unusable(&options.folder, cause))?;
+        let mut made = Provisional::default();
+        made.note_folders(NewFolders::make(&options.folder).map_err(|cause| unusable(&options.folder, cause))?);
         let folder = Folder::open(&options.folder)?;
         let lost =
             if database.exists() || options.sink != SinkOptions::Folder { None } else { lost_state(&folder, &path)? };
+        let has_marker = folder.root().stat(STATE_FOLDER.as_bytes()).is_ok();
         let own = StateFolder::in_copy(&folder)?;
         let marker = make_folder(&folder.root(), STATE_FOLDER.as_bytes())?;
-        let lock = lock(&marker, &options.folder)?;
+        let lock = if is_held { None } else { Some(lock(&marker, LOCK, &options.folder)?) };
+        if !has_marker {
+            made.note_marker(folder.root(), STATE_FOLDER);
+        }
         let real = options.folder.canonicalize().map_err(|cause| unusable(&options.folder, cause))?;
         check_above(&real)?;
         check_owner(&real, &own, options.state.as_deref())?;
         let state = match &options.state {
             Some(path) => {
-                std::fs::create_dir_all(path).map_err(|cause| unusable(path, cause))?;
+                made.note_folders(NewFolders::make(path).map_err(|cause| unusable(path, cause))?);
                 StateFolder::at(path)?
             }
             None => own.clone(),
         };
         let database = state.path().join(DATABASE);
-        if !database.exists() {
+        if database.exists() {
+            made.keep();
+        } else {
             check_below(&folder)?;
+            made.note_state(Folder::open(state.path())?.root());
+            if matches!(options.sink, SinkOptions::Warc(_)) {
+                made.note_contents(folder.root(), ARCHIVE);
+                made.note_contents(folder.root(), INDEXES);
+            }
         }
         let mirror = Mirror::open(&database)?;
         if options.state.is_none() {
@@ -112,7 +136,7 @@ impl State {
                 None => mirror.set_meta("folder", Some(&text))?,
             }
         }
-        Ok(Self { mirror, folder, own_folder: state, lock: Some(lock), lost })
+        Ok(Self { mirror, folder, own_folder: state, lock, lost, made })
     }
 
     /// What the file system does to names and times: asked once, then kept, since paths depend on it.
@@ -139,6 +163,18 @@ fn check_published(options: &SyncOptions) -> Result<(), Error> {
         format!("{} is published: its store is {}", options.folder.display(), marker.join(SOURCE_DATABASE).display());
     Err(Error::new("folder.published", ExitCode::Usage, message)
         .with_help("copy into another folder; to publish a copy again, give `--republish` in each run"))
+}
+
+/// The folder of the copies of all sets has a record of them, and none of a copy itself.
+pub(crate) fn check_one_set(options: &SyncOptions) -> Result<(), Error> {
+    let SyncOptions { folder, state, sink, .. } = options;
+    let own = if sink.is_local() { folder.join(STATE_FOLDER) } else { folder.clone() };
+    if !state.iter().chain([&own]).any(|place| place.join(SETS_RECORD).is_file()) {
+        return Ok(());
+    }
+    let message = format!("{} has the copies of all sets of a Source, each in a folder of its own", folder.display());
+    Err(Error::new("folder.sets", ExitCode::Usage, message)
+        .with_help("use `--all-sets`, or the folder of one of the sets, or another folder"))
 }
 
 /// What is to be reported when a folder has files and no state.
@@ -169,10 +205,14 @@ fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
     )))
 }
 
-/// One run at a time. The kernel gives the lock back however the holder ends.
-fn lock(marker: &Dir, folder: &Path) -> Result<Locked, Error> {
-    let Some(mut locked) = marker.lock(LOCK)? else {
-        let holder = read_text(marker, LOCK, 32).and_then(|text| text.trim().parse::<u32>().ok());
+/// Takes a copy, or copies, by the lock in a state folder: one run at a time. The kernel gives the lock back however the
+/// holder ends.
+///
+/// # Errors
+/// `locked` when another run has it, with its number.
+pub fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
+    let Some(mut locked) = marker.lock(name)? else {
+        let holder = read_text(marker, name, 32).and_then(|text| text.trim().parse::<u32>().ok());
         let by = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
         return Err(Error::new(
             "locked",

@@ -221,31 +221,33 @@ pub(crate) async fn finish(
 ) -> Result<Outcome, Failure> {
     let item = &task.pending;
     let verdict = judge(listed, item.length, &received.digests, received.length);
-    match verdict {
-        Verdict::Mismatch => return Err(mismatch(listed, item, &received)),
-        Verdict::Unverified if rules.require_fixity => {
-            let (code, what) = if item.unknown {
-                ("fixity.unknown", "only digests of unknown algorithms are listed for it")
-            } else {
-                ("fixity.missing", "no digest is listed for it")
-            };
-            return Err(Failure::refused(code, format!("{what}, and `--require-fixity` asks for one")));
-        }
-        Verdict::Verified | Verdict::Unverified => {}
+    if verdict == Verdict::Mismatch {
+        return Err(mismatch(listed, item, &received));
     }
-    let mut notices = Vec::new();
-    if item.unknown {
-        let message = match verdict {
-            Verdict::Verified => "one of its digests is of an unknown algorithm; verified by the others",
-            _ => "its digests are of unknown algorithms; stored unverified",
-        };
-        notices.push(Notice::new("fixity.unknown", message));
-    }
+    let notices = accept(rules, item, verdict == Verdict::Verified)?;
     let Received { file, digests, length, facts, head } = received;
     let Facts { etag, last_modified, media_type, received } = facts;
     let bytes = if file.is_some() { &[] } else { bytes };
     let body = Body { bytes, file, length, digests, verdict, etag, last_modified, media_type, received, head, notices };
     hand.store(task, body).await
+}
+
+/// Whether bytes that agree with what is listed are enough; what is to be noted about them. It depends on the list alone.
+pub(crate) fn accept(rules: &Rules, item: &Pending, verified: bool) -> Result<Vec<Notice>, Failure> {
+    if !verified && rules.require_fixity {
+        let (code, what) = if item.unknown {
+            ("fixity.unknown", "only digests of unknown algorithms are listed for it")
+        } else {
+            ("fixity.missing", "no digest is listed for it")
+        };
+        return Err(Failure::refused(code, format!("{what}, and `--require-fixity` asks for one")));
+    }
+    let message = match (item.unknown, verified) {
+        (false, _) => return Ok(Vec::new()),
+        (true, true) => "one of its digests is of an unknown algorithm; verified by the others",
+        (true, false) => "its digests are of unknown algorithms; stored unverified",
+    };
+    Ok(vec![Notice::new("fixity.unknown", message)])
 }
 
 fn mismatch(listed: &Digests, item: &Pending, received: &Received<'_>) -> Failure {

@@ -426,3 +426,37 @@ fn whatever_happens_to_a_copy_a_full_comparison_restores_it() {
         assert_eq!((again.damaged, again.updated, again.created), (0, 0, 0), "round {round}");
     }
 }
+
+#[test]
+fn a_folder_of_others_at_a_resources_name_is_reported() {
+    let mut source = some(2);
+    source.set("/a", "a file");
+    source.snapshot();
+    let mut copy = Copy::of(&source, folder);
+    let own = copy.folder().join("a");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("mine"), "the user's own").unwrap();
+    let (ran, codes) = copy.try_run();
+    assert_eq!((ran.unwrap().notices, codes), (2, vec!["state.missing".to_owned(), "path.conflict".to_owned()]));
+    assert_eq!(fs::read(copy.folder().join("%!a")).unwrap(), b"a file");
+    // A run in which nothing changes is silent; a comparison and an audit report it until it is over.
+    assert_eq!(copy.run().notices, 0);
+    copy.options.baseline = true;
+    for dry_run in [true, false] {
+        copy.options.dry_run = dry_run;
+        assert_eq!(copy.try_run().1, ["path.conflict"]);
+    }
+    let report = copy.audit(false);
+    assert_eq!((report.same, report.extra, report.conflicts), (3, 1, 1));
+    // A folder that resources need is none of that.
+    source.set("/f000/x", "beneath a file");
+    copy.options.baseline = false;
+    assert_eq!(copy.try_run().1, ["path.conflict"], "the resource that was moved");
+    copy.options.baseline = true;
+    let message = copy.try_run().1;
+    assert_eq!((message, copy.audit(true).conflicts), (vec!["path.conflict".to_owned()], 1));
+    fs::remove_dir_all(&own).unwrap();
+    assert!(copy.try_run().1.is_empty());
+    let report = copy.audit(true);
+    assert_eq!((report.exit_code, report.conflicts, copy.folder().join("a").is_file()), (0, 0, true));
+}

@@ -154,6 +154,11 @@ fn all_sets_are_copied_each_into_its_own_folder() {
     let _source = world.serve_at(port);
     let (code, lines, _) = audit();
     assert_eq!(code, 1, "the new set has no copy yet: {lines:?}");
+    let outcome = of_type(&lines, "audit")[0];
+    assert_eq!((&outcome["missing"], &outcome["missing_sets"]), (&0.into(), &1.into()), "sets are no resources");
+    let output = run(abreast().args(["audit", &root]).arg(&copy).arg("--all-sets"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 sets without a copy") && text.contains("--all-sets` copies the sets"), "{text}");
     let (code, lines, errors) = sync();
     assert_eq!(code, 0, "{errors}");
     let notices = of_type(&lines, "notice");
@@ -206,4 +211,147 @@ fn all_sets_are_followed_by_one_command() {
     for name in ["maps", "papers"] {
         assert_equal(&set(name).0, &set(name).1);
     }
+}
+
+#[test]
+fn the_folder_of_all_sets_is_not_taken_for_a_copy() {
+    let world = World::new(&["maps", "papers"]);
+    let source = world.serve();
+    let (root, copy) = (source.url(), world.path("copy"));
+    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    let before = files(&copy);
+    for command in [&["sync"][..], &["sync", "--dry-run"], &["sync", "--follow"], &["audit"]] {
+        let words = [&[command[0], root.as_str(), "--set", "maps"], &command[1..]].concat();
+        let (code, _, errors) = told(&words, &copy);
+        assert_eq!(code, 2, "{words:?} {errors}");
+        assert!(errors.contains("copies of all sets") && errors.contains("use `--all-sets`"), "{errors}");
+    }
+    assert_eq!(files(&copy), before);
+    // Its advice repeats the option.
+    fs::remove_file(copy.join("maps/of-maps.txt")).unwrap();
+    let output = run(abreast().args(["audit", &root]).arg(&copy).arg("--all-sets"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("--all-sets --baseline"), "{text}");
+}
+
+#[test]
+fn check_and_repair_go_through_all_sets() {
+    let world = World::new(&["maps", "papers"]);
+    let source = world.serve();
+    let (root, copy) = (source.url(), world.path("copy"));
+    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    let on_copy = |words: &[&str]| {
+        let output = run(abreast().args(words).arg(&copy));
+        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), text)
+    };
+    let (code, text) = on_copy(&["check"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("maps: copy: 1 resources") && text.contains("papers: copy: 1 resources"), "{text}");
+    fs::remove_file(copy.join("papers/of-papers.txt")).unwrap();
+    let (code, text) = on_copy(&["check"]);
+    assert!(code == 1 && text.contains("[copy.missing]") && text.contains("of-papers.txt"), "{code} {text}");
+    let (code, text) = on_copy(&["repair"]);
+    assert!(code == 0 && text.contains("papers: fetch ") && !text.contains("maps:"), "{code} {text}");
+    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    assert_eq!(on_copy(&["check"]).0, 0);
+    fs::remove_dir_all(copy.join("maps")).unwrap();
+    let (code, text) = on_copy(&["check"]);
+    assert!(code == 0 && text.contains("[sets.missing]"), "{code} {text}");
+}
+
+#[test]
+fn a_copy_that_is_followed_is_locked_between_polls() {
+    let world = World::new(&["maps", "papers"]);
+    let source = world.serve();
+    let (root, copy) = (source.url(), world.path("copy"));
+    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
+    let follow = |words: &[&str], folder: &Path| {
+        let mut command = abreast();
+        command.args(["sync", &root]).arg(folder).args(["--follow", "--interval", "1h"]).args(words);
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    let is_locked = |words: &[&str], folder: &Path, pid: u32| {
+        let output = run(abreast().args(words).arg(folder));
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let named = text.contains(&format!("process {pid}"));
+        assert!(output.status.code() != Some(10) || named, "the process is named: {text}");
+        output.status.code() == Some(10)
+    };
+    // What is copied shows that the first run of each is over.
+    let changed = |set: &str, name: &str| {
+        fs::write(world.set(set).join(name), name).unwrap();
+        eventually("the change is copied", || copy.join(set).join(name).exists());
+    };
+    let one = follow(&["--set", "maps"], &copy.join("maps"));
+    changed("maps", "first");
+    let pid = one.0.id();
+    for _ in 0..3 {
+        assert!(is_locked(&["sync", &root, "--set", "maps"], &copy.join("maps"), pid));
+        assert!(is_locked(&["sync", &root, "--all-sets"], &copy, pid));
+        assert!(is_locked(&["repair"], &copy.join("maps"), pid));
+        assert!(is_locked(&["repair"], &copy, pid));
+    }
+    assert!(!is_locked(&["sync", &root, "--set", "papers"], &copy.join("papers"), pid));
+    drop(one);
+    let all = follow(&["--all-sets"], &copy);
+    changed("maps", "second");
+    changed("papers", "third");
+    let pid = all.0.id();
+    assert!(is_locked(&["sync", &root, "--all-sets"], &copy, pid));
+    assert!(is_locked(&["sync", &root, "--set", "papers"], &copy.join("papers"), pid));
+    assert!(is_locked(&["repair"], &copy, pid));
+}
+
+#[test]
+fn a_first_run_that_fails_leaves_nothing_behind() {
+    let world = World::new(&["maps"]);
+    let source = world.serve();
+    let root = source.url();
+    let missing = format!("{root}nothing/capabilitylist.xml");
+    let refused = "http://127.0.0.1:9/".to_owned();
+    let warc = |folder: &Path| format!("warc:{}", folder.display());
+    for url in [&missing, &refused] {
+        for more in [&[][..], &["--all-sets"], &["--follow"], &["--state", "STATE"]] {
+            let (new, state) = (world.path("deep/new"), world.path("state/of"));
+            let more: Vec<_> =
+                more.iter().map(|word| if *word == "STATE" { state.to_str().unwrap() } else { word }).collect();
+            for target in [new.display().to_string(), warc(&new)] {
+                let words = [&["sync", url.as_str(), "--retries", "0"], &more[..]].concat();
+                let output = run(abreast().args(words).arg(&target));
+                assert!(!output.status.success());
+                assert!(!world.path("deep").exists() && !world.path("state").exists(), "{url} {more:?} {target}");
+            }
+            // What was there stays.
+            let own = world.path("own");
+            fs::create_dir_all(own.join("empty")).unwrap();
+            fs::write(own.join("mine"), "mine").unwrap();
+            let words = [&["sync", url.as_str(), "--retries", "0"], &more[..]].concat();
+            assert!(!run(abreast().args(words).arg(&own)).status.success());
+            let mut names: Vec<_> = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            assert_eq!(names, ["empty", "mine"], "{url} {more:?}");
+            fs::remove_dir_all(own).unwrap();
+        }
+    }
+    // A copy that was made stays, and so does one that is refused where another one is.
+    let copy = world.path("copy");
+    assert_eq!(told(&["sync", &root], &copy).0, 0);
+    assert_ne!(told(&["sync", &missing], &copy).0, 0);
+    assert_eq!(told(&["sync", &root], &copy.join("inside")).0, 2);
+    assert!(!copy.join("inside").exists() && copy.join(".abreast/mirror.db").exists());
+    assert_eq!(told(&["sync", &root], &copy).0, 0);
+}
+
+#[test]
+fn an_audit_says_what_to_do_about_files_of_others() {
+    let world = World::new(&["maps"]);
+    let source = world.serve();
+    let (root, copy) = (source.url(), world.path("copy"));
+    assert_eq!(told(&["sync", &root], &copy).0, 0);
+    fs::write(copy.join("mine"), "mine").unwrap();
+    let output = run(abreast().args(["audit", &root]).arg(&copy));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("all others are your own: keep them") && !text.contains("--baseline"), "{text}");
 }

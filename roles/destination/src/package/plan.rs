@@ -100,7 +100,7 @@ impl Session<'_> {
     ) -> Result<Baseline, Error> {
         self.mirror.clear_scratch()?;
         let stale = self.mirror.mark_stale()? > 0;
-        let mut diff = Diff::new(url, self, stale);
+        let mut diff = Diff::new(url, self, stale)?;
         let care = self.documents.care.clone();
         let (mut read, mut at, mut partial) = (0, None, false);
         for (package, file) in had {

@@ -24,6 +24,17 @@ const PLACE_ATTEMPTS: usize = 4;
 /// Waiting items read at a time.
 const READ_ITEMS: usize = 512;
 
+/// What becomes of what is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It is done.
+    Done,
+    /// Nothing: a dry run, which compares with what is there.
+    Rehearsed,
+    /// Nothing: a dry run before there is a folder. There is nothing to compare with.
+    WithoutFolder,
+}
+
 /// A folder as a sink.
 #[derive(Debug)]
 pub(crate) struct FolderSink {
@@ -32,6 +43,7 @@ pub(crate) struct FolderSink {
     pub(crate) epoch: i64,
     /// Whether files say where they come from originally.
     pub(crate) republish: bool,
+    pub(crate) effect: Effect,
 }
 
 impl Sink for FolderSink {
@@ -85,6 +97,16 @@ impl Sink for FolderSink {
         Ok(())
     }
 
+    fn would_make_room(&self, mirror: &Mirror, uri: &str) -> Result<bool, Error> {
+        let mut path = Vec::new();
+        if !self.immutable || self.ground.map.path_into(uri, Form::Plain, &mut path).is_err() {
+            return Ok(true);
+        }
+        let Some((_, at)) = file_on_the_way(&self.ground.folder, &path) else { return Ok(true) };
+        let own = self.ground.map.uri(&path[..at]).map(|(uri, _)| mirror.row(&uri)).transpose()?.flatten();
+        Ok(own.is_some_and(|row| row.leaf))
+    }
+
     fn resources_above(&self, uri: &str) -> Vec<String> {
         let mut path = Vec::new();
         if self.ground.map.path_into(uri, Form::Plain, &mut path).is_err() {
@@ -102,6 +124,10 @@ impl Sink for FolderSink {
 }
 
 impl FolderSink {
+    fn is_dry(&self) -> bool {
+        self.effect != Effect::Done
+    }
+
     /// The place of a planned resource, under its own name wherever that is free: a file that had to give it to a folder
     /// gets it back.
     fn named(&self, task: &Task, purpose: Purpose, last: &mut LastDir) -> Result<Place, NoPlace> {
@@ -117,6 +143,7 @@ impl FolderSink {
         let leaf = ground.place(uri, Form::Leaf, purpose, last)?;
         match (place.found, leaf.found) {
             (None, None) => return Ok(place),
+            (None, Some(_)) if self.is_dry() => return Ok(leaf),
             (None, Some(_)) => match leaf.dir.rename_noreplace(leaf.name(), &place.dir, place.name()) {
                 Err(error) if error.kind() == ErrorKind::Exists => return Ok(leaf),
                 renamed => renamed?,
@@ -146,6 +173,12 @@ impl FolderSink {
             // First the state: a run that is killed in between finds a leaf that is missing, and moves it again.
             row.leaf = true;
             mirror.put_row(&row)?;
+            if self.is_dry() {
+                let message =
+                    format!("`{}` is needed as a folder; the resource would be moved", String::from_utf8_lossy(path));
+                notices.push((uri, Notice::new("path.conflict", message)));
+                return Ok(());
+            }
             let Ok(leaf) = ground.place(&uri, Form::Leaf, Purpose::Put, &mut LastDir::default()) else { return Ok(()) };
             match dir.rename_noreplace(name, &leaf.dir, leaf.name()) {
                 Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
@@ -167,6 +200,13 @@ impl FolderSink {
             return Ok(());
         }
         let place = Place::of_file(dir.clone(), path.to_vec());
+        if self.is_dry() {
+            let message = format!("`{}` is needed as a folder; the file here would be put aside", place.shown());
+            if !notices.iter().any(|(_, notice)| notice.message == message) {
+                notices.push((String::new(), Notice::new("local.backup", message)));
+            }
+            return Ok(());
+        }
         let to =
             ground.backup.take(&place).map_err(|failure| Error::new(failure.code, ExitCode::Io, failure.message))?;
         let message = format!("`{}` is needed as a folder; the file here is now {}", place.shown(), to.display());
@@ -188,9 +228,17 @@ struct FolderHand {
 impl Hand for FolderHand {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
         let ground = &self.sink.ground;
-        let purpose = if task.row.is_none() { Purpose::PutNew } else { Purpose::Put };
+        let purpose = match (self.sink.effect, &task.row) {
+            (Effect::Rehearsed, _) => Purpose::Look,
+            (Effect::WithoutFolder, _) => return self.prepare_without_folder(task),
+            (Effect::Done, None) => Purpose::PutNew,
+            (Effect::Done, Some(_)) => Purpose::Put,
+        };
         let mut place = match self.sink.named(task, purpose, &mut self.last) {
             Err(NoPlace::Parent) => return Ok(Prepared::Done(Outcome::Conflict)),
+            Err(NoPlace::Refused(error)) if purpose == Purpose::Look && error.kind() == ErrorKind::NotFound => {
+                return self.prepare_without_folder(task);
+            }
             place => place?,
         };
         if self.sink.republish && via::is_sidecar(place.name()) {
@@ -198,7 +246,7 @@ impl Hand for FolderHand {
             return Err(Failure::refused("via.name", message));
         }
         if let Some(row) = self.already_right(task, listed, &mut place)? {
-            if self.sink.republish && task.row.is_none() {
+            if self.sink.republish && task.row.is_none() && !self.sink.is_dry() {
                 let mut digests = Digests::default();
                 digests.set_from_bytes(&row.digests);
                 let known = via::Known { digests: &digests, length: row.length, media_type: None };
@@ -235,6 +283,20 @@ impl Hand for FolderHand {
         place.dir.open_read(place.name()).ok().map(|(file, _)| file)
     }
 
+    fn rehearse(&mut self, task: &Task, epoch: i64) -> Outcome {
+        let row = super::row_as_planned(task, task.pending.length.unwrap_or(0), epoch);
+        let Some((place, ours)) = self.prepared.take() else {
+            return Outcome::Stored { row, created: task.row.is_none(), notices: Vec::new() };
+        };
+        let mut notices = Vec::new();
+        if place.found.is_some() && !ours {
+            let message = "the file here is not the one written before; it would be put aside";
+            notices.push(Notice::new("local.backup", message));
+        }
+        let row = Row { leaf: place.form == Form::Leaf, ..row };
+        Outcome::Stored { row, created: task.row.is_none() && place.found.is_none(), notices }
+    }
+
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a> {
         Box::pin(std::future::ready(self.store_now(task, body)))
     }
@@ -268,6 +330,14 @@ enum Unnamed {
 }
 
 impl FolderHand {
+    /// In a dry run, where the folder of a resource is not there yet.
+    fn prepare_without_folder(&mut self, task: &Task) -> Result<Prepared, Failure> {
+        let mut path = Vec::new();
+        self.sink.ground.map.path_into(&task.pending.uri, Form::Plain, &mut path).map_err(NoPlace::from)?;
+        self.prepared = None;
+        Ok(Prepared::Wanted { dir: self.sink.ground.folder.root(), conditional: false })
+    }
+
     fn look_at(&mut self, task: &Task) -> Result<Found, Failure> {
         let ground = &self.sink.ground;
         let (item, row) = (&task.pending, task.row.as_ref());
@@ -277,7 +347,7 @@ impl FolderHand {
             place => place?,
         };
         let Some(found) = place.found else {
-            if self.sink.republish {
+            if self.sink.republish && !self.sink.is_dry() {
                 // The file of links comes before its file, and goes after it.
                 via::remove(&place)?;
             }
@@ -361,7 +431,9 @@ impl FolderHand {
         if let Some(modified) = item.modified {
             let mtime = modified.saturating_mul(1_000);
             if place.found.is_some_and(|found| !self.sink.ground.system.same_time(mtime, found.mtime_ns)) {
-                place.dir.set_modified(place.name(), mtime)?;
+                if !self.sink.is_dry() {
+                    place.dir.set_modified(place.name(), mtime)?;
+                }
                 row.file_mtime = mtime;
             }
         }
@@ -490,13 +562,16 @@ impl FolderHand {
             && !place.found.is_some_and(|found| ground.is_as_written(row, &found));
         let deleted = match place.found {
             None => {
-                if self.sink.republish && !moved {
+                if self.sink.republish && !moved && !self.sink.is_dry() {
                     via::remove(&place)?;
                 }
                 gone()
             }
             Some(_) if moved => {
                 told(false, "local.kept", "deleted at the Source; what stands in its place is not ours".to_owned())
+            }
+            Some(found) if found.kind == Kind::File && ground.is_as_written(row, &found) && self.sink.is_dry() => {
+                gone()
             }
             Some(found) if found.kind == Kind::File && ground.is_as_written(row, &found) => {
                 place.dir.unlink(place.name())?;
@@ -510,6 +585,9 @@ impl FolderHand {
                     format!("`{}` was deleted at the Source and changed here; `--immutable` keeps it", place.shown());
                 return Err(Failure::refused("local.changed", message));
             }
+            Some(_) if self.sink.is_dry() => {
+                told(true, "local.backup", "deleted at the Source; the file changed here would be put aside".to_owned())
+            }
             Some(_) => {
                 let to = ground.backup.take(&place)?;
                 let message = format!("deleted at the Source; the file changed here is now {}", to.display());
@@ -521,7 +599,7 @@ impl FolderHand {
     }
 
     fn remove_emptied(&mut self) {
-        if !self.emptied.is_empty() {
+        if !self.emptied.is_empty() && !self.sink.is_dry() {
             remove_empty(&self.sink.ground.folder, &self.emptied);
             self.last = LastDir::default();
             self.emptied.clear();

@@ -31,8 +31,10 @@ pub(crate) enum DamageKind {
     Missing,
     /// It has another length.
     Length,
-    /// It was modified at another time; the bytes may be the same.
+    /// It was modified at another time, and nothing is known of its bytes.
     Time,
+    /// It was modified at this time, nanoseconds since 1970; the bytes are those that were written.
+    Touched(i64),
     /// It has other bytes.
     Digest,
     /// It is as written, under the reserved name although its own name is free, or the other way round.
@@ -45,10 +47,15 @@ impl DamageKind {
         match self {
             Self::NoPlace => "copy.path",
             Self::Missing => "copy.missing",
-            Self::Length | Self::Time => "copy.changed",
+            Self::Length | Self::Time | Self::Touched(_) => "copy.changed",
             Self::Digest => "copy.digest",
             Self::Name => "copy.name",
         }
+    }
+
+    /// Whether the bytes are those that were written: a comparison gives the file its name or time back.
+    pub(crate) const fn keeps_bytes(self) -> bool {
+        matches!(self, Self::Name | Self::Touched(_))
     }
 
     /// Whether the bytes that were written are lost for certain.

@@ -5,6 +5,7 @@
 //! whole and verified. Bodies in memory are handed over as a slice, so there is one dynamic call a resource and none a
 //! chunk. `tests/sinks.rs` says in code what every sink owes.
 
+mod dry;
 pub(crate) mod folder;
 pub(crate) mod kept;
 pub(crate) mod lines;
@@ -76,6 +77,11 @@ pub(crate) trait Sink: Debug + Send + Sync {
         Ok(())
     }
 
+    /// In a dry run, after [`Sink::make_room`]: whether that would give an item that waits the folder it needs.
+    fn would_make_room(&self, _mirror: &Mirror, _uri: &str) -> Result<bool, Error> {
+        Ok(true)
+    }
+
     /// Resources whose own names are those of the folders that a resource is in: while it is there, each of them has its
     /// reserved name.
     fn resources_above(&self, _uri: &str) -> Vec<String> {
@@ -113,6 +119,12 @@ pub(crate) trait Hand {
     /// Stores a whole and verified body. Always after [`Hand::prepare`] of the same item; directly, unless
     /// [`Sink::stores_later`].
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a>;
+
+    /// In a dry run, instead of [`Hand::store`]: what storing the item prepared last would come to.
+    fn rehearse(&mut self, task: &Task, epoch: i64) -> Outcome {
+        let row = row_as_planned(task, task.pending.length.unwrap_or(0), epoch);
+        Outcome::Stored { row, created: task.row.is_none(), notices: Vec::new() }
+    }
 
     /// Deletes resources; one answer for each, in order, or fewer when a fatal one is the last.
     fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>>;

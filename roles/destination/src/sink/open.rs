@@ -1,15 +1,18 @@
 //! Which sink does a run work with? Opened once its place is known, the same kind at every run.
 
-use super::folder::FolderSink;
+use super::dry::DrySink;
+use super::folder::{Effect, FolderSink};
 use super::lines::LinesSink;
 use super::options::SinkOptions;
 use super::warc::WarcSink;
 use crate::error::{Error, ExitCode};
+use crate::partial::Partials;
 #[cfg(feature = "s3")]
 use crate::path_map::PathMap;
 use crate::place::Ground;
 use crate::session::Session;
 use crate::state::key;
+use abreast_folder::Folder;
 use std::sync::Arc;
 
 /// What kind of copy the state is of.
@@ -20,12 +23,15 @@ const STORE: &str = "sink-store";
 
 impl Session<'_> {
     /// A copy that is no folder needs no base, and is opened first: what a killed run left is mended whatever there is
-    /// to do. A dry run opens nothing.
-    pub(crate) fn open_packed_sink(&mut self) -> Result<(), Error> {
+    /// to do. A dry run opens none: what it would do is judged by the state.
+    pub(crate) fn open_packed_sink(&mut self, folder: &Folder) -> Result<(), Error> {
         self.check_kind()?;
         #[cfg(feature = "s3")]
         self.check_store()?;
         if self.options.dry_run {
+            if matches!(self.options.sink, SinkOptions::Warc(_) | SinkOptions::Lines(_)) {
+                self.open_dry_sink(folder);
+            }
             return Ok(());
         }
         match &self.options.sink {
@@ -54,15 +60,25 @@ impl Session<'_> {
     /// The folder as a sink.
     pub(crate) fn open_folder_sink(&mut self, ground: Ground) {
         let (immutable, epoch, republish) = (self.rules.immutable, self.rules.epoch, self.options.republish);
-        self.sink = Some(Arc::new(FolderSink { ground: Arc::new(ground), immutable, epoch, republish }));
+        let effect = match (self.options.dry_run, self.options.folder.is_dir()) {
+            (false, _) => Effect::Done,
+            (true, true) => Effect::Rehearsed,
+            (true, false) => Effect::WithoutFolder,
+        };
+        self.sink = Some(Arc::new(FolderSink { ground: Arc::new(ground), immutable, epoch, republish, effect }));
+    }
+
+    fn open_dry_sink(&mut self, folder: &Folder) {
+        let (partials, epoch) = (Partials::new(self.state.clone()), self.rules.epoch);
+        self.sink = Some(Arc::new(DrySink { root: folder.root(), partials, epoch }));
     }
 
     /// A store of objects as a sink; a dry run opens none.
     #[cfg(feature = "s3")]
-    pub(crate) fn open_object_sink(&mut self, map: &PathMap) -> Result<(), Error> {
-        if let SinkOptions::Objects(options) = &self.options.sink
-            && !self.options.dry_run
-        {
+    pub(crate) fn open_object_sink(&mut self, map: &PathMap, folder: &Folder) -> Result<(), Error> {
+        if self.options.dry_run {
+            self.open_dry_sink(folder);
+        } else if let SinkOptions::Objects(options) = &self.options.sink {
             let sink = super::objects::ObjectsSink::open(options, &self.state, map.clone(), self.rules.epoch)?;
             self.sink = Some(Arc::new(sink));
         }

@@ -42,6 +42,11 @@ impl SinkOptions {
         None
     }
 
+    /// Whether the copy's folder holds more than its state.
+    pub(crate) const fn is_local(&self) -> bool {
+        matches!(self, Self::Folder | Self::Warc(_))
+    }
+
     /// Whether files of resources are in the copy's folder, where other programs may touch them.
     pub(crate) const fn is_folder(&self) -> bool {
         matches!(self, Self::Folder)

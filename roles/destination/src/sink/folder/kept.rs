@@ -87,21 +87,32 @@ impl FolderKept {
             let message = format!("the file `{shown}` has {} bytes, {} were written", found.stat.size, row.length);
             return damage(DamageKind::Length, message);
         }
+        let as_written = self.is_as_written(row, &found.stat);
+        if as_written && !read {
+            return None;
+        }
         let mut digests = Digests::default();
         digests.set_from_bytes(&row.digests);
-        if read && digests.strongest().is_some() {
+        // A file of the same length that was modified at another time: its bytes decide.
+        if digests.strongest().is_some() {
             let hashed = found
                 .dir
                 .open_read(&found.name)
                 .map_err(|error| error.to_string())
                 .and_then(|(mut file, _)| hash_file(&mut file, &digests).map_err(|error| error.to_string()));
             return match hashed {
-                Ok(read) if same_bytes(row, &digests, Some(&read)) => None,
+                Ok(hashed) if same_bytes(row, &digests, Some(&hashed)) && as_written => None,
+                Ok(hashed) if same_bytes(row, &digests, Some(&hashed)) => {
+                    let message = format!(
+                        "the file `{shown}` was modified at another time than it was written; its bytes are the same"
+                    );
+                    damage(DamageKind::Touched(found.stat.mtime_ns), message)
+                }
                 Ok(_) => damage(DamageKind::Digest, format!("the file `{shown}` has other bytes than were written")),
                 Err(error) => damage(DamageKind::Digest, format!("the file `{shown}` cannot be read: {error}")),
             };
         }
-        if self.is_as_written(row, &found.stat) {
+        if as_written {
             return None;
         }
         damage(DamageKind::Time, format!("the file `{shown}` was modified at another time than it was written"))

@@ -29,7 +29,9 @@ use std::sync::Arc;
 /// Folder of the segments in the copy's folder.
 pub(crate) const ARCHIVE: &str = "archive";
 /// Folder of the index.
-const INDEXES: &str = "indexes";
+pub(crate) const INDEXES: &str = "indexes";
+/// The journal of the index, in the state folder.
+pub(crate) const JOURNAL: &str = "index.journal";
 /// How many resources the archive had when this state began.
 const ADOPTED: &str = "warc-adopted";
 /// Bodies from this length on are looked for among those kept before; a reference to a smaller one saves nothing.
@@ -92,7 +94,7 @@ impl WarcSink {
         for path in [&archive, &indexes] {
             std::fs::create_dir_all(path).map_err(|cause| unusable(path, cause))?;
         }
-        let index = index::Index::open(indexes.clone(), state.path().join("index.journal"), mirror)
+        let index = index::Index::open(indexes.clone(), state.path().join(JOURNAL), mirror)
             .map_err(|cause| unusable(&indexes, cause))?;
         if mirror.meta(ADOPTED)?.is_none() {
             mirror.begin()?;

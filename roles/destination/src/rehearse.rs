@@ -1,0 +1,79 @@
+//! Dry runs: what a run would do, judged by the same rules, and by what is in the folder.
+//!
+//! All of a dry run is one transaction of the state that is never kept, so outcomes are recorded as in a real run, and the
+//! deletion guard counts the same rows. Bytes are not fetched: what only they show, such as a wrong digest, is not foreseen.
+
+use crate::apply::{READ_ITEMS, Report, in_the_way};
+use crate::error::Error;
+use crate::session::Session;
+use crate::sink::Prepared;
+use crate::sink::outcome::{Failure, Outcome};
+use crate::store::{Storer, accept};
+use abreast_store::mirror::Task;
+use std::sync::Arc;
+
+impl Session<'_> {
+    /// In place of fetching what is due: records what that would come to.
+    pub(crate) fn rehearse_fetches(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
+        self.begin_phase("comparing");
+        let total = self.mirror.pending_counts()?.fetches;
+        let mut storer = Storer::new(self.sink(), &self.rules);
+        // Items that need a folder where a file stands come again after it would have been moved.
+        for again in [false, true] {
+            let (mut key, mut tasks) = (String::new(), Vec::new());
+            loop {
+                self.check_cancelled()?;
+                tasks.clear();
+                self.mirror.fetches_after(&key, READ_ITEMS, &mut tasks)?;
+                let Some(last) = tasks.last() else { break };
+                key.clone_from(&last.pending.uri);
+                let mut chunk = Vec::with_capacity(tasks.len());
+                for task in tasks.drain(..) {
+                    let outcome = self.rehearse(&mut storer, &task, again)?;
+                    chunk.push((task, Some(outcome)));
+                }
+                if let Some(error) = self.keep(chunk, reports)? {
+                    return Err(error);
+                }
+                if self.over_budget(total) {
+                    self.summary.budget_spent = true;
+                    return Ok(());
+                }
+            }
+            if self.mirror.pending_counts()?.conflicts == 0 {
+                return Ok(());
+            }
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    fn rehearse(&self, storer: &mut Storer, task: &Task, again: bool) -> Result<Outcome, Error> {
+        match storer.prepare(task) {
+            Ok((_, Prepared::Done(Outcome::Conflict))) if again => {
+                if !self.sink().would_make_room(&self.mirror, &task.pending.uri)? {
+                    return Ok(Outcome::Failed(in_the_way()));
+                }
+            }
+            Ok((_, Prepared::Done(outcome))) => return Ok(outcome),
+            Ok((_, Prepared::Wanted { .. })) => {}
+            Err(failure) => return Ok(Outcome::Failed(failure)),
+        }
+        Ok(self.would_store(storer, task)?.unwrap_or_else(Outcome::Failed))
+    }
+
+    fn would_store(&self, storer: &mut Storer, task: &Task) -> Result<Result<Outcome, Failure>, Error> {
+        if let Some(robots) = self.rules.robots.as_ref().map(Arc::clone)
+            && let Err(failure) = self.documents.run(robots.check(&self.documents.client, &task.pending.uri, false))?
+        {
+            return Ok(Err(failure));
+        }
+        Ok(accept(&self.rules, &task.pending, !task.pending.digests.is_empty()).map(|mut more| {
+            let mut outcome = storer.hand.rehearse(task, self.rules.epoch);
+            if let Outcome::Stored { notices, .. } = &mut outcome {
+                notices.append(&mut more);
+            }
+            outcome
+        }))
+    }
+}
