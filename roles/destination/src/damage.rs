@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::session::Session;
-use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, fetch_again, plan_again, read_back};
+use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back};
 use crate::sink::options::SinkOptions;
 use abreast_store::mirror::{Pending, PendingAction, Row, Task};
 
@@ -63,7 +63,8 @@ impl Session<'_> {
 
     /// Checks the file of a resource that a Change List names. What it had is no longer counted on if it is damaged.
     pub(crate) fn check_one(&mut self, row: &mut Row) -> Result<(), Error> {
-        if self.options.sink != SinkOptions::Folder {
+        // What is known to be damaged is planned, and counted, already.
+        if self.options.sink != SinkOptions::Folder || is_distrusted(row) {
             return Ok(());
         }
         let mut kept = match self.kept.take() {

@@ -27,9 +27,8 @@ impl NewFolders {
     /// Removes them, as far as they are empty.
     pub fn remove(&self) {
         for folder in &self.0 {
-            if std::fs::remove_dir(folder).is_err() {
-                return;
-            }
+            // Refused while it has anything in it.
+            let _ = std::fs::remove_dir(folder);
         }
     }
 
@@ -73,9 +72,9 @@ impl Provisional {
         }
     }
 
-    /// The run has something to keep.
-    pub(crate) fn keep(&mut self) {
-        self.is_kept = true;
+    /// The run has something to keep, unless it is a dry one.
+    pub(crate) fn keep_unless(&mut self, dry_run: bool) {
+        self.is_kept = !dry_run;
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) fn sync_with(
     // Whatever a transaction was left half-way does not count.
     session.mirror.rollback()?;
     if result.is_ok() || session.has_begun()? {
-        made.keep();
+        made.keep_unless(options.dry_run);
     }
     result?;
     let cursor = session.cursor()?;

@@ -111,7 +111,8 @@ impl State {
         };
         let database = state.path().join(DATABASE);
         if database.exists() {
-            made.keep();
+            // A dry run leaves no new folder, whatever its state knows.
+            made.keep_unless(options.dry_run);
         } else {
             check_below(&folder)?;
             made.note_state(Folder::open(state.path())?.root());

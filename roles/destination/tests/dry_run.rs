@@ -260,3 +260,18 @@ fn a_dry_run_of_a_packed_copy_is_judged_by_its_state() {
     let dry = counts(true, &copy);
     assert_eq!((dry.0, dry), ((0, 0, 8, 0, 0), counts(false, &copy)));
 }
+
+#[test]
+fn a_dry_run_makes_no_folder_though_there_is_a_state() {
+    let source = some(2);
+    let mut copy = copy_of(&source);
+    copy.options.state = Some(copy.folder().with_file_name("state"));
+    copy.run();
+    fs::remove_dir_all(copy.folder()).unwrap();
+    copy.options.baseline = true;
+    let (dry, codes, _) = reported(&copy.options, true);
+    assert_eq!((dry.damaged, codes), (2, vec!["local.missing".to_owned(); 2]));
+    assert!(!copy.folder().exists());
+    copy.options.dry_run = false;
+    assert_eq!(copy.run().damaged, 2);
+}

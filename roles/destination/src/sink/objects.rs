@@ -26,7 +26,6 @@ use object_store::{
 };
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
-use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::{Handle, Runtime};
 
