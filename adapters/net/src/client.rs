@@ -1,6 +1,7 @@
 //! How does a request become an answer: pool, redirects, checks?
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,10 +9,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Method, Uri};
+use http::{Method, StatusCode, Uri};
 use http_body_util::Full;
 
-use crate::connect::connect;
+use crate::connect::{connect, speaks_tls};
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::failure::failed;
@@ -44,6 +45,8 @@ pub(crate) struct Host {
     origin: Origin,
     /// The HTTP proxy that is asked for whole URLs, if there is one on the way to an http server.
     forwards: Option<Forwards>,
+    /// It is known whether TLS is missing in the address: the server has TLS, answers without it, or was tested.
+    tls_is_known: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
     idle: Mutex<Vec<Box<Connection>>>,
 }
@@ -200,7 +203,9 @@ impl Client {
             hosts.retain(|_, host| Arc::strong_count(host) > 1);
         }
         let state = self.0.shared.host(&origin.key);
-        let host = Arc::new(Host { shared: self.0.shared.clone(), state, origin, forwards, idle: Mutex::default() });
+        let tls_is_known = AtomicBool::new(origin.https);
+        let shared = self.0.shared.clone();
+        let host = Arc::new(Host { shared, state, origin, forwards, tls_is_known, idle: Mutex::default() });
         hosts.insert(origin_text.into(), host.clone());
         Ok(host)
     }
@@ -232,6 +237,14 @@ impl Client {
             shared.count_request();
             match connection.send(message, &shared.options).await {
                 Ok(answer) => {
+                    // Servers with TLS answer so to a request without it.
+                    let may_need_tls = answer.status() == StatusCode::BAD_REQUEST;
+                    if !host.tls_is_known.swap(true, Relaxed)
+                        && may_need_tls
+                        && speaks_tls(shared, &host.origin, url, public_only).await
+                    {
+                        return Err(Error::needs_tls(url));
+                    }
                     let (head, body) = answer.into_parts();
                     let url = without_userinfo(url.split_once('#').map_or(url, |(url, _)| url));
                     let response = Response::new(head, body, url, host.clone(), connection, permit, request);
@@ -243,7 +256,12 @@ impl Client {
                         shared.count_retry();
                         continue;
                     }
-                    if connection.is_answered_in_tls() {
+                    let may_need_tls = failure.was_before_any_answer(connection.received());
+                    if connection.is_answered_in_tls()
+                        || may_need_tls
+                            && !host.tls_is_known.swap(true, Relaxed)
+                            && speaks_tls(shared, &host.origin, url, public_only).await
+                    {
                         return Err(Error::needs_tls(url));
                     }
                     return Err(failed(failure, connection.received(), url));

@@ -78,6 +78,19 @@ pub(crate) async fn connect(
         .map_err(|e| Error::new(ErrorKind::Connect, url, "cannot set up the connection").with_cause(e))
 }
 
+/// Whether the server at an http address answers a TLS handshake; its certificate does not matter. Behind a proxy this is
+/// not tried.
+pub(crate) async fn speaks_tls(shared: &Shared, plain: &Origin, url: &str, public_only: bool) -> bool {
+    if shared.options.proxies.for_origin(plain).is_some() {
+        return false;
+    }
+    let Ok(origin) = Origin::parse(&format!("https://{}:{}", bracketed(&plain.host), plain.port)) else { return false };
+    match connect(shared, &origin, url, public_only).await {
+        Ok(_) => true,
+        Err(error) => error.kind() == ErrorKind::Tls && !crate::tls::is_no_tls(&error),
+    }
+}
+
 /// A connection to one of the server's addresses.
 async fn direct(
     shared: &Shared,

@@ -95,6 +95,13 @@ pub fn check_certificates(path: &Path) -> Result<(), Error> {
     })
 }
 
+/// Whether a handshake failed because the server answered with something other than TLS.
+pub(crate) fn is_no_tls(error: &Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let cause = cause.and_then(|cause| cause.get_ref()).and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::InvalidMessage(_)))
+}
+
 /// A handshake that failed: the cause in words, with a way out of its own.
 pub(crate) fn failed(e: std::io::Error, url: &str) -> Error {
     let Some(cause) = e.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {

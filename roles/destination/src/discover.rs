@@ -135,8 +135,12 @@ enum Seen {
 /// # Errors
 /// The address given cannot be read, or leads nowhere; several sets and no choice between them.
 pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
+    find(documents, options).map_err(|error| with_other_sets(documents, options, error))
+}
+
+fn find(documents: &Documents<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
     let found = Search { documents, options, seen: Vec::new(), tried: Vec::new() }.run(options.set.is_some())?;
-    let chosen = sets::choose(&found.candidates, options.set.as_deref(), &found.at)?;
+    let chosen = sets::choose(&found.candidates, options.set.as_deref(), &options.url)?;
     let entrance = entrance_of(documents, options, chosen)?;
     let route = found.route.map(|route| match entrance.capability_list.as_deref().or(entrance.first()) {
         Some(list) if list != found.at => format!("{route}, which leads to {list}"),
@@ -150,7 +154,9 @@ pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Resu
 /// # Errors
 /// As [`discover`].
 pub(crate) fn discover_all(documents: &Documents<'_>, options: &SyncOptions) -> Result<Vec<Candidate>, Error> {
-    let found = Search { documents, options, seen: Vec::new(), tried: Vec::new() }.run(true)?;
+    let found = Search { documents, options, seen: Vec::new(), tried: Vec::new() }
+        .run(true)
+        .map_err(|error| with_other_sets(documents, options, error))?;
     for candidate in &found.candidates {
         candidate.check()?;
     }
@@ -168,16 +174,16 @@ fn entrance_of(documents: &Documents<'_>, options: &SyncOptions, chosen: Candida
         Error::new(
             "discover.nothing",
             ExitCode::SourceInvalid,
-            format!("{url} is listed as a set of resources, but {what}"),
+            format!("{url} is listed as a set of resources, but it is {what}"),
         )
     };
     match inspect(documents, options, &url)? {
         Seen::Sets(mut sets) if sets.len() == 1 => {
             let set = sets.remove(0);
-            set.entrance.map(|entrance| *entrance).ok_or_else(|| nothing("is a Source Description"))
+            set.entrance.map(|entrance| *entrance).ok_or_else(|| nothing("a Source Description"))
         }
-        Seen::Sets(_) | Seen::Descriptions(_) => Err(nothing("is a Source Description")),
-        Seen::Page { .. } => Err(nothing("is no ResourceSync document")),
+        Seen::Sets(_) | Seen::Descriptions(_) => Err(nothing("a Source Description")),
+        Seen::Page { .. } => Err(nothing("not a ResourceSync document")),
     }
 }
 
@@ -200,21 +206,27 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Only a page or the root of a site leads elsewhere. With `whole`, a document of one set leads to the Source
+    /// Only a page, a `Link` header or the root of a site leads elsewhere. With `whole`, a document of one set leads to the Source
     /// Description, so that a set can be chosen by name.
     fn run(mut self, whole: bool) -> Result<Searched, Error> {
         let given = self.options.url.clone();
         let start = check_url(&given)?;
         let is_root = start.path().ends_with('/');
         let page = match self.look(&given) {
-            Ok(Seen::Page { links, is_html }) if links.is_empty() => Ok(is_html),
+            Ok(Seen::Page { links, is_html }) if links.is_empty() => {
+                if !is_html && start.path() != "/" {
+                    let message = format!("{given} is not a ResourceSync document");
+                    return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message));
+                }
+                Ok(is_html)
+            }
             Ok(Seen::Page { links, .. }) => return self.follow(links),
             Ok(Seen::Descriptions(parts)) => return self.descriptions(parts, given, None),
             Ok(Seen::Sets(candidates)) if whole => return self.widen(candidates, &start),
             Ok(Seen::Sets(candidates)) => return Ok(Searched { candidates, at: given, route: None }),
             // Web servers answer so for a folder without a page of its own.
             Err(error) if is_root && is_absent(&error) => Err(error),
-            Err(error) => return Err(explain(error)),
+            Err(error) => return Err(error),
         };
         // A folder that does not exist says nothing about the rest of the site.
         let is_site = page.is_ok() || start.path() == "/";
@@ -223,7 +235,7 @@ impl Search<'_> {
         }
         let tried = format!("\n  tried {}", self.tried.join("\n  tried "));
         Err(match page {
-            Err(error) if start.path() != "/" || error.exit_code() == ExitCode::Auth => explain(error),
+            Err(error) if start.path() != "/" || error.exit_code() == ExitCode::Auth => error,
             Ok(true) => Error::new(
                 "discover.page",
                 ExitCode::SourceInvalid,
@@ -260,7 +272,7 @@ impl Search<'_> {
             let route = format!("{start} names no Source itself; found {url}");
             match self.look(&url) {
                 Ok(Seen::Sets(candidates)) if place.ends_with("resourcesync") && candidates[0].is_sitemap() => {
-                    let message = format!("{url} is no Source Description, which it should be [rs-core §6.3.2]");
+                    let message = format!("{url} is not a Source Description, which it should be [rs-core §6.3.2]");
                     return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
                         .with_help("give the URL of a Capability List, Resource List or Sitemap"));
                 }
@@ -272,7 +284,7 @@ impl Search<'_> {
                     let candidates: Vec<_> = links.into_iter().map(Candidate::at).collect();
                     return Ok(Some(Searched { candidates, at: url, route: Some(route) }));
                 }
-                Ok(Seen::Page { .. }) => self.tried.push(format!("{url}: no ResourceSync document")),
+                Ok(Seen::Page { .. }) => self.tried.push(format!("{url}: not a ResourceSync document")),
                 Err(error) if is_absent(&error) => self.tried.push(first_line(&error)),
                 // What is there and broken, or may be there, is not passed over for something else.
                 Err(error) => return Err(error),
@@ -293,7 +305,7 @@ impl Search<'_> {
                 Seen::Sets(sets) => sets,
                 Seen::Descriptions(parts) => self.descriptions(parts, link.clone(), None)?.candidates,
                 Seen::Page { .. } => {
-                    self.tried.push(format!("{link}: no ResourceSync document"));
+                    self.tried.push(format!("{link}: not a ResourceSync document"));
                     continue;
                 }
             };
@@ -363,12 +375,27 @@ fn is_absent(error: &Error) -> bool {
     matches!(error.status(), Some(400 | 403 | 404 | 405 | 410))
 }
 
-/// The way out for an address that was mistyped.
-fn explain(error: Error) -> Error {
-    match error.status() {
-        Some(404 | 410) => error.with_help("check the address; `abreast explore` shows what a site publishes"),
-        _ => error,
+/// Adds the way out to an error of an address that was mistyped, or of a set that was renamed or removed: the other sets of
+/// the site, if it has a Source.
+pub(crate) fn with_other_sets(documents: &Documents<'_>, options: &SyncOptions, error: Error) -> Error {
+    let is_missing = matches!(error.status(), Some(404 | 410));
+    if error.help().is_some() || !(is_missing || error.code() == "discover.nothing") {
+        return error;
     }
+    let Ok(root) = Url::parse(&options.url).and_then(|url| url.join("/")) else { return error };
+    let leads_to_sets = |place: &str| match root.join(place).map(|url| inspect(documents, options, url.as_str())) {
+        Ok(Ok(Seen::Page { links, .. })) => !links.is_empty(),
+        Ok(Ok(Seen::Sets(_) | Seen::Descriptions(_))) => true,
+        Ok(Err(_)) | Err(_) => false,
+    };
+    if ["/", "/.well-known/resourcesync"].iter().any(|place| leads_to_sets(place)) {
+        return error.with_help(format!("`abreast explore {root}` lists the sets that the site has now"));
+    }
+    error.with_help(if is_missing {
+        "check the address"
+    } else {
+        "give the URL of a Capability List, Resource List, Change List or Sitemap"
+    })
 }
 
 fn first_line(error: &Error) -> String {

@@ -24,8 +24,6 @@ const RATIO_FREE_BYTES: u64 = 10 << 20;
 const RATIO_MAX: u64 = 200;
 /// Packed bytes unpacked at a time, so that no piece becomes large.
 const PACKED_PIECE: usize = 4 << 10;
-/// Longest refusal that is read for its cause.
-const REFUSAL_BYTES_MAX: u64 = 16 << 10;
 /// Longest page scanned for links.
 const PAGE_BYTES_MAX: usize = 256 << 10;
 
@@ -205,11 +203,7 @@ impl<'a> Documents<'a> {
     pub(crate) fn look(&self, url: &str, links: &mut Vec<String>, each: Each<'_>) -> Result<Page, Error> {
         let request = self.request(url);
         let work = abreast_net::with_retries(&self.client, url, async |_| {
-            let mut response = self.client.send(&request).await?;
-            if response.status() == StatusCode::BAD_REQUEST && wants_tls(url, &mut response).await {
-                return Err(abreast_net::Error::needs_tls(url));
-            }
-            let mut response = succeeded(response)?;
+            let mut response = succeeded(self.client.send(&request).await?)?;
             for value in response.headers().get_all("link") {
                 links.extend(value.to_str().ok().into_iter().flat_map(crate::links::in_header));
             }
@@ -253,19 +247,6 @@ fn succeeded(response: Response) -> Result<Response, abreast_net::Error> {
         Some(500..) => error.passing(),
         _ => error,
     })
-}
-
-/// Does a refusal say that the port is one for TLS? nginx, Apache and Go have words for it.
-async fn wants_tls(url: &str, response: &mut Response) -> bool {
-    let mut body = Vec::new();
-    if url.starts_with("http:") {
-        response.set_limit(REFUSAL_BYTES_MAX);
-        while let Ok(Some(chunk)) = response.chunk().await {
-            body.extend_from_slice(&chunk);
-        }
-    }
-    let text = String::from_utf8_lossy(&body).to_ascii_lowercase();
-    ["to https port", "to an https server", "to an ssl-enabled server port"].iter().any(|words| text.contains(words))
 }
 
 enum Stop {

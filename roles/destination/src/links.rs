@@ -55,8 +55,9 @@ pub(crate) fn is_html(text: &[u8]) -> bool {
     let begin = &text[..text.len().min(1_024)];
     let lower = begin.to_ascii_lowercase();
     let lower = String::from_utf8_lossy(&lower);
-    let lower = lower.trim_start_matches('\u{feff}').trim_start();
-    lower.starts_with("<!doctype html") || lower.starts_with("<html") || lower.contains("<html")
+    // A text or JSON that mentions the tag is not a page.
+    lower.trim_start_matches('\u{feff}').trim_start().starts_with('<')
+        && (lower.contains("<html") || lower.contains("<!doctype html"))
 }
 
 /// Targets of `<link rel="resourcesync" href="…">` in the head of a page.

@@ -4,7 +4,7 @@ use crate::admit::Admission;
 use crate::apply::Report;
 use crate::baseline::Baseline;
 use crate::changes::Followed;
-use crate::discover::{Discovered, Entrance, discover};
+use crate::discover::{Discovered, Entrance, discover, with_other_sets};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Summary};
 use crate::options::SyncOptions;
@@ -108,7 +108,7 @@ pub(crate) fn sync_with(
     if result.is_ok() || session.has_begun()? {
         made.keep_unless(options.dry_run);
     }
-    result?;
+    result.map_err(|error| with_other_sets(&session.documents, options, error))?;
     let cursor = session.cursor()?;
     let capability_list = session.mirror.meta(key::CAPABILITY_LIST)?;
     let (looked, look_is_put_off) = (session.told.looked, session.told.look_is_put_off);

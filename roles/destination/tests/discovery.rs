@@ -12,8 +12,7 @@ use std::time::Duration;
 
 const WELL_KNOWN: &str = "/.well-known/resourcesync";
 /// Addresses that lead to the Source as a whole.
-const OF_THE_SOURCE: [&str; 6] =
-    ["/", "/page.html", "/plain.html", "/about.txt", WELL_KNOWN, "/index-of-descriptions.xml"];
+const OF_THE_SOURCE: [&str; 5] = ["/", "/page.html", "/plain.html", WELL_KNOWN, "/index-of-descriptions.xml"];
 
 /// A site with the sets `maps` and `papers`, a page, and plain Sitemaps of everything.
 fn site() -> Server {
@@ -149,6 +148,8 @@ fn several_sets_and_no_choice_is_an_error_that_lists_them() {
             for word in ["/maps/capabilitylist.xml", "/papers/capabilitylist.xml", "--set", "--all-sets"] {
                 assert!(ran.text.contains(word), "{path}: {}", ran.text);
             }
+            let given = format!("{} has 2 sets of resources", server.url(path));
+            assert!(ran.text.contains(&given), "the address that was given is named: {}", ran.text);
         }
         assert!(copy.names().is_empty(), "{path}");
     }
@@ -268,7 +269,13 @@ fn an_address_that_does_not_answer_is_an_error() {
                     (exit, &["http.status".to_owned()][..]),
                     "{path} {status}"
                 );
-                assert_eq!(server.take_log(), vec![path.to_owned(); attempts], "{status}: nothing else is asked");
+                let mut asked = vec![path.to_owned(); attempts];
+                if matches!(status, 404 | 410) {
+                    asked.extend(["/".to_owned(), WELL_KNOWN.to_owned()]);
+                    let help = format!("help: `abreast explore {}` lists the sets", server.url("/"));
+                    assert!(ran.text.contains(&help), "{}", ran.text);
+                }
+                assert_eq!(server.take_log(), asked, "{status}: nothing else is asked");
                 assert!(copy.names().is_empty());
                 assert_eq!(copy.audit().exit, exit);
             }
@@ -278,7 +285,59 @@ fn an_address_that_does_not_answer_is_an_error() {
     server.take_log();
     let ran = Copy::of(server.url("/nope/"), Some("papers")).sync();
     assert_eq!((ran.exit, ran.codes.as_slice()), (4, &["http.status".to_owned()][..]), "{}", ran.text);
-    assert_eq!(server.take_log(), ["/nope/", "/nope/.well-known/resourcesync"]);
+    assert_eq!(server.take_log(), ["/nope/", "/nope/.well-known/resourcesync", "/", WELL_KNOWN]);
+    // A site that has no Source is not recommended.
+    let ran = Copy::of(Server::start().url("/nope.xml"), None).sync();
+    assert!(ran.text.contains("help: check the address") && !ran.text.contains("abreast explore http"), "{}", ran.text);
+}
+
+#[test]
+fn a_text_that_is_no_page_leads_nowhere() {
+    let server = site();
+    let texts = [
+        ("/about.txt", "a text", "text/plain"),
+        ("/livez", "ok\n", "text/plain"),
+        ("/empty", "", "text/plain"),
+        ("/metrics", "# HELP requests <html>\nrequests 1\n", "text/plain; version=0.0.4"),
+        ("/api/v1/sets", "{\"sets\":[{\"title\":\"<html>\"}]}", "application/json"),
+        ("/folder/", "[]", "application/json"),
+    ];
+    for (path, text, content_type) in texts {
+        server.put(path, Answer::ok(text).header("content-type", content_type));
+        for set in [None, Some("maps")] {
+            let copy = Copy::of(server.url(path), set);
+            for ran in [copy.sync(), copy.audit()] {
+                assert_eq!((ran.exit, ran.codes.as_slice()), (4, &["discover.nothing".to_owned()][..]), "{}", ran.text);
+                for words in [
+                    format!("{} is not a ResourceSync document", server.url(path)),
+                    format!("help: `abreast explore {}` lists the sets", server.url("/")),
+                ] {
+                    assert!(ran.text.contains(&words), "{words} in {}", ran.text);
+                }
+            }
+            assert!(copy.names().is_empty(), "{path}");
+        }
+    }
+    // A header names the Source explicitly.
+    let link = format!("<{WELL_KNOWN}>; rel=\"resourcesync\"");
+    server.put("/about.txt", Answer::ok("a text").header("link", &link));
+    assert_eq!(Copy::of(server.url("/about.txt"), Some("maps")).sync().exit, 0);
+}
+
+#[test]
+fn a_set_that_was_renamed_is_reported_with_the_way_to_the_others() {
+    let server = site();
+    let copy = Copy::of(server.url("/"), Some("papers"));
+    assert_eq!(copy.sync().exit, 0);
+    for path in ["/papers/capabilitylist.xml", "/papers/resourcelist.xml"] {
+        server.remove(path);
+    }
+    for ran in [copy.sync(), copy.audit()] {
+        assert_eq!((ran.exit, ran.codes.as_slice()), (4, &["http.status".to_owned()][..]), "{}", ran.text);
+        let help = format!("help: `abreast explore {}` lists the sets", server.url("/"));
+        assert!(ran.text.contains(&help), "{}", ran.text);
+    }
+    assert_eq!(copy.names(), ["of-papers"], "the copy is kept");
 }
 
 #[test]
@@ -291,7 +350,7 @@ fn a_root_without_a_page_leads_to_the_source_and_that_is_reported() {
         assert_eq!((ran.exit, ran.codes.as_slice()), (0, &["discover.found".to_owned()][..]), "{status} {}", ran.text);
         assert!(ran.text.contains("/maps/capabilitylist.xml"), "{}", ran.text);
     }
-    for path in ["/page.html", "/plain.html", "/about.txt", "/sitemap.xml"] {
+    for path in ["/page.html", "/plain.html", "/sitemap.xml"] {
         let ran = Copy::of(server.url(path), Some("maps")).sync();
         assert_eq!((ran.exit, ran.codes[0].as_str()), (0, "discover.found"), "{path} {}", ran.text);
     }
@@ -356,16 +415,6 @@ fn each_cause_has_its_own_words() {
             assert_eq!((ran.exit, ran.codes.last().map(String::as_str)), (4, Some(code)), "{path}: {}", ran.text);
             assert!(ran.text.contains(word), "{path}: {}", ran.text);
         }
-    }
-    for words in [
-        "<center>The plain HTTP request was sent to HTTPS port</center>",
-        "Client sent an HTTP request to an HTTPS server.\n",
-        "Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
-    ] {
-        bare.put("/", Answer { body: words.into(), ..Answer::status(400) });
-        let ran = Copy::of(bare.url("/"), None).sync();
-        assert_eq!((ran.exit, ran.codes.as_slice()), (6, &["net.tls".to_owned()][..]), "{}", ran.text);
-        assert!(ran.text.contains("https://"), "{}", ran.text);
     }
     for url in ["papers.example.org", "ftp://papers.example.org/", "file:///etc", ""] {
         let copy = Copy::of(url.to_owned(), None);

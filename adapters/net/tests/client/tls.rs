@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use abreast_net::{ClientCertificate, Error, Options, Pin};
 use base64::Engine as _;
@@ -203,6 +204,46 @@ async fn server_without_tls_is_refused() {
     });
     let options = Options { connect_to: vec![("museum.example:443".into(), server.address())], ..quick() };
     assert_eq!(fetch(options).await.unwrap_err().code(), "net.tls");
+}
+
+/// What servers with TLS do with a request without it: nginx, Apache and Go explain it, others send an alert, or close the
+/// connection with or without reading the request.
+#[tokio::test]
+async fn http_to_a_port_with_tls_is_a_failure_of_tls() {
+    let refusal = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno".as_slice();
+    for (answer, reads) in [(refusal, true), (b"\x15\x03\x03\x00\x02\x02\x46", true), (b"", true), (b"", false)] {
+        for has_tls in [true, false] {
+            let connections = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&connections);
+            let server = Server::raw(move |mut stream| {
+                count.fetch_add(1, SeqCst);
+                let mut begin = [0];
+                let is_handshake = stream.peek(&mut begin).is_ok() && begin == [0x16];
+                if is_handshake && has_tls {
+                    let _ = stream.write_all(b"\x15\x03\x03\x00\x02\x02\x28");
+                    crate::server::hold(&mut stream);
+                } else {
+                    if reads {
+                        read_head(&mut stream);
+                    }
+                    let _ = stream.write_all(answer);
+                }
+            });
+            let client = client(quick());
+            let result = get(&client, &server.url("/")).await;
+            let said = format!("{answer:?} {has_tls}: {result:?}");
+            if has_tls || answer.starts_with(b"\x15") {
+                let error = result.unwrap_err();
+                assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{said}");
+                assert!(error.to_string().contains("write the address with https://"), "{said}");
+            } else {
+                assert_ne!(result.err().map(|error| error.code()), Some("net.tls"), "{said}");
+                let before = connections.load(SeqCst);
+                let _ = get(&client, &server.url("/")).await;
+                assert_eq!(connections.load(SeqCst), before + 1, "tested once: {said}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
