@@ -41,6 +41,7 @@ pub use http::request::Parts;
 pub use http::{HeaderMap, Method, StatusCode};
 pub use listener::{Listener, ListenerOptions, Receiver, Reply};
 pub use options::{ClientCertificate, Options};
+pub use origin::check_url;
 pub use pin::Pin;
 pub use places::{Leave, Place, Places};
 pub use proxy::Proxies;

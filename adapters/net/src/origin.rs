@@ -116,6 +116,16 @@ impl Origin {
     }
 }
 
+/// Checks that a URL can be requested: http or https, a host, and no more bytes than a request may have.
+///
+/// # Errors
+/// `uri.authority` for another scheme, `uri.syntax` for anything else.
+pub fn check_url(url: &str) -> Result<(), Error> {
+    let target = Target::split(url)?;
+    Origin::parse(target.origin)?;
+    target.path_and_query().map(|_| ())
+}
+
 /// The URL without user and password, for people and logs.
 pub(crate) fn without_userinfo(url: &str) -> String {
     let Some(start) = url.find("://").map(|at| at + 3) else { return url.to_owned() };

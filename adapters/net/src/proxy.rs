@@ -40,6 +40,9 @@ impl Proxy {
                 .with_help("write it as http://HOST:PORT, https://HOST:PORT, socks5://HOST:PORT or socks5h://HOST:PORT")
         };
         let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        if !text.contains("://") && text.contains(":/") {
+            return Err(wrong("`//` is missing after its scheme"));
+        }
         let url = Url::parse(&with_scheme).map_err(|e| wrong("its URL cannot be read").with_cause(e))?;
         let (speaks, usual) = match url.scheme() {
             "http" => (Speaks::Http, 80),

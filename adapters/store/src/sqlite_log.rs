@@ -133,6 +133,17 @@ impl SqliteLog {
         Ok(id.map(|id| ResourceSet { id: SetId(id), slug: slug.to_owned() }))
     }
 
+    /// The names of all sets.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_names(&self) -> Result<Vec<String>, LogError> {
+        self.readers.with("cannot list the sets", |connection| {
+            let mut statement = connection.prepare_cached("SELECT slug FROM sets ORDER BY slug")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
     pub fn close(&self) {
         self.queue.close();

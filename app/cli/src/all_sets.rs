@@ -264,6 +264,7 @@ fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Resu
         return Ok((None, place(options, reporter, cancel)?));
     }
     abreast_destination::check_url(&options.url)?;
+    abreast_destination::check_places(options)?;
     let state = common_state(options);
     let new = NewFolders::make(&state).with_context(|| format!("cannot make `{}`", state.display()))?;
     let dir = Folder::open(&state).context("cannot open the folder of the state")?.root();

@@ -118,7 +118,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
     pub(crate) listen: Option<String>,
     /// Public base URL, from which every published URL is built [default: http:// and the listen address]
-    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL")]
+    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     pub(crate) base_url: Option<String>,
     /// Folder of the store [default: .abreast in the published folder]
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]

@@ -9,6 +9,7 @@
 //! backup gets its name when all of it is durable.
 
 use crate::check::{HUB_DATABASE, Place};
+use crate::config::Unusable;
 use crate::repair::code_of;
 use crate::terminal::line;
 use crate::{check, logging};
@@ -117,6 +118,9 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
 }
 
 fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
+    if backups.exists() && !backups.is_dir() {
+        bail!(Unusable(format!("`{}` is a file, not a folder\n  help: name a folder for backups", backups.display())));
+    }
     fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
     let Some(_lock) = folder.root().lock(b"backup.lock")? else {

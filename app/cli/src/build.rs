@@ -49,13 +49,13 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "SITE")]
     out: PathBuf,
     /// Public URL of SITE, from which every published URL is built
-    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL")]
+    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     base_url: String,
     /// Copy the resources into the site as well
     #[arg(long, required_unless_present = "resources_url")]
     copy: bool,
     /// The resources are published already: the URL of FOLDER
-    #[arg(long, value_name = "URL", conflicts_with_all = ["copy", "config"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["copy", "config"], value_parser = crate::address::base_url)]
     resources_url: Option<String>,
     /// Put each document in gzip beside it, as NAME.gz (nginx: `gzip_static on`)
     #[arg(long)]
@@ -200,11 +200,6 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
             )));
         }
         check_place(&args.out, &set.folder, args.copy)?;
-    }
-    if let Some(url) = &args.resources_url
-        && !matches!(url::Url::parse(url), Ok(url) if matches!(url.scheme(), "http" | "https") && url.query().is_none())
-    {
-        bail!(Unusable(format!("`--resources-url`: `{url}` is no http or https URL without query")));
     }
     Ok(config)
 }

@@ -389,14 +389,11 @@ pub(crate) fn check_address(listen: Option<&str>, base_url: Option<&str>, proble
             "`base_url`: listening on every address ({listen}) needs the public URL (help: for example --base-url https://example.org/)"
         ));
     }
-    if let Some(base) = base_url {
-        match url::Url::parse(base) {
-            Ok(url)
-                if matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none() => {}
-            _ => problems.push(format!(
-                "`base_url`: `{base}` is no http or https URL without query (help: for example https://example.org/)"
-            )),
-        }
+    if let Some(base) = base_url
+        && let Err(expected) = crate::address::base_url(base)
+    {
+        problems
+            .push(format!("`base_url`: `{base}` cannot be used: {expected} (help: for example https://example.org/)"));
     }
     listen
 }

@@ -75,13 +75,23 @@ pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
     let mut doctor = Doctor { json: args.json, bad: 0, code: None };
     machine(&mut doctor, &args.listen);
     match args.what.as_deref() {
-        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
-            address(&mut doctor, url, &args.access);
+        Some(url) if crate::address::is_url(url) => address(&mut doctor, url, &args.access),
+        Some(place) if is_host(place) => {
+            doctor.code = Some(crate::exit::USAGE);
+            let help = format!("for a server, write its address with http:// or https://, such as https://{place}/");
+            doctor.tell("folder", false, &format!("there is no folder {place}"), &help);
         }
         Some(folder) => look_at_folder(&mut doctor, Path::new(folder.strip_prefix("warc:").unwrap_or(folder))),
         None => look_at_folder(&mut doctor, Path::new(".")),
     }
     ExitCode::from(doctor.code.unwrap_or(u8::from(doctor.bad > 0)))
+}
+
+/// Whether this is meant as the address of a server: a host with a port or a domain, and no folder of that name.
+fn is_host(place: &str) -> bool {
+    let place_of_host = place.split('/').next().unwrap_or_default();
+    let is_path = place.starts_with(['.', '/', '~']) || Path::new(place).exists();
+    !is_path && place_of_host.contains(['.', ':']) && crate::address::host(place_of_host).is_ok()
 }
 
 fn machine(doctor: &mut Doctor, listen: &str) {
@@ -119,6 +129,11 @@ fn machine(doctor: &mut Doctor, listen: &str) {
 
 fn look_at_folder(doctor: &mut Doctor, folder: &Path) {
     let shown = folder.display().to_string();
+    if folder.exists() && !folder.is_dir() {
+        doctor.code = Some(crate::exit::USAGE);
+        doctor.tell("folder", false, &format!("{shown} is a file, not a folder"), "name the folder that it is in");
+        return;
+    }
     let Ok(stat) = rustix::fs::statvfs(folder) else {
         doctor.code = (!folder.exists()).then_some(crate::exit::USAGE);
         doctor.tell("folder", false, &format!("{shown} cannot be read"), "make it, or let this user read it");
@@ -165,9 +180,10 @@ fn look_at_folder(doctor: &mut Doctor, folder: &Path) {
 }
 
 fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
-    let Ok(url) = url::Url::parse(text) else {
+    let (Ok(_), Ok(url)) = (crate::address::http_url(text), url::Url::parse(text)) else {
         doctor.code = Some(crate::exit::USAGE);
-        doctor.tell("url", false, text, "give an address such as https://papers.example.org/");
+        let what = format!("{text} is not an http or https URL");
+        doctor.tell("url", false, &what, "give an address such as https://papers.example.org/");
         return;
     };
     let mut options = Options { connect_timeout: Duration::from_secs(10), retries: 0, ..Options::default() };

@@ -1,6 +1,6 @@
 //! Exit codes: what a failure means is the same number in every command.
 //!
-//! 2 wrong usage, a path or set that is not there; 5 the network or a server failed temporarily; 6 no secure connection;
+//! 2 wrong usage, a path or set that is not there; 4 the Source's documents cannot be used; 5 the network or a server failed temporarily; 6 no secure connection;
 //! 10 in use by another process; 12 not authorised; 13 the disk; 1 anything else.
 
 use crate::config::Unusable;
@@ -8,6 +8,7 @@ use crate::log_access::Refused;
 use abreast_net::ErrorKind;
 
 pub(crate) const USAGE: u8 = 2;
+pub(crate) const SOURCE: u8 = 4;
 pub(crate) const NETWORK: u8 = 5;
 pub(crate) const TLS: u8 = 6;
 pub(crate) const AUTH: u8 = 12;
@@ -31,22 +32,29 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         return Some(error.exit_code().number());
     }
     if let Some(error) = cause.downcast_ref::<abreast_net::Error>() {
-        return of_net(error);
+        return Some(of_net(error));
     }
-    let is_missing = cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+    let is_missing = cause.downcast_ref::<std::io::Error>().is_some_and(is_other_place)
         || cause.downcast_ref::<abreast_folder::Error>().is_some_and(|e| {
             matches!(e.kind(), abreast_folder::ErrorKind::NotFound | abreast_folder::ErrorKind::NotFolder)
         });
     (is_missing || cause.is::<Unusable>()).then_some(USAGE)
 }
 
-fn of_net(error: &abreast_net::Error) -> Option<u8> {
+/// A path that was named leads to nothing, or to something of another kind.
+fn is_other_place(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | IsADirectory | AlreadyExists)
+}
+
+fn of_net(error: &abreast_net::Error) -> u8 {
     match (error.kind(), error.status()) {
-        (ErrorKind::Tls, _) => Some(TLS),
-        (ErrorKind::Scheme | ErrorKind::Url, _) => Some(USAGE),
-        (_, Some(401 | 403 | 407)) => Some(AUTH),
-        _ if error.is_transient() => Some(NETWORK),
-        _ => None,
+        (ErrorKind::Tls, _) => TLS,
+        (ErrorKind::Scheme | ErrorKind::Url, _) => USAGE,
+        (_, Some(401 | 403 | 407)) => AUTH,
+        _ if error.is_transient() => NETWORK,
+        // The server answers, and not with what is needed.
+        _ => SOURCE,
     }
 }
 
@@ -58,10 +66,12 @@ mod tests {
     #[test]
     fn a_cause_has_its_code_however_deep_it_lies() {
         let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let other = || std::io::Error::from(std::io::ErrorKind::IsADirectory);
         let unusable = || Unusable("no".to_owned());
         let refused = || Refused { message: "no".to_owned(), code: 10 };
         let codes = [
             (anyhow::Error::new(missing()), 2),
+            (anyhow::Error::new(other()).context("while reading"), 2),
             (anyhow::Error::new(missing()).context("while reading").context("while starting"), 2),
             (anyhow::Error::new(unusable()).context("while starting"), 2),
             (anyhow::Error::new(missing()).context(unusable()), 2),

@@ -1,6 +1,6 @@
 //! `abreast explore`: the tree of what a Source publishes.
 
-use crate::validate::WalkArgs;
+use crate::validate::{WalkArgs, nothing_found};
 use abreast_validator::{Document, Report, Share, document_json, validate};
 use clap::Args;
 use indicatif::HumanBytes;
@@ -14,8 +14,8 @@ Examples:
 
 Walks up to the Source Description and down to every list; resources and packages are not fetched.
 
-Exit codes: 0 everything could be read, 1 something could not, 2 nothing could, or wrong usage, 6 no secure
-connection, 130 cancelled.";
+Exit codes: 0 everything could be read, 1 something could not, 2 usage; when nothing of ResourceSync is found: 4 there is none,
+5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
 /// Options of `explore`.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
         for document in &report.documents {
             crate::terminal::line(&document_json(document, &report.documents).to_string());
         }
-    } else {
+    } else if report.found_source() {
         for line in tree(&report) {
             crate::terminal::line(&line);
         }
@@ -59,12 +59,34 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
     }
     let code = if report.cancelled {
         130
-    } else if report.saw_nothing() {
-        if report.tls_failed { crate::exit::TLS } else { crate::exit::USAGE }
+    } else if !report.found_source() {
+        crate::terminal::warning(&nothing(&args.url, &report));
+        nothing_found(&report)
     } else {
         u8::from(report.documents.iter().any(|document| !document.read && document.problem.is_some()))
     };
     ExitCode::from(code)
+}
+
+/// What is reported when there is nothing of ResourceSync, with the places that were tried.
+fn nothing(url: &str, report: &Report) -> String {
+    let (what, help) = if report.unreachable.is_some() {
+        ("cannot reach", "check the address, and that its server is running; `abreast doctor URL` tests the connection")
+    } else {
+        (
+            "found no ResourceSync documents from",
+            "give the URL of a Capability List, Resource List, Change List or Sitemap",
+        )
+    };
+    let mut lines = vec![format!("abreast: {what} {url}")];
+    let given = report.documents.iter().map(|document| {
+        let found = if document.name.is_empty() { "nothing" } else { &document.name };
+        (&document.url, document.problem.clone().unwrap_or_else(|| format!("a {found}, not a ResourceSync document")))
+    });
+    let tried = report.tried.iter().map(|(url, why)| (url, why.clone()));
+    lines.extend(given.chain(tried).map(|(url, why)| format!("  tried {url}: {why}")));
+    lines.push(format!("  help: {help}"));
+    lines.join("\n")
 }
 
 fn tree(report: &Report) -> Vec<String> {

@@ -11,7 +11,7 @@ pub(crate) struct FollowArgs {
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) push: Push,
     /// What callbacks begin with, as hubs reach them, on the public side of a proxy
-    #[arg(long, value_name = "URL", requires = "callback_listen")]
+    #[arg(long, value_name = "URL", requires = "callback_listen", value_parser = crate::address::http_url)]
     pub(crate) callback_url: Option<String>,
     /// Where to listen for hubs; a port for each copy that follows
     #[arg(long, value_name = "HOST:PORT", requires = "callback_url", conflicts_with = "all_sets")]

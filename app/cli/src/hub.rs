@@ -55,7 +55,7 @@ pub(crate) struct HubArgs {
     #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
     listen: Option<String>,
     /// Public base URL; the hub is at its `hub` [default: http:// and the listen address]
-    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL")]
+    #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     base_url: Option<String>,
     /// Take topics whose URLs begin with this (may be given again)
     #[arg(long = "allow-topic", value_name = "PREFIX")]

@@ -26,7 +26,7 @@ const MAX_ANSWER: u64 = 64 << 20;
 #[derive(Debug, Args)]
 pub(crate) struct LogAccessArgs {
     /// Any address of a running server, to go through its API
-    #[arg(long, value_name = "URL", env = "ABREAST_SERVER", conflicts_with_all = ["config", "data"])]
+    #[arg(long, value_name = "URL", env = "ABREAST_SERVER", conflicts_with_all = ["config", "data"], value_parser = crate::address::http_url)]
     pub(crate) server: Option<String>,
     /// Configuration file of a server that does not run now
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
@@ -145,7 +145,7 @@ impl Local {
         let config = ServeConfig::check(File::read_with_faults(path)?)?;
         let Some(found) = config.sets.iter().find(|one| one.slug == set) else {
             let names: Vec<&str> = config.sets.iter().map(|one| one.slug.as_str()).collect();
-            bail!(Unusable(format!("`{set}` is none of the sets of `{}`: {}", path.display(), names.join(", "))));
+            return Err(unknown_set(set, &format!("the configuration `{}`", path.display()), &names));
         };
         let rule = PageRule { changes: found.changes_per_list, ..PageRule::default() };
         let resources = config
@@ -185,8 +185,9 @@ impl Local {
             // As it is: nobody said how its lists are to be made.
             (Some(known), None) => known,
             (None, _) if task == Task::Read => {
-                let message = format!("the store `{}` has no set `{set}`", data.display());
-                bail!(Refused { message, code: 2 });
+                let names = log.set_names().context("cannot list the sets")?;
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                return Err(unknown_set(set, &format!("the store `{}`", data.display()), &names));
             }
             (Some(known), _) if task == Task::Read => known,
             (_, rule) => {
@@ -252,6 +253,8 @@ impl Local {
 pub(crate) struct Remote {
     runtime: tokio::runtime::Runtime,
     client: Client,
+    base: String,
+    set: String,
     changes: String,
     /// Begins every idempotency key of this run.
     run: String,
@@ -269,6 +272,8 @@ impl Remote {
         Ok(Self {
             runtime,
             client: Client::new(Shared::new(options)),
+            base: base.to_owned(),
+            set: set.to_owned(),
             changes: format!("{base}/api/v1/sets/{set}/changes"),
             run: format!("import-{:032x}", u128::from_le_bytes(random)),
             sent: 0,
@@ -287,8 +292,34 @@ impl Remote {
         let body = bytes::Bytes::from(body);
         let post = Post { body: &body, content_type: "application/x-ndjson", idempotency_key: Some(&key) };
         let request = Request { post: Some(post), ..Request::new(&self.changes) };
-        let answer = self.runtime.block_on(exchange(&self.client, &request))?;
+        let answer = self.ask(&request)?;
         serde_json::from_slice(&answer).context("the server's answer is none of this API")
+    }
+
+    /// One request; when it is refused because there is no such set, the error lists the sets.
+    fn ask(&self, request: &Request<'_>) -> Result<Vec<u8>> {
+        #[derive(Deserialize)]
+        struct Sets {
+            sets: Vec<Named>,
+        }
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        self.runtime.block_on(async {
+            let error = match exchange(&self.client, request).await {
+                Err(error) if error.is::<Refused>() => error,
+                done => return done,
+            };
+            let url = format!("{}/api/v1/sets", self.base);
+            let Ok(answer) = exchange(&self.client, &Request::new(&url)).await else { return Err(error) };
+            let Ok(Sets { sets }) = serde_json::from_slice(&answer) else { return Err(error) };
+            let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
+            if names.contains(&self.set.as_str()) {
+                return Err(error);
+            }
+            Err(unknown_set(&self.set, &format!("the server {}", self.base), &names))
+        })
     }
 
     fn read(&self, after: u64, since: Option<Timestamp>, limit: usize, wait: Duration) -> Result<(Vec<Value>, u64)> {
@@ -302,10 +333,24 @@ impl Remote {
             _ => format!("after={after}"),
         };
         let url = format!("{}?{start}&limit={limit}&wait={}", self.changes, wait.as_secs());
-        let answer = self.runtime.block_on(exchange(&self.client, &Request::new(&url)))?;
+        let answer = self.ask(&Request::new(&url))?;
         let page: Page = serde_json::from_slice(&answer).context("the server's answer is none of this API")?;
         Ok((page.changes, page.next))
     }
+}
+
+/// Sets that an error lists.
+const LISTED_MAX: usize = 50;
+
+/// There is no such set here; those that there are.
+fn unknown_set(set: &str, place: &str, names: &[&str]) -> anyhow::Error {
+    let more = names.len().saturating_sub(LISTED_MAX);
+    let mut listed = names[..names.len() - more].join(", ");
+    if more > 0 {
+        listed = format!("{listed} and {more} more");
+    }
+    let help = if names.is_empty() { "it has no sets".to_owned() } else { format!("name one of its sets: {listed}") };
+    Refused { message: format!("{place} has no set `{set}`\n  help: {help}"), code: crate::exit::USAGE }.into()
 }
 
 /// What the paths of a server's API begin behind: any of its addresses names it.

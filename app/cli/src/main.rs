@@ -3,6 +3,7 @@
 #![warn(clippy::disallowed_methods, clippy::print_stderr)]
 
 mod access;
+mod address;
 mod all_sets;
 mod api;
 mod args;

@@ -112,7 +112,7 @@ pub(crate) fn notify_default_of(key: &str) -> Option<toml::Value> {
 #[command(next_help_heading = "Notifications")]
 pub(crate) struct PushArgs {
     /// Tell this hub of every change, too (may be given again)
-    #[arg(long = "hub", value_name = "URL")]
+    #[arg(long = "hub", value_name = "URL", value_parser = crate::address::http_url)]
     pub(crate) hubs: Vec<String>,
     /// Run no hub of its own
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! `abreast repair`: mends what can be mended without guessing, and says what Destinations will notice.
 
 use crate::check::{DataArgs, Place, check_store, holder_of, named};
+use crate::config::Unusable;
 use crate::logging;
 use crate::terminal::line;
 use abreast_contents::{Contents, path_of};
@@ -106,6 +107,9 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     use abreast_core::ErrorKind;
     if error.is::<InUse>() {
         return 10;
+    }
+    if error.is::<Unusable>() {
+        return crate::exit::USAGE;
     }
     if let Some(error) = error.downcast_ref::<abreast_destination::Error>() {
         return error.exit_code().number();

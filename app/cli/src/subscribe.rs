@@ -26,6 +26,7 @@ const MAX_RETRY: Duration = Duration::from_secs(60);
 const HELP: &str = "\
 Examples:
   abreast subscribe https://papers.example.org/
+  abreast subscribe https://library.example.org/ --set papers
   abreast subscribe https://papers.example.org/papers/notify/change --from 1200 >> notifications.jsonl
   abreast subscribe https://papers.example.org/ --limit 1 --max-time 10m && make rebuild
 
@@ -41,8 +42,12 @@ Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try ag
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct SubscribeArgs {
-    /// A topic, or any document of a Source with one set
+    /// A topic, or any address of a Source
+    #[arg(value_parser = crate::address::http_url)]
     url: String,
+    /// Which set, by name or Capability List URL, if the Source has several
+    #[arg(long, value_name = "NAME|URL")]
+    set: Option<String>,
     /// Begin after this notification; 0 for all that are kept [default: from now on]
     #[arg(long, value_name = "OFFSET")]
     from: Option<u64>,
@@ -91,8 +96,9 @@ fn follow(args: &SubscribeArgs) -> Result<u8> {
             last: args.from.map(|from| from.to_string()),
             ..Reading::default()
         };
+        let wanted = discover::Wanted { capability, set: args.set.as_deref() };
         tokio::select! {
-            ended = reading.all(&client, &url, capability) => ended,
+            ended = reading.all(&client, &url, &wanted) => ended,
             () = time_is_over => Ok(8),
             _ = terminate.recv() => Ok(130),
             _ = interrupt.recv() => Ok(130),
@@ -129,8 +135,8 @@ enum Ended {
 }
 
 impl Reading {
-    async fn all(&mut self, client: &Client, url: &str, capability: Capability) -> Result<u8> {
-        let mut stream = discover::stream(client, url, capability, self.last.as_deref()).await?;
+    async fn all(&mut self, client: &Client, url: &str, wanted: &discover::Wanted<'_>) -> Result<u8> {
+        let mut stream = discover::stream(client, url, wanted, self.last.as_deref()).await?;
         loop {
             let why = match self.one(&mut stream).await? {
                 Ended::Done => return Ok(0),

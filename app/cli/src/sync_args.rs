@@ -59,7 +59,7 @@ pub(crate) struct MirrorArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) connections: u16,
     /// Another host that resources may be on; may be given several times
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = crate::address::host)]
     pub(crate) allow_host: Vec<String>,
     /// Let a list served over https name http resources
     #[arg(long)]

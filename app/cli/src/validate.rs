@@ -1,8 +1,9 @@
 //! `abreast validate`: flags into options, findings into an exit code.
 
 use crate::access::AccessArgs;
+use crate::address::is_url;
 use crate::config::Unusable;
-use abreast_validator::{Mode, Options, Report, Severity, Share, html, ndjson, text, validate};
+use abreast_validator::{Document, Mode, Options, Report, Severity, Share, Unreachable, html, ndjson, text, validate};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
@@ -18,8 +19,8 @@ Examples:
 URL may be any ResourceSync document, a page that links to one, or a site's root: the whole Source is walked from
 there, up and down, each address once. Files (documents, gzip of them, ZIP packages) are judged by themselves.
 
-Exit codes: 0 nothing found that counts, 1 errors found (or what --fail-on says), 2 nothing could be looked at or wrong
-usage, 6 no secure connection, 130 cancelled.";
+Exit codes: 0 nothing found that counts, 1 errors found (or what --fail-on says), 2 usage; when nothing at all can be read: 4 the
+address has no document, 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
 /// Options of `validate`.
 #[derive(Debug, Args)]
@@ -66,7 +67,7 @@ pub(crate) struct WalkArgs {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) connections: u16,
     /// Another host to look at; may be given several times
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = crate::address::host)]
     pub(crate) allow_host: Vec<String>,
     /// Retries after a transient failure
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -94,13 +95,23 @@ impl WalkArgs {
     /// Credentials are for the first URL's server.
     pub(crate) fn options(&self, mut starts: Vec<String>) -> anyhow::Result<Options> {
         let mut net = abreast_net::Options::default();
-        for start in starts.iter().filter(|start| !start.contains("://")) {
-            if !std::fs::exists(start).unwrap_or(true) {
+        for start in &starts {
+            if is_url(start) {
+                abreast_destination::check_url(start)?;
+                continue;
+            }
+            let is_missing = match std::fs::metadata(start) {
+                Ok(found) if found.is_dir() => bail!(Unusable(format!(
+                    "`{start}` is a folder, not a document\n  help: name a document in it, or a URL that begins with http:// or https://"
+                ))),
+                found => found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound),
+            };
+            if is_missing {
                 let help = "name a file, or a URL that begins with http:// or https://";
                 bail!(Unusable(format!("no such file: `{start}`\n  help: {help}")));
             }
         }
-        if let Some(first) = starts.iter_mut().find(|start| start.contains("://")) {
+        if let Some(first) = starts.iter_mut().find(|start| is_url(start)) {
             *first = self.access.apply(first, &mut net)?;
         }
         let mut options = Options::new(starts);
@@ -175,9 +186,21 @@ fn exit_code(report: &Report, fail_on: FailOn) -> u8 {
     if report.cancelled {
         130
     } else if report.saw_nothing() {
-        if report.tls_failed { crate::exit::TLS } else { crate::exit::USAGE }
+        nothing_found(report)
     } else {
         u8::from(report.findings.iter().any(|found| found.severity >= least))
+    }
+}
+
+/// The exit code when nothing at all could be read.
+pub(crate) fn nothing_found(report: &Report) -> u8 {
+    let is_file = |document: &Document| !is_url(&document.url);
+    match report.unreachable {
+        Some(Unreachable::Tls) => crate::exit::TLS,
+        Some(Unreachable::Auth) => crate::exit::AUTH,
+        Some(_) => crate::exit::NETWORK,
+        None if report.documents.iter().all(is_file) => crate::exit::USAGE,
+        None => crate::exit::SOURCE,
     }
 }
 

@@ -72,10 +72,10 @@ pub use provisional::NewFolders;
 #[doc(hidden)]
 pub use robots::{check_any_input as check_robots, matcher as robots_matcher};
 pub use run::{sync, test_filter};
-pub use sets::{SourceSet, check_url, source_sets};
+pub use sets::{SourceSet, check_url, name_of as set_name, source_sets};
 pub use sink::lines::{LinesOptions, Output};
 #[cfg(feature = "s3")]
 pub use sink::objects::ObjectsOptions;
 pub use sink::options::SinkOptions;
 pub use sink::warc::WarcOptions;
-pub use state::{SETS_RECORD, lock};
+pub use state::{SETS_RECORD, check_places, lock};

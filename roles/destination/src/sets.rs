@@ -42,9 +42,9 @@ pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<Sou
 /// # Errors
 /// It is not an http or https URL.
 pub fn check_url(url: &str) -> Result<url::Url, Error> {
-    url::Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
-        Error::new("usage.url", ExitCode::Usage, format!("`{url}` is no http or https URL"))
-            .with_help("write it with its scheme, for example https://example.org/")
+    abreast_net::check_url(url).ok().and_then(|()| url::Url::parse(url).ok()).ok_or_else(|| {
+        Error::new("usage.url", ExitCode::Usage, format!("`{url}` is not an http or https URL"))
+            .with_help("write it with its scheme and host, for example https://example.org/")
     })
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn add(to: &mut Vec<Candidate>, more: Vec<Candidate>) {
 }
 
 /// What a set is called: the folder of its Capability List, or the list's own name where that says more.
-pub(crate) fn name_of(url: &str) -> &str {
+pub fn name_of(url: &str) -> &str {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     let path = path.split_once("://").map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
     let mut parts = path.rsplit('/').filter(|part| !part.is_empty());

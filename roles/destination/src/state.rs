@@ -76,6 +76,7 @@ impl State {
     pub(crate) fn open(options: &SyncOptions, is_held: bool) -> Result<Self, Error> {
         let path = options.state.clone().unwrap_or_else(|| options.folder.join(STATE_FOLDER));
         let database = path.join(DATABASE);
+        check_places(options)?;
         check_published(options)?;
         check_one_set(options)?;
         if options.dry_run && !database.exists() {
@@ -152,6 +153,27 @@ impl State {
         mirror.set_meta(key::FILE_SYSTEM, Some(&found.to_text()))?;
         Ok(found)
     }
+}
+
+/// Checks that the copy, its state and its backups have folders: places that are folders, or do not exist yet.
+///
+/// # Errors
+/// No folder is named, or a file has its name.
+pub fn check_places(options: &SyncOptions) -> Result<(), Error> {
+    let places = [Some(&options.folder), options.state.as_ref(), options.backup_dir.as_ref()];
+    places.into_iter().flatten().try_for_each(|place| {
+        let wrong = |message: String| {
+            Err(Error::new("folder.missing", ExitCode::Usage, message)
+                .with_help("name a folder; it is made if it does not exist"))
+        };
+        if place.as_os_str().is_empty() {
+            return wrong("the name of a folder is empty".to_owned());
+        }
+        match place.ancestors().filter(|above| !above.as_os_str().is_empty()).find(|above| above.exists()) {
+            Some(existing) if !existing.is_dir() => wrong(format!("{} is a file, not a folder", existing.display())),
+            _ => Ok(()),
+        }
+    })
 }
 
 /// A folder that is published has its store where a copy has its state, and files that no copy may touch.

@@ -68,7 +68,7 @@ pub fn check_any_package(bytes: &[u8]) {
     let cancel = AtomicBool::new(false);
     let until = Instant::now() + Duration::from_secs(60);
     let budget =
-        Budget { bytes_left: AtomicU64::new(BYTES_MAX), until, cancel: &cancel, tls_failed: AtomicBool::default() };
+        Budget { bytes_left: AtomicU64::new(BYTES_MAX), until, cancel: &cancel, unreachable: Mutex::default() };
     let context = Context { seed: 1, seen: Mutex::new(Seen::new(1_000)), sketch: 16 };
     let of = Of { url: "p.zip", number: 1, context: &context, mode: Mode::Strict, most_each: MOST_EACH, dump: None };
     let mut found = Findings::new("p.zip", Mode::Strict, MOST_EACH);

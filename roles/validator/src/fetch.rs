@@ -1,10 +1,12 @@
 //! How do the bytes of a URL or file come, within limits, packed or not?
 
+use crate::report::Unreachable;
 use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding};
 use abreast_webtypes::Link;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Bytes read from a file at a time.
@@ -86,8 +88,8 @@ pub(crate) struct Budget<'a> {
     pub(crate) bytes_left: AtomicU64,
     pub(crate) until: Instant,
     pub(crate) cancel: &'a AtomicBool,
-    /// A server was met with which no secure connection can be made.
-    pub(crate) tls_failed: AtomicBool,
+    /// Why servers could not be asked: the first cause of the order in [`Unreachable`].
+    pub(crate) unreachable: Mutex<Option<Unreachable>>,
 }
 
 impl Budget<'_> {
@@ -104,10 +106,11 @@ impl Budget<'_> {
     }
 }
 
-/// The words for people about a URL that could not be had.
+/// The words for people about a URL that cannot be fetched.
 pub(crate) fn missing(url: &str, error: &abreast_net::Error, budget: &Budget<'_>) -> Failure {
-    if error.kind() == abreast_net::ErrorKind::Tls {
-        budget.tls_failed.store(true, Ordering::Relaxed);
+    if let Some(cause) = Unreachable::of(error) {
+        let mut known = budget.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(known.map_or(cause, |known| known.min(cause)));
     }
     let text = error.to_string();
     let text = text.strip_prefix(&format!("cannot fetch {url}: ")).unwrap_or(&text).to_owned();

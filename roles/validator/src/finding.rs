@@ -18,6 +18,8 @@ pub struct Finding {
     pub column: u64,
     /// What was found.
     pub message: String,
+    /// The way out: the rule's, unless this finding has another cause.
+    pub help: &'static str,
     /// How many more of the same rule were found in the document and not kept.
     pub more: u64,
 }
@@ -60,8 +62,16 @@ impl Findings {
             line: place.0,
             column: place.1,
             message: message(),
+            help: rule.help,
             more: 0,
         });
+    }
+
+    /// Gives the finding that was noted last another way out than its rule has.
+    pub(crate) fn with_help(&mut self, help: &'static str) {
+        if let Some(last) = self.list.last_mut() {
+            last.help = help;
+        }
     }
 
     pub(crate) fn into_list(self) -> Vec<Finding> {

@@ -36,6 +36,6 @@ pub use any_input::{check_any_input, check_any_package};
 pub use finding::Finding;
 pub use options::{Options, Share};
 pub use render::{document_json, html, ndjson, rules_table, text};
-pub use report::{Document, Report};
+pub use report::{Document, Report, Unreachable};
 pub use rule::{Level, Mode, Rule, severity_word};
 pub use run::{check_document, validate};

@@ -63,10 +63,12 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
             Outcome::Failed(_) | Outcome::Page if any_read && is_root(node) => {}
             Outcome::Failed(message) if node.way == Way::Start => {
                 relations.add(number, &r::REACHABLE, (0, 0), || format!("cannot be read: {message}"));
+                relations.help(number, if is_url(&node.url) { HELP_ADDRESS } else { HELP_FILE });
             }
             Outcome::Page if node.way == Way::Start && !any_read => {
                 let message = || "this is a web page that leads to no ResourceSync document".to_owned();
                 relations.add(number, &r::REACHABLE, (0, 0), message);
+                relations.help(number, HELP_PAGE);
             }
             _ => {}
         }
@@ -87,7 +89,19 @@ fn is_root(node: &Node) -> bool {
     node.way == Way::Start && url::Url::parse(&node.url).is_ok_and(|url| url.path() == "/")
 }
 
+/// The way out where what the user named cannot be read: nobody linked to it.
+const HELP_ADDRESS: &str =
+    "check the address, and that its server is running; `abreast doctor URL` tests the connection";
+const HELP_FILE: &str = "name a document or package that can be read";
+const HELP_PAGE: &str = "give the URL of a Source Description, Capability List, Resource List, Change List or Sitemap";
+
 impl<'a> Relations<'a> {
+    fn help(&mut self, number: usize, help: &'static str) {
+        if let Some(found) = self.found.get_mut(&number) {
+            found.with_help(help);
+        }
+    }
+
     fn add(&mut self, number: usize, rule: &'static Rule, place: (u64, u64), message: impl FnOnce() -> String) {
         let node = &self.walked.nodes[number];
         let options = self.options;

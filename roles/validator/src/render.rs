@@ -28,7 +28,7 @@ pub fn text(report: &Report) -> String {
             let _ = writeln!(out, "          and {} more of this rule in this document", found.more);
         }
         if !found.severity.eq(&Severity::Note) {
-            let _ = writeln!(out, "          help: {}", found.rule.help);
+            let _ = writeln!(out, "          help: {}", found.help);
         }
     }
     if !out.is_empty() {
@@ -137,7 +137,7 @@ fn finding_json(found: &Finding) -> Value {
         "message": found.message,
         "more": found.more,
         "title": found.rule.title,
-        "help": found.rule.help,
+        "help": found.help,
     })
 }
 
@@ -192,7 +192,7 @@ pub fn html(report: &Report) -> String {
                  <span class=\"help\">{}: {}</span></td><td>{}<br>{}</td></tr>",
                 escaped(&found.message),
                 escaped(found.rule.title),
-                escaped(found.rule.help),
+                escaped(found.help),
                 escaped(found.rule.id),
                 escaped(found.rule.cites)
             );

@@ -28,6 +28,8 @@ pub struct Document {
     pub read: bool,
     /// Why it was not read, when it was not.
     pub problem: Option<String>,
+    /// Whether it is a ResourceSync document, a package or a Sitemap.
+    pub is_source: bool,
     /// Entries it has.
     pub entries: u64,
     /// Bytes, unpacked; those of the file for packages.
@@ -66,8 +68,33 @@ pub struct Report {
     pub limit: Option<&'static str>,
     /// Was it stopped by the user?
     pub cancelled: bool,
-    /// Whether with a server no secure connection could be made.
-    pub tls_failed: bool,
+    /// Why servers could not be asked, if any could not.
+    pub unreachable: Option<Unreachable>,
+    /// The places of a site that were tried and have nothing, each with the reason.
+    pub tried: Vec<(String, String)>,
+}
+
+/// Why a server could not be asked: the first of these that occurred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Unreachable {
+    /// No secure connection can be made.
+    Tls,
+    /// It wants other credentials.
+    Auth,
+    /// The network or the server failed temporarily.
+    Network,
+}
+
+impl Unreachable {
+    /// `None`: the server answered.
+    pub(crate) fn of(error: &abreast_net::Error) -> Option<Self> {
+        match error.status() {
+            _ if error.kind() == abreast_net::ErrorKind::Tls => Some(Self::Tls),
+            Some(401 | 403 | 407) => Some(Self::Auth),
+            _ => error.is_transient().then_some(Self::Network),
+        }
+    }
 }
 
 impl Report {
@@ -91,9 +118,14 @@ impl Report {
         self.documents.iter().map(|document| document.entries).sum()
     }
 
-    /// Nothing at all could be looked at?
+    /// Whether nothing at all could be read.
     pub fn saw_nothing(&self) -> bool {
         self.read() == 0
+    }
+
+    /// Whether there is anything of ResourceSync, or a Sitemap.
+    pub fn found_source(&self) -> bool {
+        self.documents.iter().any(|document| document.is_source)
     }
 }
 
@@ -114,6 +146,12 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
         }
         documents[place].children = children;
     }
+    let tried = walked.nodes.iter().filter_map(|node| match &node.outcome {
+        Outcome::Failed(why) if !is_shown(node) => Some((node.url.clone(), why.clone())),
+        Outcome::Page if !is_shown(node) => Some((node.url.clone(), "names no Sitemap".to_owned())),
+        _ => None,
+    });
+    let tried = tried.collect();
     let mut findings = Vec::new();
     let mut nodes: Vec<Option<Vec<Finding>>> = walked.nodes.into_iter().map(|node| Some(node.findings)).collect();
     for number in order {
@@ -130,7 +168,8 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
         unique_one_in: walked.unique_one_in,
         limit: walked.limit,
         cancelled: walked.cancelled,
-        tls_failed: false,
+        unreachable: None,
+        tried,
     }
 }
 
@@ -186,6 +225,7 @@ fn document(node: &Node) -> Document {
     };
     match &node.outcome {
         Outcome::Document(doc) => {
+            document.is_source = doc.silent || doc.capability().is_some() || doc.entries > 0;
             document.name = if doc.silent { "topic".to_owned() } else { kind::name(doc.capability(), doc.root()) };
             document.read = true;
             (document.entries, document.bytes) = (doc.entries, doc.bytes);
@@ -197,13 +237,17 @@ fn document(node: &Node) -> Document {
         }
         Outcome::Package(package) => {
             "package".clone_into(&mut document.name);
+            document.is_source = true;
             document.read = true;
             (document.entries, document.bytes) = (package.entries, package.bytes);
             document.at = package.at.map(|time| time.instant);
             document.from = package.from.map(|time| time.instant);
             document.until = package.until.map(|time| time.instant);
         }
-        Outcome::Plain => "plain Sitemap".clone_into(&mut document.name),
+        Outcome::Plain => {
+            "plain Sitemap".clone_into(&mut document.name);
+            document.is_source = true;
+        }
         Outcome::Page => "page".clone_into(&mut document.name),
         Outcome::Failed(message) => document.problem = Some(message.clone()),
         Outcome::Left(why) => document.problem = Some(format!("not looked at: {why}")),

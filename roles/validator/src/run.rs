@@ -46,5 +46,6 @@ pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {
         found.add(&rules::LIMIT, (0, 0), || format!("the limit {limit} was reached"));
         node.findings.append(&mut found.into_list());
     }
-    Report { tls_failed: budget.tls_failed.into_inner(), ..report::report(walked, options, sampled.fetched) }
+    let unreachable = budget.unreachable.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    Report { unreachable, ..report::report(walked, options, sampled.fetched) }
 }

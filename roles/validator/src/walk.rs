@@ -484,6 +484,6 @@ pub(crate) fn budget<'a>(options: &Options, cancel: &'a AtomicBool) -> Budget<'a
         bytes_left: AtomicU64::new(options.max_bytes),
         until: Instant::now() + options.max_time,
         cancel,
-        tls_failed: AtomicBool::new(false),
+        unreachable: Mutex::default(),
     }
 }

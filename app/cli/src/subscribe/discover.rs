@@ -19,8 +19,21 @@ pub(super) fn is_stream(response: &Response) -> bool {
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
+/// Which topic of a Source.
+pub(super) struct Wanted<'a> {
+    pub(super) capability: Capability,
+    /// The set's name, or the URL of its Capability List.
+    pub(super) set: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    fn is_set(&self, list: &str) -> bool {
+        self.set.is_none_or(|set| set == list || abreast_destination::set_name(list) == set)
+    }
+}
+
 /// Opens the stream of a topic, or of the topic of that capability that a document leads to.
-pub(super) async fn stream(client: &Client, url: &str, wanted: Capability, last: Option<&str>) -> Result<Stream> {
+pub(super) async fn stream(client: &Client, url: &str, wanted: &Wanted<'_>, last: Option<&str>) -> Result<Stream> {
     let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let own = host(url);
     let (mut next, mut topic) = (url.to_owned(), None);
@@ -84,30 +97,36 @@ fn named(url: &str) -> Option<String> {
 }
 
 /// Where a document of a Source leads to; `None` when it is none.
-fn documents_lead(body: &[u8], base: &str, wanted: Capability) -> Result<Option<String>> {
+fn documents_lead(body: &[u8], base: &str, wanted: &Wanted<'_>) -> Result<Option<String>> {
     let Ok(Document { head, entries }) = Document::from_slice(body) else { return Ok(None) };
     let absolute = |href: &str| Url::parse(base).ok()?.join(href).ok().map(String::from);
     let of = |capability| entries.iter().filter(move |entry| entry.capability == Some(capability));
     match head.capability {
-        Some(Capability::CapabilityList) => {
-            let Some(topic) = of(wanted).next() else {
-                bail!("{base} names no {}: nothing is told there", wanted.token());
+        Some(Capability::CapabilityList) if wanted.is_set(base) => {
+            let Some(topic) = of(wanted.capability).next() else {
+                bail!("{base} lists no {} topic: the Source sends no such notifications", wanted.capability.token());
             };
             Ok(absolute(&topic.loc))
         }
         Some(Capability::Description) => {
-            let lists: Vec<&str> = of(Capability::CapabilityList).map(|entry| entry.loc.as_str()).collect();
-            match lists.as_slice() {
-                [only] => Ok(absolute(only)),
-                [] => bail!("{base} names no Capability List"),
-                several => {
-                    let shown: Vec<_> = several.iter().take(10).copied().collect();
+            let lists = of(Capability::CapabilityList).filter_map(|entry| absolute(&entry.loc));
+            let lists: Vec<String> = lists.collect();
+            let chosen: Vec<&String> = lists.iter().filter(|list| wanted.is_set(list)).collect();
+            let shown: Vec<_> =
+                lists.iter().take(10).map(|list| format!("{}  {list}", abreast_destination::set_name(list))).collect();
+            let shown = shown.join("\n  ");
+            match (chosen.as_slice(), wanted.set) {
+                ([only], _) => Ok(Some((*only).clone())),
+                ([], None) => bail!("{base} names no Capability List"),
+                ([], Some(set)) => {
                     bail!(Unusable(format!(
-                        "the Source has {} sets (help: name one of them)\n  {}",
-                        several.len(),
-                        shown.join("\n  ")
+                        "the Source has no set `{set}`; it has\n  {shown}\n  help: choose one of these"
                     )))
                 }
+                (_, _) => bail!(Unusable(format!(
+                    "the Source has {} sets\n  {shown}\n  help: choose one with `--set NAME` or `--set URL`",
+                    lists.len()
+                ))),
             }
         }
         _ => Ok(head.links.iter().find(|link| link.has_rel("up")).and_then(|link| absolute(&link.href))),
@@ -128,7 +147,11 @@ mod tests {
 
     #[test]
     fn documents_lead_up_and_then_down_to_the_topic() {
-        let read = |body: &str| documents_lead(body.as_bytes(), "http://x/s/list.xml", Capability::ChangeNotification);
+        let of_set = |body: &str, set: Option<&str>| {
+            let wanted = Wanted { capability: Capability::ChangeNotification, set };
+            documents_lead(body.as_bytes(), "http://x/s/list.xml", &wanted)
+        };
+        let read = |body: &str| of_set(body, None);
         let document = |inner: &str| {
             format!(
                 "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
@@ -144,7 +167,16 @@ mod tests {
         let one = "<url><loc>http://x/c</loc><rs:md capability=\"capabilitylist\"/></url>";
         let description = |inner: &str| document(&format!("<rs:md capability=\"description\"/>{inner}"));
         assert_eq!(read(&description(one)).unwrap().as_deref(), Some("http://x/c"));
-        assert!(read(&description(&one.repeat(2))).unwrap_err().is::<Unusable>());
+        let two = description(&format!("{one}{}", one.replace("x/c<", "x/maps/capabilitylist.xml<")));
+        assert!(read(&two).unwrap_err().is::<Unusable>());
+        let maps = Some("http://x/maps/capabilitylist.xml");
+        assert_eq!(of_set(&two, Some("maps")).unwrap().as_deref(), maps);
+        assert_eq!(of_set(&two, maps).unwrap().as_deref(), maps);
+        let error = of_set(&two, Some("map")).unwrap_err();
+        assert!(error.is::<Unusable>() && error.to_string().contains("maps  http://x/maps/"), "{error}");
+        // A document of another set leads up to the Source.
+        let other = caps(&format!("<rs:ln rel=\"up\" href=\"http://x/all\"/>{topic}"));
+        assert_eq!(of_set(&other, Some("maps")).unwrap().as_deref(), Some("http://x/all"));
         assert_eq!(read("<html/>").unwrap(), None);
     }
 }

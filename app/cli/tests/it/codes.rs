@@ -147,16 +147,159 @@ fn a_bad_argument_is_code_2_in_every_command() {
     std::fs::write(place.path().join("records.ndjson"), "{\"uri\":\"http://h/a\"}\n").unwrap();
     for words in WITH_A_NETWORK {
         for url in ["http://[", "ftp://papers.example.org/", "nonsense://"] {
-            // What is no URL is the name of a file to some.
-            if words[0] == "doctor" && !url.starts_with("http") || words[0] == "validate" || words[0] == "explore" {
-                continue;
-            }
             let (code, told) = with(words, url, dir, &[]);
             assert_eq!(code, Some(2), "{words:?} {url}: {told}");
         }
         for more in [["--proxy", "nonsense://"], ["--pin", "nonsense"], ["--no-such-option", "x"]] {
             let (code, told) = with(words, "http://127.0.0.1:9/", dir, &more);
             assert_eq!(code, Some(2), "{words:?} {more:?}: {told}");
+        }
+    }
+}
+
+/// Every argument that is an address, with the place of it.
+const ADDRESSES: [&[&str]; 17] = [
+    &["sync", "URL", "DIR/copy"],
+    &["sync", "URL", "DIR/copies", "--all-sets"],
+    &["audit", "URL", "DIR"],
+    &["validate", "URL"],
+    &["explore", "URL"],
+    &["subscribe", "URL"],
+    &["doctor", "URL", "--listen", "127.0.0.1:0"],
+    &["log", "papers", "--server", "URL"],
+    &["import", "papers", "DIR/records.ndjson", "--server", "URL"],
+    &["hub", "topics", "--server", "URL"],
+    &["hub", "targets", "http://h/topic", "--server", "URL"],
+    &["hub", "--data", "DIR/hub", "--base-url", "URL"],
+    &["serve", "DIR", "--base-url", "URL"],
+    &["serve", "DIR", "--hub", "URL"],
+    &["build", "DIR", "--out", "DIR/../site", "--copy", "--base-url", "URL"],
+    &["build", "DIR", "--out", "DIR/../site", "--base-url", "http://h/", "--resources-url", "URL"],
+    &["sync", "http://127.0.0.1:9/", "DIR/copy", "--callback-listen", "127.0.0.1:0", "--callback-url", "URL"],
+];
+
+#[test]
+fn an_address_that_is_no_url_is_code_2_in_every_command() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().to_str().unwrap();
+    std::fs::write(place.path().join("records.ndjson"), "{\"uri\":\"http://h/a\"}\n").unwrap();
+    for words in ADDRESSES {
+        for url in [
+            "http:/host.example",
+            "http:host.example",
+            "http://",
+            "http:///x",
+            "ftp://h.example/",
+            "host.example:80",
+            "",
+        ] {
+            let (code, told) = with(words, url, dir, &[]);
+            assert_eq!(code, Some(2), "{words:?} {url}: {told}");
+            let names_a_url = ["URL", "http://", "https://"].iter().any(|word| told.contains(word));
+            assert!(url.is_empty() || names_a_url, "{words:?} {url}: {told}");
+        }
+    }
+    for proxy in ["http:/proxy.example", "ftp://proxy.example/"] {
+        let (code, told) = with(&["explore", "http://127.0.0.1:9/", "--proxy", "URL"], proxy, dir, &[]);
+        assert_eq!(code, Some(2), "{proxy}: {told}");
+    }
+    for host in ["http://h.example/", "h.example/", ""] {
+        for words in [WITH_A_NETWORK[0], WITH_A_NETWORK[2]] {
+            let (code, told) = with(words, "http://127.0.0.1:9/", dir, &["--allow-host", host]);
+            assert_eq!(code, Some(2), "{words:?} {host}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_file_or_nothing_where_a_folder_is_needed_is_code_2() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().to_str().unwrap();
+    std::fs::write(place.path().join("file"), "x").unwrap();
+    let url = "http://127.0.0.1:9/";
+    for target in ["DIR/file", "DIR/file/below", "warc:DIR/file", ""] {
+        for more in [&[][..], &["-n"], &["--all-sets"], &["--test-filter"]] {
+            let (code, told) = with(&["sync", url, target], "", dir, more);
+            assert_eq!(code, Some(2), "{target} {more:?}: {told}");
+            assert!(told.contains("help:") || told.contains("Not a directory"), "{target} {more:?}: {told}");
+        }
+        let (code, told) = with(&["audit", url, target], "", dir, &[]);
+        assert_eq!(code, Some(2), "{target}: {told}");
+    }
+    for words in [
+        &["sync", url, "DIR/copy", "--state", "DIR/file"][..],
+        &["sync", url, "DIR/copy", "--backup-dir", "DIR/file"],
+        &["sync", url, "-", "--state", "DIR/file"],
+        &["serve", "DIR/file"],
+        &["build", "DIR/file", "--out", "DIR/site", "--base-url", "http://h/", "--copy"],
+        &["build", "DIR", "--out", "DIR/file", "--base-url", "http://h/", "--copy"],
+        &["check", "DIR/file"],
+        &["repair", "DIR/file"],
+        &["backup", "DIR/file", "DIR/backups"],
+        &["restore", "DIR/file", "DIR/restored"],
+        &["doctor", "DIR/file", "--listen", "127.0.0.1:0"],
+        &["log", "papers", "--data", "DIR/file"],
+        &["token", "list", "--data", "DIR/file"],
+        &["hub", "--data", "DIR/file"],
+        &["config", "check", "DIR"],
+        &["validate", "DIR"],
+        &["explore", "DIR"],
+    ] {
+        let (code, told) = with(words, "", dir, &[]);
+        assert_eq!(code, Some(2), "{words:?}: {told}");
+    }
+    assert!(!place.path().join("copy").exists() && std::fs::read(place.path().join("file")).unwrap() == b"x");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_code_5_in_every_command() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().to_str().unwrap();
+    std::fs::write(place.path().join("records.ndjson"), "{\"uri\":\"http://h/a\"}\n").unwrap();
+    // A port that nothing listens on: it was free just now.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for words in WITH_A_NETWORK {
+        // These wait longer between attempts than a test should.
+        if ["log", "import", "hub"].contains(&words[0]) {
+            continue;
+        }
+        let (code, told) = with(words, &format!("http://127.0.0.1:{port}/"), dir, &[]);
+        assert_eq!(code, Some(5), "{words:?}: {told}");
+        assert!(!told.contains("publish the document"), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn a_site_without_a_source_is_code_4_with_what_was_tried() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().to_str().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = [0; 4_096];
+            let read = stream.read(&mut head).unwrap_or(0);
+            let line = String::from_utf8_lossy(&head[..read]).into_owned();
+            let (status, body) = match line.split(' ').nth(1) {
+                Some("/page") => ("200 OK", "<!doctype html><html><title>Welcome</title></html>"),
+                Some("/text") => ("200 OK", "ok"),
+                _ => ("404 Not Found", ""),
+            };
+            let length = body.len();
+            let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        }
+    });
+    for path in ["", "page", "text", "missing"] {
+        let url = format!("http://{address}/{path}");
+        for words in [&["sync", "URL", "DIR/copy"][..], &["audit", "URL", "DIR"], &["explore", "URL"]] {
+            let (code, told) = with(words, &url, dir, &["--retries", "0"]);
+            assert_eq!(code, Some(4), "{words:?} {path}: {told}");
+            assert!(told.contains(&url) && told.contains("help:"), "{words:?} {path}: {told}");
+        }
+        let (_, told) = with(&["explore", "URL"], &url, dir, &[]);
+        assert!(told.contains(&format!("tried http://{address}/.well-known/resourcesync")), "{told}");
+        if path != "text" {
+            assert_eq!(with(&["validate", "URL"], &url, dir, &[]).0, Some(4), "{path}");
         }
     }
 }

@@ -136,10 +136,11 @@ fn files_are_judged_and_exit_codes_tell_the_outcome() {
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
         assert!(shown(&output).contains("no such file: `") && shown(&output).contains("help:"), "{}", shown(&output));
     }
-    validate(&["http://127.0.0.1:1/", "--retries", "0"], 2);
+    let text = validate(&["http://127.0.0.1:1/", "--retries", "0"], 5);
+    assert!(text.contains("help: check the address, and that its server is running"), "{text}");
     assert_eq!(run(abreast().args(["validate"])).status.code(), Some(2));
     assert_eq!(run(abreast().args(["validate", name, "--strict", "--lenient"])).status.code(), Some(2));
-    assert_eq!(run(abreast().args(["explore", "http://127.0.0.1:1/", "--retries", "0"])).status.code(), Some(2));
+    assert_eq!(run(abreast().args(["explore", "http://127.0.0.1:1/", "--retries", "0"])).status.code(), Some(5));
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! Addresses as arguments and settings: one rule for every command and for configuration files.
+
+/// An http or https URL, as it is written.
+pub(crate) fn http_url(text: &str) -> Result<String, String> {
+    let checked = abreast_net::check_url(text).is_ok() && url::Url::parse(text).is_ok();
+    checked
+        .then(|| text.to_owned())
+        .ok_or_else(|| "expected an http or https URL such as https://example.org/".to_owned())
+}
+
+/// The URL that published URLs begin with.
+pub(crate) fn base_url(text: &str) -> Result<String, String> {
+    let url = http_url(text)?;
+    if url.contains(['?', '#']) { Err("expected a URL without query and fragment".to_owned()) } else { Ok(url) }
+}
+
+/// The host of a URL, with its port where that is not the usual one.
+pub(crate) fn host(text: &str) -> Result<String, String> {
+    let authority = url::Url::parse(&format!("http://{text}/")).ok();
+    let is_host = authority.is_some_and(|url| url.path() == "/" && url.username().is_empty() && url.query().is_none())
+        && !text.contains(['/', '@', '#'])
+        && http_url(&format!("http://{text}/")).is_ok();
+    if is_host {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a host such as files.example.org or files.example.org:8080".to_owned())
+    }
+}
+
+/// Whether an argument is meant as a URL, right or wrong, and not as the path of a file.
+pub(crate) fn is_url(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    text.contains("://") || lower.starts_with("http:") || lower.starts_with("https:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_scheme_and_host() {
+        for good in ["http://h", "https://h.example:8080/a?b=c", "HTTPS://H/", "http://[::1]:1/", "http://me:pw@h/"] {
+            assert_eq!(http_url(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "",
+            "h",
+            "h:80",
+            "/h",
+            "http:/h",
+            "http:h",
+            "http://",
+            "http:///h",
+            "http://a b/",
+            "http://h:99999/",
+            "ftp://h/",
+        ] {
+            assert!(http_url(bad).is_err() && base_url(bad).is_err(), "{bad}");
+        }
+        assert!(
+            base_url("https://h/a/").is_ok() && base_url("https://h/?a").is_err() && base_url("https://h/#a").is_err()
+        );
+        assert!(is_url("http:/h") && is_url("ftp://h") && !is_url("./a.xml") && !is_url("localhost:80"));
+    }
+
+    #[test]
+    fn a_host_has_neither_scheme_nor_path() {
+        for good in ["h", "h.example:8080", "[::1]:80", "127.0.0.1"] {
+            assert_eq!(host(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "http://h/", "h/", "h/a", "me@h", "h?a", "a b", "h:port"] {
+            assert!(host(bad).is_err(), "{bad}");
+        }
+    }
+}
