@@ -215,7 +215,9 @@ impl File {
     /// It cannot be read.
     pub(crate) fn read_with_faults(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        Ok(crate::faults::read(&text))
+        let mut file = crate::faults::read(&text);
+        file.origins.name(path);
+        Ok(file)
     }
 
     /// Reads a configuration file.
@@ -331,7 +333,12 @@ impl ServeConfig {
                 .push("`set`: nothing to publish (help: name a folder, or add a `[[set]]` with `folder`)".to_owned());
         }
         let data = match (&file.data, file.set.as_slice()) {
-            (Some(data), _) => data.clone(),
+            (Some(data), _) => {
+                if data.as_os_str().is_empty() {
+                    problems.push("`data`: no folder is named (help: name one, or leave it out)".to_owned());
+                }
+                data.clone()
+            }
             (None, [only]) if only.records != Some(true) => only.folder.join(".abreast"),
             (None, []) => PathBuf::new(),
             (None, _) => {

@@ -8,11 +8,17 @@ use crate::config::File;
 use serde::Deserialize as _;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Most faults of one file that are reported.
 const FAULTS_MAX: usize = 100;
+/// How alike an unknown key and the one that is proposed for it are, from 0 to 1.
+const NEAR: f64 = 0.7;
+/// Keys that a fault lists when none is near.
+const LISTED_MAX: usize = 12;
 /// The way out where nothing nearer is known.
 const USUAL_HELP: &str = "abreast.example.toml shows every key with a value";
 
@@ -61,6 +67,8 @@ const NEEDED: &[&str] = &["match", "rel", "href", "every"];
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fault {
+    /// The file; unknown in tests, and for what flags say.
+    file: Option<Arc<str>>,
     line: Option<usize>,
     text: String,
 }
@@ -73,6 +81,9 @@ pub(crate) struct Origins {
     faults: Vec<Fault>,
     /// Paths of keys that have a fault, and of those that were meant.
     faulty: BTreeSet<String>,
+    file: Option<Arc<str>>,
+    /// Keys that flags or the environment say, and not the file.
+    given: BTreeSet<String>,
 }
 
 impl Fault {
@@ -80,14 +91,20 @@ impl Fault {
         if !text.contains("help: ") {
             text = format!("{text} (help: {USUAL_HELP})");
         }
-        Self { line, text }
+        Self { file: None, line, text }
+    }
+
+    fn of_file(self, file: Option<&Arc<str>>) -> Self {
+        Self { file: file.cloned(), ..self }
     }
 }
 
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(line) = self.line {
-            write!(f, "line {line}: ")?;
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", abreast_webtypes::visible(file))?,
+            (None, Some(line)) => write!(f, "line {line}: ")?,
+            (_, None) => {}
         }
         f.write_str(&self.text)
     }
@@ -107,9 +124,15 @@ pub(crate) fn report(mut faults: Vec<Fault>) -> String {
 
 /// An unknown key, with the nearest known one.
 pub(crate) fn unknown_key<'a>(key: &str, known: &[&'a str], place: &str) -> (String, Option<&'a str>) {
-    let nearest = known.iter().max_by(|one, two| strsim::jaro(one, key).total_cmp(&strsim::jaro(two, key))).copied();
+    let near = |known: &str| strsim::jaro(known, key);
+    let nearest = known.iter().max_by(|one, two| near(one).total_cmp(&near(two))).copied();
+    let nearest = nearest.filter(|nearest| near(nearest) > NEAR);
     let place = if place.is_empty() { String::new() } else { format!(" in {place}") };
-    let help = nearest.map_or(String::new(), |nearest| format!(" (help: did you mean `{nearest}`?)"));
+    let help = match nearest {
+        Some(nearest) => format!(" (help: did you mean `{nearest}`?)"),
+        None if known.len() <= LISTED_MAX => format!(" (help: the keys are {})", known.join(", ")),
+        None => String::new(),
+    };
     (format!("unknown key `{}`{place}{help}", abreast_webtypes::visible(key)), nearest)
 }
 
@@ -127,6 +150,34 @@ impl Origins {
     /// A key is no longer what the file says: it was given by flag or in the environment.
     pub(crate) fn forget(&mut self, path: &str) {
         self.lines.remove(path);
+        self.given.insert(path.to_owned());
+    }
+
+    /// Which file this is, as faults name it.
+    pub(crate) fn name(&mut self, file: &Path) {
+        let file: Arc<str> = file.display().to_string().into();
+        for fault in &mut self.faults {
+            fault.file = Some(Arc::clone(&file));
+        }
+        self.file = Some(file);
+    }
+
+    /// The line of a key, else of the table that it is missing in: for one of the file itself, the first table.
+    fn line_of(&self, path: &str) -> Option<usize> {
+        let mut near = path;
+        loop {
+            if let Some(line) = self.lines.get(near) {
+                return Some(*line);
+            }
+            match near.rsplit_once('.') {
+                Some((outer, _)) => near = outer,
+                None => break,
+            }
+        }
+        let is_missing = self.file.is_some() && !self.given.contains(near);
+        // What several sets need is missing since the second one.
+        let first = ["set.1", "set.0", "hub", "mirror.0"].iter().find_map(|table| self.lines.get(*table));
+        is_missing.then(|| first.copied().unwrap_or(1))
     }
 
     /// The faults among these problems below a table, each of which begins with its key, such as `` `rescan`: ``.
@@ -155,19 +206,10 @@ impl Origins {
         {
             return None;
         }
-        let mut near = path;
-        let line = loop {
-            if let Some(line) = self.lines.get(near) {
-                break Some(*line);
-            }
-            match near.rsplit_once('.') {
-                Some((outer, _)) => near = outer,
-                None => break None,
-            }
-        };
+        let line = self.line_of(path);
         let is_reported = self.faulty.contains("")
             && line.is_some_and(|line| self.faults.iter().any(|fault| fault.line == Some(line)));
-        (!is_reported).then(|| Fault::new(line, problem))
+        (!is_reported).then(|| Fault::new(line, problem).of_file(self.file.as_ref()))
     }
 
     fn add(&mut self, line: usize, path: String, text: String) {
@@ -210,11 +252,12 @@ pub(crate) fn read(text: &str) -> File {
         let found = error.span().and_then(|span| take_out(table.get_mut(), &span, ""));
         let line = line_at(error.span());
         let Some(path) = found.filter(|_| origins.faults.len() < FAULTS_MAX) else {
-            origins.add(line, String::new(), error.message().to_owned());
+            origins.add(line, String::new(), in_our_words(error.message()));
             break File::default();
         };
         let key: Vec<&str> = path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
-        let text = format!("`{}`: {} (help: {})", key.join("."), error.message(), help_for(error.message()));
+        let text =
+            format!("`{}`: {} (help: {})", key.join("."), in_our_words(error.message()), help_for(error.message()));
         // What is no TOML was replaced by something of another type.
         if errors.iter().any(|error| line_at(error.span()) == line) {
             origins.faulty.insert(path);
@@ -226,14 +269,49 @@ pub(crate) fn read(text: &str) -> File {
     file
 }
 
+/// What is wrong with a value, without the names of types of this program.
+fn in_our_words(message: &str) -> String {
+    let Some((found, expected)) = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "))
+        .and_then(|rest| rest.split_once(", expected "))
+    else {
+        let is_of_several_forms = message.contains("did not match any variant");
+        return if is_of_several_forms { "it has none of its forms".to_owned() } else { message.to_owned() };
+    };
+    let found = match found {
+        "map" => "a table",
+        "sequence" => "a list",
+        other => other,
+    };
+    let is_number = is_whole_number(expected);
+    let expected = match expected {
+        _ if expected.contains("string") => "a text",
+        "a boolean" => "`true` or `false`",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        _ if expected.starts_with("struct ") => "a table",
+        _ if is_number => "a whole number of 0 or more",
+        other => other,
+    };
+    format!("found {found}, expected {expected}")
+}
+
+fn is_whole_number(expected: &str) -> bool {
+    let digits = expected.strip_prefix(['u', 'i']);
+    expected.contains("integer") || digits.is_some_and(|rest| rest == "size" || rest.parse::<u8>().is_ok())
+}
+
 /// The way out of a value of a wrong type.
 fn help_for(message: &str) -> &'static str {
     let expected = message.rsplit_once("expected ").map_or("", |(_, expected)| expected);
     match expected {
         _ if expected.contains("string") => "put the value in quotes",
         "a boolean" => "write `true` or `false`, without quotes",
-        "a sequence" => "write a list, such as `[\"one\", \"two\"]`",
-        _ if expected.starts_with(['u', 'i']) || expected.contains("integer") => "write a whole number, without quotes",
+        "a sequence" => "write a list, such as `[\"one\", \"two\"]`, or `[[table]]` for tables",
+        "a map" => "write a table, such as `{ key = \"value\" }`",
+        _ if expected.starts_with("struct ") => "write a table, such as `{ key = \"value\" }`",
+        _ if is_whole_number(expected) => "write a whole number, without quotes",
         _ => USUAL_HELP,
     }
 }
@@ -285,7 +363,7 @@ fn check_keys(table: &mut DeTable<'_>, shape: &Shape, path: &str, line_at: &Line
         let place = if shape.name.starts_with('[') { format!("`{}`", shape.name) } else { shape.name.to_owned() };
         let (text, nearest) = unknown_key(key, shape.known, &place);
         origins.add(*line, joined(path, key), text);
-        if let Some(nearest) = nearest.filter(|nearest| strsim::jaro(nearest, key) > 0.7) {
+        if let Some(nearest) = nearest {
             origins.faulty.insert(joined(path, nearest));
             meant.push(nearest);
         }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Most jobs of one file.
@@ -76,7 +76,7 @@ impl std::fmt::Display for Wrong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Value(text) => f.write_str(text),
-            Self::Clap(error) => f.write_str(&told_shortly(error)),
+            Self::Clap(error) => f.write_str(&shortly(error)),
         }
     }
 }
@@ -113,8 +113,9 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 pub(crate) fn read<A: Args + FromArgMatches>(path: &Path, command: &Command, given: &ArgMatches) -> Result<Vec<Job>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     warn_of_secrets(path, &text);
-    of_file::<A>(&crate::faults::read(&text), command, given)
-        .with_context(|| format!("cannot use the configuration `{}`", path.display()))
+    let mut file = crate::faults::read(&text);
+    file.origins.name(path);
+    of_file::<A>(&file, command, given).with_context(|| format!("cannot use the configuration `{}`", path.display()))
 }
 
 fn of_file<A: Args + FromArgMatches>(file: &File, command: &Command, given: &ArgMatches) -> Result<Vec<Job>> {
@@ -159,8 +160,17 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
         let word = |key: &str| table.get(key).and_then(toml::Value::as_str);
         let of_folder =
             || word("folder").map(Path::new).and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-        let name = word("name").map(str::to_owned).or_else(of_folder).unwrap_or_default();
-        if !name.is_empty() && jobs.iter().any(|job| job.name == name) {
+        let name = word("name").map(str::to_owned).or_else(of_folder).filter(|name| !name.is_empty());
+        let is_unnamed = name.is_none();
+        let name = name.unwrap_or_else(|| format!("number {}", number + 1));
+        if let Some(url) = word("url").filter(|url| !url.is_empty())
+            && let Err(expected) = crate::address::http_url(url)
+        {
+            let text =
+                format!("`url`: `{}` cannot be used: {expected} (help: write it with its scheme and host)", shown(url));
+            faults.extend(origins.fault(&format!("{path}.url"), text));
+        }
+        if !is_unnamed && jobs.iter().any(|job| job.name == name) {
             let text =
                 format!("`name`: two jobs are called `{name}` (help: give each `[[mirror]]` a `name` of its own)");
             faults.extend(origins.fault(&format!("{path}.name"), text));
@@ -172,7 +182,83 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
         faults.extend(origins.fault("mirror", text));
         jobs.truncate(JOBS_MAX);
     }
+    faults.extend(overlapping(&jobs, file));
     (jobs, faults)
+}
+
+/// Where a copy keeps something: its folder, or its address in an object store.
+fn places_of(job: &Job, file: &File) -> Vec<(&'static str, PathBuf)> {
+    let word = |key: &str| job.table.get(key).and_then(toml::Value::as_str).filter(|text| !text.is_empty());
+    let mut places = Vec::new();
+    if let Some(target) = word("folder").filter(|target| *target != "-") {
+        let place = match target.strip_prefix("set:") {
+            Some(set) => file.folder_of(set).ok().map(|folder| real(&folder)),
+            // Its own name space, and kept apart from folders by its scheme.
+            None if target.contains("://") => Some(PathBuf::from(target.trim_end_matches('/'))),
+            None => Some(real(Path::new(target.strip_prefix("warc:").unwrap_or(target)))),
+        };
+        places.extend(place.map(|place| ("folder", place)));
+    }
+    places.extend(word("state").map(|state| ("state", real(Path::new(state)))));
+    places
+}
+
+/// A path without links as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let Ok(path) = std::path::absolute(path) else { return path.to_owned() };
+    for above in path.ancestors() {
+        if let (Ok(found), Ok(rest)) = (std::fs::canonicalize(above), path.strip_prefix(above)) {
+            return found.join(rest).components().collect();
+        }
+    }
+    path
+}
+
+/// Jobs whose copies or states lie in those of others.
+fn overlapping(jobs: &[Job], file: &File) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut known: Vec<(&Job, &str, PathBuf)> = Vec::new();
+    for job in jobs {
+        let own = places_of(job, file);
+        for (key, place) in &own {
+            let other = known.iter().find(|(_, _, other)| place.starts_with(other) || other.starts_with(place));
+            if let Some((other, _, _)) = other {
+                let text = format!(
+                    "`{key}`: job `{}` and job `{}` overlap in `{}` (help: give each a folder of its own, none inside another)",
+                    job.name,
+                    other.name,
+                    shown(&place.display().to_string())
+                );
+                faults.extend(job.origins.fault(&format!("{}.{key}", job.path), text));
+            }
+        }
+        known.extend(own.into_iter().map(|(key, place)| (job, key, place)));
+    }
+    faults
+}
+
+/// Copies in a folder that the same file publishes, where that is not asked for.
+pub(crate) fn in_published_folders(jobs: &[Job], file: &File) -> Vec<Fault> {
+    let published = file.set.iter().filter(|set| !set.folder.as_os_str().is_empty());
+    let published: Vec<PathBuf> = published.map(|set| real(&set.folder)).collect();
+    let mut faults = Vec::new();
+    for job in jobs {
+        let is_asked_for = job.table.get("republish").and_then(toml::Value::as_bool) == Some(true)
+            || job.table.get("folder").and_then(toml::Value::as_str).is_some_and(|folder| folder.starts_with("set:"));
+        let copies = places_of(job, file).into_iter().filter(|(key, _)| *key == "folder");
+        for (key, place) in copies.filter(|_| !is_asked_for) {
+            if let Some(folder) = published.iter().find(|folder| place.starts_with(folder)) {
+                let text = format!(
+                    "`{key}`: the copy of job `{}` lies in `{}`, which is published (help: choose another folder; to publish the \
+                     copy again, add `republish = true`)",
+                    job.name,
+                    shown(&folder.display().to_string())
+                );
+                faults.extend(job.origins.fault(&format!("{}.{key}", job.path), text));
+            }
+        }
+    }
+    faults
 }
 
 /// Those of these names, in this order; all of them when none is named and `all` is so.
@@ -219,9 +305,7 @@ impl Job {
             one.table.insert(key.clone(), value.clone());
             let wrong = match one.try_args::<A>(command, given) {
                 Err(Wrong::Value(text)) => Some(text),
-                Err(Wrong::Clap(error)) if !is_about_others(&error) => {
-                    Some(format!("`{key}`: {}", told_shortly(&error)))
-                }
+                Err(Wrong::Clap(error)) if !is_about_others(&error) => Some(format!("`{key}`: {}", shortly(&error))),
                 _ => missing_file(key, value),
             };
             match wrong {
@@ -393,8 +477,22 @@ fn flags_of(arg: &Arg, given: &ArgMatches, flags: &mut Vec<(usize, OsString)>) {
     }
 }
 
-/// The first line of clap's message, which says what is wrong; the rest is about a command line nobody typed.
-fn told_shortly(error: &clap::Error) -> String {
+/// What clap reports, without what is about a command line: the value and its fault, else the first paragraph.
+fn shortly(error: &clap::Error) -> String {
+    use clap::error::{ContextKind, ContextValue};
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    if let (Some(value), Some(argument)) = (of(ContextKind::InvalidValue), of(ContextKind::InvalidArg)) {
+        let option = argument.split([' ', '=']).next().unwrap_or_default();
+        let help = format!("help: `abreast sync --help` explains {option}");
+        return match std::error::Error::source(error) {
+            _ if value.is_empty() => format!("the value is empty ({help})"),
+            Some(cause) => format!("`{}` cannot be used: {cause} ({help})", shown(value)),
+            None => format!("`{}` cannot be used ({help})", shown(value)),
+        };
+    }
     let text = error.to_string();
     let lines =
         text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));

@@ -71,12 +71,14 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
     let command = jobs::command::<SyncArgs>();
     let text = read(&args.file)?;
     jobs::warn_of_secrets(&args.file, &text);
-    let file = crate::faults::read(&text);
+    let mut file = crate::faults::read(&text);
+    file.origins.name(&args.file);
     let given = nothing_given(&command)?;
     let mut faults = file.origins.faults().to_vec();
     let (jobs, found) = jobs::find(&file, &command);
     faults.extend(found);
     faults.extend(jobs.iter().flat_map(|job| job.faults::<SyncArgs>(&command, &given)));
+    faults.extend(jobs::in_published_folders(&jobs, &file));
     // A file of jobs alone is not one to serve from, and a hub may be alone, too.
     let sets = file.set.len();
     let only_hub = !file.origins.has("set") && file.origins.has("hub");

@@ -260,6 +260,7 @@ mod tests {
                 line: 3,
                 column: 9,
                 message: "\"<b>'&\u{7}".to_owned(),
+                help: crate::rules::ORDER.help,
                 more: 2,
             }],
             seed: 1,

@@ -11,7 +11,8 @@ fn faults(words: &[&str], file: &Path, code: i32) -> Vec<String> {
     assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
     let lines =
         text.lines().map(|line| line.trim_start().trim_start_matches("because: ").trim_start_matches("abreast: "));
-    lines.filter(|line| line.starts_with("line ")).map(str::to_owned).collect()
+    let place = format!("{}:", file.display());
+    lines.filter_map(|line| line.strip_prefix(&place)).map(|fault| format!("line {fault}")).collect()
 }
 
 fn assert_all(found: &[String], expected: &[(&str, &str)]) {
@@ -69,10 +70,10 @@ fn every_fault_is_reported_at_once_with_its_line() {
     let file = temporary.path().join("abreast.toml");
     fs::write(&file, FAULTY).unwrap();
     let served: &[(&str, &str)] = &[
-        ("line 1: ", "`listen`: invalid type: integer"),
+        ("line 1: ", "`listen`: found integer `8080`, expected a text (help: put the value in quotes)"),
         ("line 2: ", "unknown key `base_ulr` (help: did you mean `base_url`?)"),
         ("line 5: ", "`hub.signature`: `md5`"),
-        ("line 6: ", "`hub.lease`: invalid type: boolean"),
+        ("line 6: ", "`hub.lease`: found boolean `true`, expected a text"),
         ("line 7: ", "`hub.hubs`: `no URL`"),
         ("line 9: ", "`notify.most`: 0"),
         ("line 11: ", "unknown key `reed` in `[api]` (help: did you mean `read`?)"),
@@ -82,13 +83,13 @@ fn every_fault_is_reported_at_once_with_its_line() {
         ("line 16: ", "`dumps.keep`: 0"),
         ("line 18: ", "`name`: two sets are called `one`"),
         ("line 19: ", "unknown key `foldr` in `[[set]]` (help: did you mean `folder`?)"),
-        ("line 20: ", "`set.events`: invalid type: string"),
+        ("line 20: ", "`set.events`: found string \"yes\", expected `true` or `false`"),
         ("line 21: ", "`href`: missing in `[[set.links]]`"),
-        ("line 23: ", "`set.links.rel`: invalid type: integer"),
+        ("line 23: ", "`set.links.rel`: found integer `3`, expected a text"),
     ];
     let copied: &[(&str, &str)] = &[
         ("line 27: ", "unknown key `conections` in `[[mirror]]` (help: did you mean `connections`?)"),
-        ("line 28: ", "job `f`: `retries`: invalid value 'many'"),
+        ("line 28: ", "job `f`: `retries`: `many` cannot be used: "),
         ("line 29: ", "job `f`: `follow` is \"yes\""),
         ("line 30: ", "job `f`: `interval` is [1]"),
         ("line 31: ", "`name`: two jobs are called `f`"),
@@ -101,10 +102,118 @@ fn every_fault_is_reported_at_once_with_its_line() {
     assert_all(&faults(&["serve", "--config"], &file, 2), served);
     let of_file: Vec<_> = served
         .iter()
-        .filter(|(_, part)| part.contains("unknown") || part.contains("invalid") || part.contains("missing"))
+        .filter(|(_, part)| part.contains("unknown") || part.contains("found ") || part.contains("missing"))
         .copied()
         .collect();
     assert_all(&faults(&["sync", "--all", "--config"], &file, 2), &[&of_file, copied].concat());
+}
+
+#[test]
+fn equal_faults_of_several_tables_have_lines_of_their_own() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (file, folder) = (temporary.path().join("abreast.toml"), temporary.path().join("folder"));
+    fs::create_dir(&folder).unwrap();
+    let set = |name: &str| format!("[[set]]\nname = \"{name}\"\nfolder = {:?}\ncolour = 1\n", folder.join(name));
+    for name in ["one", "two"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    let rule = "[[set.links]]\nmatch = \"*\"\nrel = \"x\"\nhref = \"http://h/\"\ncolour = 1\n";
+    let mirror = |name: &str| format!("[[mirror]]\nurl = \"http://h/\"\nfolder = {name:?}\ncolour = 1\n");
+    let text = [
+        set("one"),
+        rule.repeat(2),
+        "archives = 1\n".to_owned(),
+        set("two"),
+        "archives = { evry = \"7d\" }\nversions = \"all\"\n".to_owned(),
+        "[api]\ncolour = 1\n[hub]\ncolour = 1\n".to_owned(),
+        mirror("a"),
+        mirror("b"),
+    ]
+    .concat();
+    fs::write(&file, &text).unwrap();
+    let mut expected: Vec<(String, &str)> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with("colour") {
+            expected.push((format!("line {}: ", number + 1), "unknown key `colour`"));
+        }
+    }
+    let line_of = |part: &str| format!("line {}: ", text.lines().position(|line| line.starts_with(part)).unwrap() + 1);
+    // The key is in the second rule for links, as TOML reads it.
+    expected.push((line_of("archives = 1"), "unknown key `archives` in `[[set.links]]`"));
+    expected.push((line_of("archives = {"), "unknown key `evry` in `archives` (help: did you mean `every`?)"));
+    expected.push((line_of("versions"), "`set.versions`: it has none of its forms"));
+    // What several sets need, and no key says.
+    let second = text.match_indices("[[set]]").nth(1).unwrap().0;
+    expected.push((format!("line {}: ", text[..second].lines().count() + 1), "`data`: several sets"));
+    let expected: Vec<_> = expected.iter().map(|(line, part)| (line.as_str(), *part)).collect();
+    let found = faults(&["config", "check"], &file, 2);
+    assert_all(&found, &expected);
+    assert!(!found.iter().any(|fault| fault.contains("`callback_url`")), "a key that is not near is not proposed");
+}
+
+#[test]
+fn values_of_a_wrong_type_are_reported_without_names_of_types() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("abreast.toml");
+    let keys = ["archives", "dumps", "versions", "links", "set_links", "include", "changes_per_list", "events", "name"];
+    for key in keys {
+        for value in ["true", "-1", "1.5", "\"x\"", "[1]", "[[1]]", "{ a = 1 }", "1979-05-27"] {
+            fs::write(&file, format!("[[set]]\nfolder = {:?}\n{key} = {value}\n", temporary.path())).unwrap();
+            let output = run(abreast().args(["config", "check"]).arg(&file));
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            for words in ["struct", "File", "enum", "variant", "u32", "usize", "invalid type", "a map", "a sequence"] {
+                assert!(!text.contains(words), "{key} = {value}: {words} in {text}");
+            }
+            let is_fault = |line: &str| line.contains("abreast.toml:") && line.contains("help: ");
+            assert!(output.status.code() == Some(0) || text.lines().any(is_fault), "{key} = {value}: {text}");
+        }
+    }
+}
+
+#[test]
+fn mirrors_that_disturb_each_other_or_a_set_are_faults() {
+    let temporary = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temporary.path()).unwrap();
+    let (file, published) = (root.join("abreast.toml"), root.join("published"));
+    fs::create_dir(&published).unwrap();
+    std::os::unix::fs::symlink(&published, root.join("alias")).unwrap();
+    let mirror = |name: &str, url: &str, target: &str| {
+        let target = target.replace("ROOT", root.to_str().unwrap());
+        format!("[[mirror]]\nname = {name:?}\nurl = {url:?}\n{target}\n")
+    };
+    let url = "https://h.example/";
+    let check = |mirrors: &[String], expected: &[(&str, &str)]| {
+        let set = format!("[[set]]\nfolder = {published:?}\n");
+        fs::write(&file, set + &mirrors.concat()).unwrap();
+        assert_all(&faults(&["config", "check"], &file, if expected.is_empty() { 0 } else { 2 }), expected);
+    };
+    let first = mirror("a", url, "folder = 'ROOT/copy'");
+    for (target, is_fault) in [
+        ("folder = 'ROOT/copy'", true),
+        ("folder = 'ROOT/copy/below'", true),
+        ("folder = 'ROOT/./copy/'", true),
+        ("folder = 'ROOT'", true),
+        ("folder = 'warc:ROOT/copy'", true),
+        ("folder = 'ROOT/copy2'", false),
+        ("folder = '-'\nstate = 'ROOT/copy'", true),
+        ("folder = '-'\nstate = 'ROOT/state'", false),
+    ] {
+        let second = mirror("b", url, target);
+        check(&[first.clone(), second], if is_fault { &[("line ", "job `b` and job `a` overlap")] } else { &[] });
+    }
+    for (target, is_fault) in [
+        ("folder = 'ROOT/published'", true),
+        ("folder = 'ROOT/alias/below'", true),
+        ("folder = 'warc:ROOT/published/warc'", true),
+        ("folder = 'ROOT/published'\nrepublish = true", false),
+        ("folder = 'set:published'", false),
+        ("folder = 'ROOT/elsewhere'", false),
+    ] {
+        check(&[mirror("a", url, target)], if is_fault { &[("line 6: ", "which is published")] } else { &[] });
+    }
+    for wrong in ["h.example/papers", "http:/h.example/", "ftp://h.example/", "http://"] {
+        check(&[mirror("a", wrong, "folder = 'ROOT/copy'")], &[("line 5: ", "`url`: `")]);
+    }
 }
 
 #[test]
@@ -128,10 +237,10 @@ fn what_is_no_toml_is_reported_with_the_rest() {
     fs::write(&file, "listen = 127.0.0.1\nlisten = \"127.0.0.1:1\"\n[hub]\nenabled = yes\n[notify]\nmosst = 1\n[api\n")
         .unwrap();
     let found = faults(&["config", "check"], &file, 2);
-    for line in ["line 1: ", "line 2: ", "line 4: ", "line 6: unknown key `mosst`", "line 7: "] {
+    for line in ["line 1: ", "line 2: ", "line 3: `data`", "line 4: ", "line 6: unknown key `mosst`", "line 7: "] {
         assert!(found.iter().any(|fault| fault.starts_with(line)), "{line} in {found:#?}");
     }
-    assert_eq!(found.len(), 5, "{found:#?}");
+    assert_eq!(found.len(), 6, "{found:#?}");
 }
 
 #[test]
