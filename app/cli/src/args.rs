@@ -186,6 +186,38 @@ mod tests {
     }
 
     #[test]
+    fn each_heading_has_its_own_options_only() {
+        fn of<A: Args>() -> Vec<(String, String)> {
+            let command = A::augment_args(clap::Command::new("x"));
+            let headed = |arg: &clap::Arg| Some((arg.get_id().to_string(), arg.get_help_heading()?.to_owned()));
+            command.get_arguments().filter_map(headed).collect()
+        }
+        fn walk(command: &clap::Command, groups: &[(String, String)]) {
+            for argument in command.get_arguments() {
+                let Some(heading) = argument.get_help_heading() else { continue };
+                let own = (argument.get_id().to_string(), heading.to_owned());
+                assert!(groups.contains(&own), "{}: {} is under {heading}", command.get_name(), own.0);
+            }
+            command.get_subcommands().for_each(|inner| walk(inner, groups));
+        }
+        let groups = [
+            of::<crate::access::AccessArgs>(),
+            of::<crate::api::ApiArgs>(),
+            of::<crate::dumps::DumpArgs>(),
+            of::<crate::follow_args::FollowArgs>(),
+            of::<crate::push::PushArgs>(),
+            of::<crate::rule_args::RuleArgs>(),
+            of::<crate::source_args::OfferArgs>(),
+            of::<crate::source_args::ReadingArgs>(),
+            of::<crate::sync_args::FilterArgs>(),
+            of::<crate::sync_args::PaceArgs>(),
+            of::<crate::target::TargetArgs>(),
+            of::<crate::versions::VersionArgs>(),
+        ];
+        walk(&command(), &groups.concat());
+    }
+
+    #[test]
     fn options_of_a_copy_are_not_under_the_heading_of_notifications() {
         let command = command();
         let sync = command.find_subcommand("sync").unwrap();

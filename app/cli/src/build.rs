@@ -81,8 +81,6 @@ pub(crate) struct BuildArgs {
     /// Follow relative symbolic links that lead to something published beneath the folder
     #[arg(long)]
     follow_links: bool,
-    #[command(flatten)]
-    rules: crate::rule_args::RuleArgs,
     /// Read every file, also those that look unchanged by size, times and inode
     #[arg(long)]
     reread: bool,
@@ -95,6 +93,8 @@ pub(crate) struct BuildArgs {
     /// Print errors only
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    rules: crate::rule_args::RuleArgs,
 }
 
 /// Runs `build`.

@@ -126,7 +126,7 @@ impl Reporter {
     }
 
     fn problem(&self, word: &str, problem: &Problem<'_>, more: &str) {
-        self.warn(&format!("{word}{}: {}{more} [{}]", visible(problem.uri), problem.message, problem.code));
+        self.warn(&format!("{word}{} [{}]", placed(problem, more), problem.code));
     }
 
     /// Whether the same deletions are held back as in the run before.
@@ -171,6 +171,17 @@ impl Reporter {
             self.say(&told(summary));
         }
     }
+}
+
+/// What happened, after the address that it is about, unless the text names that itself.
+fn placed(problem: &Problem<'_>, more: &str) -> String {
+    let Problem { uri, message, .. } = problem;
+    let is_end = |c: char| c.is_whitespace() || matches!(c, ':' | ',' | ';' | ')' | '`');
+    let is_named = |after: &str| after.is_empty() || after.starts_with(is_end);
+    if uri.is_empty() || message.match_indices(*uri).any(|(at, _)| is_named(&message[at + uri.len()..])) {
+        return format!("{message}{more}");
+    }
+    format!("{}: {message}{more}", visible(uri))
 }
 
 /// Whether a run of `--follow` has something to report that the run before did not.
@@ -295,6 +306,15 @@ mod tests {
         let mut summary = Summary::default();
         (summary.mode, summary.created, summary.failed) = (mode, created, failed);
         summary
+    }
+
+    #[test]
+    fn an_address_is_printed_once() {
+        let of = |uri, message| placed(&Problem { code: "x", uri, message }, " again");
+        assert_eq!(of("http://h/", "http://h/ links to http://h/a"), "http://h/ links to http://h/a again");
+        assert_eq!(of("http://h/", "cannot fetch http://h/: no"), "cannot fetch http://h/: no again");
+        assert_eq!(of("http://h/", "http://h/a is gone"), "http://h/: http://h/a is gone again");
+        assert_eq!(of("", "the copy is old"), "the copy is old again");
     }
 
     #[test]

@@ -29,8 +29,6 @@ pub(crate) struct ValidateArgs {
     /// Addresses of a Source, or files
     #[arg(required = true, value_name = "URL|FILE")]
     pub(crate) starts: Vec<String>,
-    #[command(flatten)]
-    pub(crate) walk: WalkArgs,
     /// Look at the given documents only
     #[arg(long)]
     pub(crate) no_walk: bool,
@@ -58,6 +56,8 @@ pub(crate) struct ValidateArgs {
     /// Findings shown of one rule in one document
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) max_findings: usize,
+    #[command(flatten)]
+    pub(crate) walk: WalkArgs,
 }
 
 /// Where a walk may go, and where it ends; also for `explore`.

@@ -29,6 +29,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+/// Most files of one folder that are sorted by name before they are reported.
+const SORTED_MAX: usize = 10_000;
 /// Rows compared at a time.
 const ROWS: usize = 512;
 
@@ -440,6 +442,8 @@ impl Comparison<'_> {
             stop(self.cancel)?;
             let components = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
             let dir = self.folder.dir(components)?;
+            let below = waiting.len();
+            let mut extra: Vec<Vec<u8>> = Vec::new();
             for entry in dir.entries()? {
                 let entry = entry?;
                 if path.is_empty() && entry.name == STATE_FOLDER.as_bytes() || entry.name.starts_with(TEMPORARY_PREFIX)
@@ -469,12 +473,25 @@ impl Comparison<'_> {
                     _ => false,
                 };
                 if !known {
-                    self.report.extra += 1;
-                    self.tell("", &full, ItemAction::Extra);
+                    extra.push(full);
+                }
+                if extra.len() >= SORTED_MAX {
+                    self.extra(&mut extra);
                 }
             }
+            self.extra(&mut extra);
+            waiting[below..].sort_unstable_by(|one, two| two.cmp(one));
         }
         Ok(())
+    }
+
+    /// Reports files of one folder that nothing listed stands for, by name.
+    fn extra(&mut self, paths: &mut Vec<Vec<u8>>) {
+        paths.sort_unstable();
+        for path in paths.drain(..) {
+            self.report.extra += 1;
+            self.tell("", &path, ItemAction::Extra);
+        }
     }
 
     fn tell(&self, uri: &str, path: &[u8], action: ItemAction) {

@@ -1146,6 +1146,31 @@ fn an_audit_tells_each_difference() {
 }
 
 #[test]
+fn an_audit_lists_what_is_extra_by_name() {
+    let mut source = Source::new();
+    source.set("/same", "text");
+    source.snapshot();
+    let copy = Copy::of(source.url());
+    copy.run().summary();
+    for folder in ["b", "a", "a/c", "d"] {
+        std::fs::create_dir_all(copy.folder().join(folder)).unwrap();
+        for number in (0..20).rev() {
+            std::fs::write(copy.folder().join(format!("{folder}/{number:02}")), "mine").unwrap();
+        }
+    }
+    let paths = Mutex::new(Vec::new());
+    let observer = |event: &Event<'_>| {
+        if let Event::Item(item) = event {
+            paths.lock().unwrap().push(item.path.to_owned());
+        }
+    };
+    let options = AuditOptions { sync: copy.options.clone(), full: false };
+    assert_eq!(audit(&options, &observer, &AtomicBool::new(false)).unwrap().extra, 80);
+    let paths = paths.into_inner().unwrap();
+    assert!(paths.is_sorted(), "{paths:?}");
+}
+
+#[test]
 fn what_a_killed_run_left_is_taken_up() {
     let mut source = Source::new();
     source.set("/d/a", "one");
