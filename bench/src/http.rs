@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
+use tokio::net::TcpSocket;
 
 /// A connection that asks one server.
 pub(crate) struct Http {
@@ -23,6 +24,23 @@ impl Http {
     pub(crate) fn connect(base: &str) -> Result<Self> {
         let host = base.trim_start_matches("http://").trim_end_matches('/').to_owned();
         let stream = TcpStream::connect(&host).with_context(|| format!("cannot connect to {host}"))?;
+        Self::over(stream, host)
+    }
+
+    /// Connects from one address of this machine.
+    pub(crate) fn connect_from(client: Ipv4Addr, server: SocketAddr) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let stream = runtime.block_on(async {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((client, 0).into())?;
+            socket.connect(server).await?.into_std()
+        });
+        let stream = stream.with_context(|| format!("cannot connect to {server} from {client}"))?;
+        stream.set_nonblocking(false)?;
+        Self::over(stream, server.to_string())
+    }
+
+    fn over(stream: TcpStream, host: String) -> Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(120)))?;
         Ok(Self { stream: BufReader::new(stream), host })

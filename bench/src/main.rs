@@ -62,16 +62,26 @@ fn run() -> Result<ExitCode> {
         return receiver::receive().map(|()| ExitCode::SUCCESS);
     }
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
-        println!("usage: cargo xtask bench [--rounds N] [--quick] [NAME…]\n\nbenches, all by default:");
+        println!("usage: cargo xtask bench [--rounds N] [--quick] [--only PART]… [NAME…]\n\nbenches, all by default:");
         for (name, title, _) in BENCHES {
             println!("  {name:9} {title}");
         }
-        println!("\n--quick measures small collections and writes neither docs/benchmarks.md nor bench/results");
+        println!(
+            "\n--quick measures small collections, --only one part of `hub` ({});",
+            benches::hub::part_names().join(", ")
+        );
+        println!("neither writes docs/benchmarks.md or bench/results");
         return Ok(ExitCode::SUCCESS);
     }
     let (settings, names) = Settings::from_arguments(&arguments)?;
     if let Some(unknown) = names.iter().find(|name| BENCHES.iter().all(|(known, _, _)| known != name)) {
         bail!("there is no bench `{unknown}`\n  help: --help lists them");
+    }
+    if settings.is_partial() && names != ["hub"] {
+        bail!("--only measures parts of `hub`\n  help: use it as `hub --only {}`", benches::hub::part_names()[0]);
+    }
+    if let Some(unknown) = settings.unknown_part(&benches::hub::part_names()) {
+        bail!("there is no part `{unknown}`\n  help: --help lists them");
     }
     let mut failed = Vec::new();
     for (name, title, bench) in BENCHES {

@@ -109,7 +109,7 @@ impl Report {
     pub(crate) fn write(&self, settings: &Settings) -> Result<()> {
         let section = self.markdown(settings)?;
         println!("{section}");
-        if settings.quick {
+        if settings.quick || settings.is_partial() {
             return Ok(());
         }
         let page = settings.root.join("docs/benchmarks.md");

@@ -88,9 +88,18 @@ impl Server {
 
     /// Peak of resident memory so far.
     pub(crate) fn peak_memory_mib(&self) -> Result<f64> {
+        Ok(self.status("VmHWM:")? / 1024.0)
+    }
+
+    /// Resident memory now.
+    pub(crate) fn memory_kib(&self) -> Result<f64> {
+        self.status("VmRSS:")
+    }
+
+    fn status(&self, name: &str) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.id()))?;
-        let line = text.lines().find(|line| line.starts_with("VmHWM:")).context("no VmHWM")?;
-        Ok(line.split_whitespace().nth(1).context("no figure")?.parse::<f64>()? / 1024.0)
+        let line = text.lines().find(|line| line.starts_with(name)).with_context(|| format!("no {name}"))?;
+        Ok(line.split_whitespace().nth(1).context("no figure")?.parse()?)
     }
 
     /// CPU seconds so far of it and its children.

@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) rounds: usize,
     /// Small collections, nothing written.
     pub(crate) quick: bool,
+    /// The parts to measure, all if empty; with any, nothing is written.
+    only: Vec<String>,
     /// The repository.
     pub(crate) root: PathBuf,
     /// Cargo's target folder.
@@ -37,11 +39,12 @@ impl Settings {
     pub(crate) fn from_arguments(arguments: &[String]) -> Result<(Self, Vec<String>)> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the crate is in no repository")?.to_owned();
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let (mut rounds, mut quick, mut names) = (ROUNDS, false, Vec::new());
+        let (mut rounds, mut quick, mut only, mut names) = (ROUNDS, false, Vec::new(), Vec::new());
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => quick = true,
+                "--only" => only.push(arguments.next().context("--only needs the name of a part")?.to_owned()),
                 "--rounds" => {
                     let number = arguments.next().and_then(|text| text.parse().ok()).filter(|number| *number > 0);
                     rounds = number.context("--rounds needs a number above 0")?;
@@ -52,7 +55,22 @@ impl Settings {
         }
         let folder = target.join("bench");
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        Ok((Self { rounds, quick, root, target, folder }, names))
+        Ok((Self { rounds, quick, only, root, target, folder }, names))
+    }
+
+    /// Whether only some parts are measured.
+    pub(crate) fn is_partial(&self) -> bool {
+        !self.only.is_empty()
+    }
+
+    /// Whether a part is to be measured.
+    pub(crate) fn wants(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|one| one == part)
+    }
+
+    /// The first part that was asked for and is none of these.
+    pub(crate) fn unknown_part(&self, known: &[&str]) -> Option<&str> {
+        self.only.iter().map(String::as_str).find(|one| !known.contains(one))
     }
 
     /// The size to measure: `full`, or `quick` when in a hurry.

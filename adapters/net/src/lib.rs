@@ -49,6 +49,6 @@ pub use request::{Post, Request, UnaskedEncoding};
 pub use response::{ContentRange, Response};
 pub use retry::{Retries, retry_after, with_retries};
 pub use secret::Authorization;
-pub use sender::{Answer, Message, Recipient, Sender, SenderOptions, Want};
+pub use sender::{Answer, HeaderLines, Message, Recipient, Sender, SenderOptions, Want};
 pub use shared::{Counters, Shared};
 pub use tls::check_certificates;

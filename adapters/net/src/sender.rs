@@ -5,19 +5,17 @@
 //! only, reads no more of an answer than it was told, and gives each exchange one limit of time.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{self, HeaderMap, HeaderValue};
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
-use http::{Method, StatusCode, Uri};
-use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
+use http::{Method, StatusCode};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::sync::Semaphore;
@@ -27,16 +25,19 @@ use tokio_rustls::TlsConnector;
 use crate::connect::connect_any;
 use crate::connection::Stream;
 use crate::error::{Error, ErrorKind};
-use crate::failure::failed;
 use crate::global::is_global;
 use crate::options::Options;
 use crate::origin::{Origin, Target};
 use crate::tls;
 
+mod answer;
 mod line;
 
-use line::Line;
+use answer::{Head, Input, Malformed, Rest};
+use line::{Failure, Line};
 
+/// Most bytes of an answer besides head and body: interim answers, chunk sizes, trailers.
+const FRAMING: u64 = 16 << 10;
 /// Most addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
@@ -104,6 +105,8 @@ struct Inner {
 /// An origin and its unused connections.
 struct Pool {
     origin: Origin,
+    /// What each request to it begins with, behind the request line.
+    lines: HeaderLines,
     /// Its name was resolved before.
     is_resolved: AtomicBool,
     #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
@@ -122,7 +125,7 @@ pub struct Recipient {
 pub struct Answer {
     /// Its status; redirects are not followed.
     pub status: StatusCode,
-    /// Its headers.
+    /// Its headers; none of a success whose body is not wanted.
     pub headers: HeaderMap,
     /// What was read of its body.
     pub body: Bytes,
@@ -134,9 +137,29 @@ pub struct Message<'a> {
     /// Sent as they are, besides `Host`, `User-Agent` and `Content-Length`.
     pub headers: HeaderMap,
     /// More of them, which are the same for many messages.
-    pub common: Option<&'a HeaderMap>,
+    pub common: Option<&'a HeaderLines>,
     /// The body; sharing it costs nothing.
     pub body: Bytes,
+}
+
+/// Headers as they are sent, written once for many messages.
+#[derive(Debug, Clone, Default)]
+pub struct HeaderLines(Vec<u8>);
+
+impl From<&HeaderMap> for HeaderLines {
+    fn from(headers: &HeaderMap) -> Self {
+        let mut lines = Vec::new();
+        for (name, value) in headers {
+            put_line(&mut lines, name, value);
+        }
+        Self(lines)
+    }
+}
+
+fn put_line(lines: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
+    for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+        lines.extend_from_slice(part);
+    }
 }
 
 /// How much of an answer's body is wanted.
@@ -190,7 +213,10 @@ impl Sender {
                 origins.retain(|_, pool| Arc::strong_count(pool) > 1);
             }
         }
-        let pool = Arc::new(Pool { origin, is_resolved: AtomicBool::new(false), idle: Mutex::default() });
+        let mut lines = HeaderLines::default();
+        put_line(&mut lines.0, &header::HOST, &origin.host_header);
+        put_line(&mut lines.0, &header::USER_AGENT, &self.0.user_agent);
+        let pool = Arc::new(Pool { origin, lines, is_resolved: AtomicBool::new(false), idle: Mutex::default() });
         origins.insert(target.origin.into(), Arc::clone(&pool));
         Ok(Recipient { pool, path })
     }
@@ -235,70 +261,55 @@ impl Sender {
         want: Want,
     ) -> Result<Answer, Error> {
         let options = &self.0.options;
-        let deadline = Instant::now() + options.timeout;
+        let now = Instant::now();
+        let deadline = now + options.timeout;
         let (Want::Whole(most_body) | Want::Nothing(most_body)) = want;
-        let most = (options.max_head_bytes + most_body) as u64;
-        let mut kept = to.pool.take_idle(options.keep_alive);
+        let most = (options.max_head_bytes + most_body) as u64 + FRAMING;
+        let head = head(to, method, &message);
+        let wanted = |status: StatusCode| matches!(want, Want::Whole(_)) || !status.is_success();
+        let mut kept = to.pool.take_idle(now, options.keep_alive);
         loop {
             let reused = kept.is_some();
             let mut line = match kept.take() {
                 Some(line) => line,
                 None => Box::new(self.connect(&to.pool, deadline).await?),
             };
-            match line.send(self.request(to, method, &message), deadline, most).await {
-                Ok(answer) => return self.take(to, line, answer, deadline, want).await,
+            let mut input = Input::new(options.max_head_bytes);
+            match line.ask((&head, &message.body), &mut input, wanted, deadline, most).await {
+                Ok(answer) => return self.take(to, line, answer, input, deadline, want).await,
                 Err(failure) if reused && failure.was_before_any_answer(line.received()) => {}
-                Err(failure) => return Err(failed(failure, line.received(), "")),
+                Err(failure) => return Err(failure.into_error()),
             }
         }
-    }
-
-    fn request(&self, to: &Recipient, method: &Method, message: &Message<'_>) -> http::Request<Full<Bytes>> {
-        let mut request = http::Request::new(Full::new(message.body.clone()));
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = Uri::from(to.path.clone());
-        // Copying a whole map costs less than putting its parts into another.
-        let (mut headers, more) = match message.common {
-            Some(common) => (common.clone(), Some(&message.headers)),
-            None => (message.headers.clone(), None),
-        };
-        headers.reserve(more.map_or(0, HeaderMap::len) + 3);
-        for (name, value) in more.into_iter().flatten() {
-            headers.append(name, value.clone());
-        }
-        headers.insert(header::HOST, to.pool.origin.host_header.clone());
-        headers.insert(header::USER_AGENT, self.0.user_agent.clone());
-        *request.headers_mut() = headers;
-        request
     }
 
     async fn take(
         &self,
         to: &Recipient,
         mut line: Box<Line>,
-        answer: http::Response<Incoming>,
+        mut head: Head,
+        mut input: Input,
         deadline: Instant,
         want: Want,
     ) -> Result<Answer, Error> {
-        let (head, mut body) = answer.into_parts();
-        let mut answer = Answer { status: head.status, headers: head.headers, body: Bytes::new() };
         let options = &self.0.options;
+        let mut body = Bytes::new();
         let whole = match want {
-            _ if body.is_end_stream() => true,
+            _ if head.rest == Rest::NONE => true,
             Want::Whole(most) => {
-                answer.body = read_whole(&mut line, &mut body, deadline, most).await?;
+                body = read_whole(&mut line, &mut input, &mut head.rest, deadline, most).await?;
                 true
             }
-            Want::Nothing(most) => {
+            Want::Nothing(most) if head.keeps => {
                 let deadline = deadline.min(Instant::now() + options.linger);
-                skip(&mut line, &mut body, deadline, most).await
+                skip(&mut line, &mut input, &mut head.rest, deadline, most).await
             }
+            Want::Nothing(_) => false,
         };
-        drop(body);
-        if whole && line.settle() {
+        if whole && head.keeps && input.is_empty() {
             to.pool.give_back(line, options.kept_per_origin);
         }
-        Ok(answer)
+        Ok(Answer { status: head.status, headers: head.headers, body })
     }
 
     /// The addresses of a recipient's host, at most 8.
@@ -366,9 +377,7 @@ impl Sender {
             let handshake = self.handshake(origin, stream);
             stream = timeout_at(deadline, handshake).await.map_err(|_| late("the TLS handshake"))??;
         }
-        Line::new(stream, options.max_head_bytes)
-            .await
-            .map_err(|e| Error::new(ErrorKind::Connect, "", "cannot set up the connection").with_cause(e))
+        Ok(Line::new(stream))
     }
 
     async fn handshake(&self, origin: &Origin, stream: Stream) -> Result<Stream, Error> {
@@ -395,10 +404,10 @@ impl Recipient {
 
 impl Pool {
     /// A kept connection that still works, the youngest first.
-    fn take_idle(&self, keep_alive: Duration) -> Option<Box<Line>> {
+    fn take_idle(&self, now: Instant, keep_alive: Duration) -> Option<Box<Line>> {
         let mut idle = lock(&self.idle);
         while let Some(mut line) = idle.pop() {
-            if line.idle_since.elapsed() < keep_alive && line.settle() {
+            if now.duration_since(line.idle_since) < keep_alive && line.is_quiet() {
                 return Some(line);
             }
         }
@@ -430,42 +439,89 @@ impl std::fmt::Debug for Recipient {
     }
 }
 
-async fn read_whole(line: &mut Line, body: &mut Incoming, deadline: Instant, most: usize) -> Result<Bytes, Error> {
+/// The bytes of a request before its body.
+fn head(to: &Recipient, method: &Method, message: &Message<'_>) -> Vec<u8> {
+    let common = message.common.map_or(&[][..], |common| &common.0);
+    let mut head = Vec::with_capacity(256 + to.path.as_str().len() + to.pool.lines.0.len() + common.len());
+    for part in [method.as_str(), " ", to.path.as_str(), " HTTP/1.1\r\n"] {
+        head.extend_from_slice(part.as_bytes());
+    }
+    head.extend_from_slice(&to.pool.lines.0);
+    head.extend_from_slice(common);
+    for (name, value) in &message.headers {
+        put_line(&mut head, name, value);
+    }
+    if !message.body.is_empty() || method == Method::POST {
+        let _ = write!(head, "content-length: {}\r\n", message.body.len());
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+async fn read_whole(
+    line: &mut Line,
+    input: &mut Input,
+    rest: &mut Rest,
+    deadline: Instant,
+    most: usize,
+) -> Result<Bytes, Error> {
     let too_large = || Error::new(ErrorKind::Size, "", format!("the answer is larger than {most} bytes"));
-    if body.size_hint().lower() > most as u64 {
+    if rest.at_least() > most as u64 {
         return Err(too_large());
     }
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
+    let mut body = Vec::new();
+    input.expect_much();
     loop {
-        let piece = line.piece(body, deadline).await.map_err(|failure| failed(failure, line.received(), ""))?;
-        let Some(piece) = piece else { break };
-        if first.len() + all.len() + piece.len() > most {
-            return Err(too_large());
+        let ended = input.body(rest, |bytes| {
+            body.extend_from_slice(bytes);
+            if body.len() > most { Err(Bad::TooLarge) } else { Ok(()) }
+        });
+        match ended {
+            Ok(true) => break,
+            Ok(false) => {}
+            Err(Bad::TooLarge) => return Err(too_large()),
+            Err(Bad::Malformed(malformed)) => return Err(Failure::Malformed(malformed).into_error()),
         }
-        if first.is_empty() && all.is_empty() {
-            first = piece;
-        } else {
-            if all.is_empty() {
-                all.extend_from_slice(&std::mem::take(&mut first));
+        if line.receive(input, deadline).await.map_err(Failure::into_error)? == 0 {
+            if *rest == Rest::UntilClose {
+                break;
             }
-            all.extend_from_slice(&piece);
+            return Err(Error::new(ErrorKind::Truncated, "", "the answer ended before its announced end"));
         }
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    Ok(body.into())
+}
+
+/// Why a body is not taken.
+enum Bad {
+    TooLarge,
+    Malformed(Malformed),
+}
+
+impl From<Malformed> for Bad {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
 }
 
 /// Whether the body ended within its limits.
-async fn skip(line: &mut Line, body: &mut Incoming, deadline: Instant, most: usize) -> bool {
-    if body.size_hint().lower() > most as u64 {
+async fn skip(line: &mut Line, input: &mut Input, rest: &mut Rest, deadline: Instant, most: usize) -> bool {
+    if rest.at_least() > most as u64 {
         return false;
     }
     let mut read = 0;
     loop {
-        match line.piece(body, deadline).await {
-            Ok(None) => return true,
-            Ok(Some(piece)) if read + piece.len() <= most => read += piece.len(),
-            Ok(Some(_)) | Err(_) => return false,
+        let ended = input.body(rest, |bytes| {
+            read += bytes.len();
+            Ok::<_, Malformed>(())
+        });
+        match ended {
+            Ok(ended) if ended || read > most => return ended && read <= most,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+        if !matches!(line.receive(input, deadline).await, Ok(1..)) {
+            return false;
         }
     }
 }

@@ -1,162 +1,163 @@
-//! How does one kept connection take a request and give its answer?
+//! One kept connection: a request goes out, its answer comes in.
 //!
-//! As in `connection.rs`, whoever waits for the answer polls the connection. What differs: one limit of time for the
-//! whole exchange instead of rules of speed, one of bytes for all that comes in, and bodies that are handed to the
-//! kernel from where they are.
+//! The request is handed to the kernel from where it is, and the answer is read by `answer.rs`; a connection keeps no
+//! buffers between exchanges. One limit of time holds for the whole exchange.
 
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Poll, Waker};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::task::coop::unconstrained;
+use http::StatusCode;
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use crate::connection::{Failure, Stream};
-use crate::watchdog::TooSlow;
+use super::answer::{Head, Input, Malformed};
+use crate::connection::Stream;
+use crate::error::{Error, ErrorKind};
 
-/// Bytes of an answer besides head and body: interim answers, chunk sizes, trailers.
-const FRAMING: u64 = 16 << 10;
-/// The smallest buffer hyper accepts.
-const MIN_BUFFER: usize = 8 << 10;
-
-/// What came in, and how much may.
-#[derive(Default)]
-struct Meter {
-    received: AtomicU64,
-    most: AtomicU64,
+/// What went wrong on a connection.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The time is over.
+    Late,
+    Closed,
+    Broken(io::Error),
+    Malformed(Malformed),
+    /// More came than may.
+    TooMuch,
 }
 
-/// A connection; dropping a request closes it.
+/// A connection.
 pub(super) struct Line {
-    sender: http1::SendRequest<Full<Bytes>>,
-    driver: http1::Connection<TokioIo<Counted>, Full<Bytes>>,
-    meter: Arc<Meter>,
+    stream: Stream,
     timer: Option<Pin<Box<Sleep>>>,
     armed_until: Option<Instant>,
-    closed: bool,
-    /// Bytes received before the current request.
-    base: u64,
+    /// Bytes received since the current request began, and how many may be.
+    received: u64,
+    most: u64,
     /// Since when it is unused.
     pub(super) idle_since: Instant,
 }
 
-struct Counted {
-    stream: Stream,
-    meter: Arc<Meter>,
+/// A request that goes out.
+struct Request<'a> {
+    head: &'a [u8],
+    body: &'a [u8],
+    /// Everything is with the kernel, or will never be.
+    done: bool,
+    failed: Option<io::Error>,
 }
 
 impl Line {
-    pub(super) async fn new(stream: Stream, max_head_bytes: usize) -> Result<Self, hyper::Error> {
-        let meter = Arc::new(Meter::default());
-        let io = TokioIo::new(Counted { stream, meter: Arc::clone(&meter) });
-        let buffer = max_head_bytes.max(MIN_BUFFER);
-        let (sender, driver) =
-            http1::Builder::new().max_buf_size(buffer).max_header_size(max_head_bytes).handshake(io).await?;
-        Ok(Self {
-            sender,
-            driver,
-            meter,
-            timer: None,
-            armed_until: None,
-            closed: false,
-            base: 0,
-            idle_since: Instant::now(),
-        })
+    pub(super) fn new(stream: Stream) -> Self {
+        Self { stream, timer: None, armed_until: None, received: 0, most: 0, idle_since: Instant::now() }
     }
 
     /// Bytes received since the current request began.
     pub(super) fn received(&self) -> u64 {
-        self.meter.received.load(Relaxed) - self.base
+        self.received
     }
 
-    /// Takes in what has come meanwhile; then tells whether a request can be sent. Needs no system call when nothing
-    /// has come.
-    pub(super) fn settle(&mut self) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
-        self.drive(&mut cx).is_none() && self.sender.is_ready()
+    /// Whether an unused connection is still open and nothing came on it. Needs no system call when nothing has.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        let mut byte = [0];
+        match &mut self.stream {
+            Stream::Plain(stream) => {
+                stream.try_read(&mut byte).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+            }
+            Stream::Tls(stream) => {
+                let mut cx = Context::from_waker(Waker::noop());
+                Pin::new(&mut **stream).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
+            }
+        }
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(super) async fn send(
+    /// Sends a request and waits for the head of its answer. At most `most` bytes may come in.
+    pub(super) async fn ask(
         &mut self,
-        request: http::Request<Full<Bytes>>,
+        (head, body): (&[u8], &[u8]),
+        input: &mut Input,
+        wanted: impl Fn(StatusCode) -> bool,
         deadline: Instant,
         most: u64,
-    ) -> Result<http::Response<Incoming>, Failure> {
-        self.base = self.meter.received.load(Relaxed);
-        self.meter.most.store(self.base.saturating_add(most).saturating_add(FRAMING), Relaxed);
-        // Unconstrained, because a task out of budget would be woken through the waker that wakes nobody.
-        let mut answer = pin!(unconstrained(self.sender.send_request(request)));
-        let mut queued = true;
-        let answered = poll_fn(|cx| {
-            self.poll_with(cx, deadline, |cx| {
-                // The request is still in the queue, so there is nothing to look for before the first drive.
-                if std::mem::take(&mut queued) { Poll::Pending } else { answer.as_mut().poll(cx) }
-            })
-        });
-        answered.await?.map_err(Failure::Http)
+    ) -> Result<Head, Failure> {
+        (self.received, self.most) = (0, most);
+        let mut request = Request { head, body, done: false, failed: None };
+        let mut answer = poll_fn(|cx| self.poll_ask(cx, &mut request, input, &wanted, deadline)).await?;
+        // The server answered before it had everything.
+        answer.keeps &= request.done && request.failed.is_none();
+        Ok(answer)
     }
 
-    /// The next piece of a body; `None` at its end.
-    pub(super) async fn piece(&mut self, body: &mut Incoming, deadline: Instant) -> Result<Option<Bytes>, Failure> {
-        loop {
-            let mut body = Pin::new(&mut *body);
-            let frame = poll_fn(|cx| self.poll_with(cx, deadline, |cx| body.as_mut().poll_frame(cx))).await?;
-            match frame {
-                None => return Ok(None),
-                Some(Err(e)) => return Err(Failure::Http(e)),
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Polls `wanted`, moving the connection forward until it is ready, broken or out of time. What is wanted comes
-    /// only from driving the connection, so it gets a waker that wakes nobody.
-    fn poll_with<T>(
+    fn poll_ask(
         &mut self,
         cx: &mut Context<'_>,
+        request: &mut Request<'_>,
+        input: &mut Input,
+        wanted: &impl Fn(StatusCode) -> bool,
         deadline: Instant,
-        mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Poll<Result<T, Failure>> {
-        let mut silent = Context::from_waker(Waker::noop());
-        if let Poll::Ready(value) = wanted(&mut silent) {
-            return Poll::Ready(Ok(value));
+    ) -> Poll<Result<Head, Failure>> {
+        if !request.done
+            && let Poll::Ready(sent) = self.poll_send(cx, request)
+        {
+            request.done = true;
+            // An answer may be there nevertheless: why the rest is not wanted.
+            request.failed = sent.err();
         }
-        let broken = self.drive(cx);
-        if let Poll::Ready(value) = wanted(&mut silent) {
-            return Poll::Ready(Ok(value));
-        }
-        match broken {
-            Some(failure) => Poll::Ready(Err(failure)),
-            None => self.poll_deadline(cx, deadline).map(|()| Err(Failure::Slow(TooSlow::Idle))),
+        loop {
+            match ready!(self.poll_receive(cx, input, deadline)) {
+                Ok(0) => return Poll::Ready(Err(request.failed.take().map_or(Failure::Closed, Failure::Broken))),
+                Ok(_) => {}
+                Err(Failure::Broken(error)) => {
+                    return Poll::Ready(Err(Failure::Broken(request.failed.take().unwrap_or(error))));
+                }
+                Err(failure) => return Poll::Ready(Err(failure)),
+            }
+            if let Some(head) = input.head(wanted).map_err(Failure::Malformed)? {
+                return Poll::Ready(Ok(head));
+            }
         }
     }
 
-    /// Moves the connection forward; a failure means it is closed.
-    fn drive(&mut self, cx: &mut Context<'_>) -> Option<Failure> {
-        if self.closed {
-            return Some(Failure::Closed);
-        }
-        match Pin::new(&mut self.driver).poll(cx) {
-            Poll::Pending => None,
-            Poll::Ready(result) => {
-                self.closed = true;
-                Some(result.err().map_or(Failure::Closed, Failure::Http))
+    fn poll_send(&mut self, cx: &mut Context<'_>, request: &mut Request<'_>) -> Poll<io::Result<()>> {
+        while !request.head.is_empty() || !request.body.is_empty() {
+            let parts = [IoSlice::new(request.head), IoSlice::new(request.body)];
+            let written = ready!(match &mut self.stream {
+                Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, &parts),
+                Stream::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(cx, &parts),
+            })?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
+            let of_head = written.min(request.head.len());
+            request.head = &request.head[of_head..];
+            request.body = &request.body[written - of_head..];
         }
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    /// Waits for more of an answer; 0 at the end of the connection.
+    pub(super) async fn receive(&mut self, input: &mut Input, deadline: Instant) -> Result<usize, Failure> {
+        poll_fn(|cx| self.poll_receive(cx, input, deadline)).await
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut Input,
+        deadline: Instant,
+    ) -> Poll<Result<usize, Failure>> {
+        let mut room = ReadBuf::new(input.room());
+        match Pin::new(&mut self.stream).poll_read(cx, &mut room) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(Failure::Broken(error))),
+            Poll::Pending => return self.poll_deadline(cx, deadline).map(|()| Err(Failure::Late)),
+        }
+        let count = room.filled().len();
+        input.received(count);
+        self.received += count as u64;
+        Poll::Ready(if self.received > self.most { Err(Failure::TooMuch) } else { Ok(count) })
     }
 
     /// Sets the timer only if it would ring too late: once per limit of time, not once per request. An early ring
@@ -168,7 +169,7 @@ impl Line {
                 timer.as_mut().reset(deadline);
                 self.armed_until = Some(deadline);
             }
-            std::task::ready!(timer.as_mut().poll(cx));
+            ready!(timer.as_mut().poll(cx));
             self.armed_until = None;
             if Instant::now() >= deadline {
                 return Poll::Ready(());
@@ -177,49 +178,37 @@ impl Line {
     }
 }
 
-impl AsyncRead for Counted {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let before = buf.filled().len();
-        let result = Pin::new(&mut this.stream).poll_read(cx, buf);
-        let read = buf.filled().len() - before;
-        if read > 0 {
-            // One writer only: the task that drives this connection.
-            let received = this.meter.received.load(Relaxed) + read as u64;
-            this.meter.received.store(received, Relaxed);
-            if received > this.meter.most.load(Relaxed) {
-                return Poll::Ready(Err(io::Error::other("more came than may")));
-            }
-        }
-        result
+impl From<Malformed> for Failure {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
     }
 }
 
-impl AsyncWrite for Counted {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+impl Failure {
+    /// Whether a kept connection was dead before: closed without a byte of an answer, after that many.
+    pub(super) fn was_before_any_answer(&self, received: u64) -> bool {
+        received == 0 && matches!(self, Self::Closed | Self::Broken(_))
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Stream::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(cx, bufs),
+    pub(super) fn into_error(self) -> Error {
+        let error = |kind, message: &str| Error::new(kind, "", message);
+        match self {
+            Self::Late => error(ErrorKind::Timeout, "nothing came from the server for too long"),
+            Self::Closed => error(ErrorKind::Truncated, "the server closed the connection too early"),
+            Self::TooMuch => error(ErrorKind::Truncated, "the server sent more than may come before the answer's end"),
+            Self::Malformed(Malformed::HeadTooLarge) => error(ErrorKind::Header, "the answer's headers are too large"),
+            Self::Malformed(Malformed::Status) => error(ErrorKind::Status, "the answer has no valid status"),
+            Self::Malformed(Malformed::Head) => error(ErrorKind::Protocol, "the answer is not valid HTTP/1.1"),
+            Self::Malformed(Malformed::Body) => error(ErrorKind::Protocol, "the answer's body is not valid HTTP/1.1"),
+            Self::Broken(cause) => {
+                let is_tls = cause.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
+                let error = if is_tls {
+                    error(ErrorKind::Tls, "TLS failed during the answer")
+                } else {
+                    error(ErrorKind::Truncated, "the answer ended before its announced end")
+                };
+                error.with_cause(cause)
+            }
         }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }

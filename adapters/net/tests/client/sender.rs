@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use abreast_net::{Answer, Error, HeaderMap, Message, Sender, SenderOptions, Want};
+use abreast_net::{Answer, Error, HeaderLines, HeaderMap, Message, Sender, SenderOptions, Want};
 
 use crate::server::{Server, answer, hold, ok, redirect};
 
@@ -54,6 +54,7 @@ async fn headers_of_the_message_and_of_many_are_sent() {
     let (mut common, mut headers) = (HeaderMap::new(), HeaderMap::new());
     common.insert("link", "<http://e/>; rel=\"self\"".parse().unwrap());
     headers.insert("x-hub-signature", "sha1=00".parse().unwrap());
+    let common = HeaderLines::from(&common);
     let message = Message { headers, common: Some(&common), body: "x".into() };
     sender.post(&sender.recipient(&server.url("/")).unwrap(), message, Want::Nothing(9)).await.unwrap();
     let seen = &server.seen()[0];
@@ -185,4 +186,104 @@ async fn urls_that_cannot_be_sent_to_are_refused() {
         assert_eq!(sender.recipient(url).unwrap_err().code(), code, "{url}");
     }
     assert_eq!(sender.recipient("HTTP://Example.ORG/a").unwrap().origin(), "http://example.org:80");
+}
+
+/// Status and body of an answer to a GET, as hyper reads it.
+async fn by_hyper(server: &Server) -> Option<(u16, Vec<u8>)> {
+    use http_body_util::{BodyExt as _, Empty};
+    let stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let (mut asker, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+    let driven = tokio::spawn(connection);
+    let request = http::Request::get("/").header("host", "e").body(Empty::<bytes::Bytes>::new()).unwrap();
+    let answer = asker.send_request(request).await.ok()?;
+    let status = answer.status().as_u16();
+    let body = answer.into_body().collect().await.ok()?.to_bytes().to_vec();
+    driven.abort();
+    Some((status, body))
+}
+
+#[tokio::test]
+async fn answers_mean_what_they_mean_to_hyper() {
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let whole = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\n\r\nhello",
+        "HTTP/1.1 200\r\n\r\nhello",
+        "HTTP/1.0 200 OK\r\n\r\nhello",
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello",
+        "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+        "HTTP/1.1 200 OK\r\nX : y\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: y\r\n z\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+        "HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 999 ?\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 1000 ?\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 100 Go\r\n\r\n",
+        "HTTP/3 200 OK\r\n\r\n",
+        "hello\r\n\r\n",
+        "",
+        "HTTP/1.1 200 OK\r\nContent-",
+    ];
+    let chunks = [
+        "5\r\nhello\r\n0\r\n\r\n",
+        "5;a=\"b\"\r\nhello\r\n0\r\nX: y\r\n\r\n",
+        "5\r\nhello\r\n",
+        "5\r\nhello0\r\n\r\n",
+        "5\r\nhel",
+        "\r\n\r\n",
+        "g\r\n",
+    ];
+    let chunks = chunks.map(|chunks| format!("{chunked}{chunks}"));
+    let sender = sender(SenderOptions::default());
+    for answer in whole.into_iter().chain(chunks.iter().map(String::as_str)) {
+        let server = Server::saying(answer);
+        let ours = get(&sender, &server.url("/"), 100).await.ok();
+        let ours = ours.map(|answer| (answer.status.as_u16(), answer.body.to_vec()));
+        assert_eq!(ours, by_hyper(&server).await, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_only_when_its_answer_ended() {
+    for (answer, connections) in [
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 1),
+        ("HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 1),
+        ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", 1),
+        ("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 2),
+        ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", 2),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n", 2),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nok", 2),
+    ] {
+        let server = Server::script(&[answer]);
+        let sender = sender(SenderOptions { linger: Duration::from_millis(50), ..SenderOptions::default() });
+        for _ in 0..2 {
+            assert!(post(&sender, &server.url("/"), b"").await.unwrap().status.is_success());
+        }
+        assert_eq!(server.connections(), connections, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_half_a_message_counts() {
+    let server = Server::new(|_, stream| {
+        stream.write_all(answer("413 Too Large", "", "").as_bytes()).unwrap();
+        hold(stream);
+        false
+    });
+    let sender = sender(SenderOptions { timeout: Duration::from_secs(20), ..SenderOptions::default() });
+    // More than the system takes without the server reading.
+    let message = Message { body: vec![0; 64 << 20].into(), ..Message::default() };
+    let to = sender.recipient(&server.url("/")).unwrap();
+    let begin = Instant::now();
+    assert_eq!(sender.post(&to, message, Want::Nothing(9)).await.unwrap().status, 413);
+    assert!(begin.elapsed() < Duration::from_secs(15));
 }

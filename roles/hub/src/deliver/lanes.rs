@@ -12,11 +12,11 @@ use crate::options::LaneOptions;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
-use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 
 /// Origins remembered though nothing is to do for them.
 const MAX_IDLE_ORIGINS: usize = 4_096;
@@ -79,33 +79,45 @@ pub(crate) enum Contact {
 
 /// Ends an exchange of a runner from elsewhere. A runner has one, for one exchange after another.
 #[derive(Debug, Default)]
-pub(crate) struct Cut {
-    number: AtomicU64,
-    notify: Notify,
+pub(crate) struct Cut(Mutex<Cutting>);
+
+#[derive(Debug, Default)]
+struct Cutting {
+    /// The exchange that is to end; it may be over already.
+    number: u64,
+    waker: Option<Waker>,
 }
 
 impl Cut {
+    fn lock(&self) -> MutexGuard<'_, Cutting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn cut(&self, number: u64) {
-        self.number.store(number, Relaxed);
-        self.notify.notify_one();
+        let mut cutting = self.lock();
+        cutting.number = number;
+        if let Some(waker) = cutting.waker.take() {
+            waker.wake();
+        }
     }
 
     /// Does the work of an exchange; `None` when it was cut off.
     pub(crate) async fn unless<T, W: Future>(&self, flight: &Flight<T>, work: W) -> Option<W::Output> {
-        let cut = async {
-            loop {
-                self.notify.notified().await;
-                // It may have been meant for the exchange before.
-                if self.number.load(Relaxed) == flight.number {
-                    return;
-                }
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
             }
-        };
-        tokio::select! {
-            biased;
-            done = work => Some(done),
-            () = cut => None,
-        }
+            let mut cutting = self.lock();
+            if cutting.number == flight.number {
+                return Poll::Ready(None);
+            }
+            if !cutting.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                cutting.waker = Some(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -133,6 +145,8 @@ struct Host {
     aside: usize,
     /// How long answers take, smoothed.
     usual: Option<Duration>,
+    /// Exchanges that gave up their place before the first answer.
+    overran: u32,
     origins: usize,
     key: Box<str>,
 }
@@ -313,31 +327,6 @@ impl<T: Copy> Lanes<T> {
         Flight { item, pace, origin, slot, number, begun: now }
     }
 
-    /// An exchange that was answered is followed by another with the same recipient, in the same place; `None` when it has
-    /// no place of the fast or new any more.
-    pub(crate) fn again(&mut self, flight: &Flight<T>, now: Instant) -> Option<Flight<T>> {
-        let slot = &self.slots[flight.slot];
-        if slot.aside || flight.pace.is_slow() {
-            return None;
-        }
-        let (lane, host, before) = (slot.lane, slot.host, slot.overdue);
-        self.note_answer(host, now.saturating_duration_since(flight.begun));
-        let overdue = now + self.slow_after(host);
-        let lane = &mut self.by_pace[lane];
-        lane.overdue.remove(&(before, flight.slot));
-        lane.overdue.insert((overdue, flight.slot));
-        let number = self.next_number;
-        self.next_number += 1;
-        let slot = &mut self.slots[flight.slot];
-        (slot.number, slot.overdue) = (number, overdue);
-        Some(Flight { number, begun: now, ..*flight })
-    }
-
-    fn note_answer(&mut self, host: usize, took: Duration) {
-        let host = &mut self.hosts[host];
-        host.usual = Some(host.usual.map_or(took, |usual| (usual * 7 + took) / 8));
-    }
-
     /// An exchange ended.
     pub(crate) fn finish(&mut self, flight: &Flight<T>, contact: Contact, now: Instant) {
         let slot = self.slots.remove(flight.slot);
@@ -349,15 +338,17 @@ impl<T: Copy> Lanes<T> {
             self.by_pace[lane].overdue.remove(&(slot.overdue, flight.slot));
             self.leave(lane, host);
         }
-        if contact == Contact::Answered && !flight.pace.is_slow() {
-            self.note_answer(host, now.saturating_duration_since(flight.begun));
-        }
         let origin = &mut self.origins[flight.origin];
         origin.flying -= 1;
         match contact {
             Contact::Answered => {
                 origin.unreachable = 0;
                 origin.broken_until = None;
+                if !flight.pace.is_slow() {
+                    let took = now.saturating_duration_since(flight.begun);
+                    let host = &mut self.hosts[host];
+                    host.usual = Some(host.usual.map_or(took, |usual| (usual * 7 + took) / 8));
+                }
             }
             Contact::Unreachable => {
                 origin.unreachable = origin.unreachable.saturating_add(1);
@@ -426,6 +417,7 @@ impl<T: Copy> Lanes<T> {
         // One that is cut off is aside, too, for the instant that it needs to end.
         self.aside += 1;
         self.hosts[host].aside += 1;
+        self.hosts[host].overran = self.hosts[host].overran.saturating_add(1);
         self.leave(lane, host);
     }
 
@@ -446,13 +438,13 @@ impl<T: Copy> Lanes<T> {
         }
     }
 
-    /// How long an exchange with a host may keep others waiting.
+    /// How long an exchange with a host may keep others waiting. As long as it never answered, the longest time is
+    /// halved whenever as many as have places at a time were in vain.
     fn slow_after(&self, host: usize) -> Duration {
-        let most = self.options.slow_after;
-        self.hosts[host]
-            .usual
-            .map_or(most, |usual| (usual * 4).clamp(LEAST_SLOW.min(most), most))
-            .max(Duration::from_millis(1))
+        let (host, most) = (&self.hosts[host], self.options.slow_after);
+        let in_vain = host.overran / u32::try_from(self.options.per_host.max(1)).unwrap_or(u32::MAX);
+        let keeps = host.usual.map_or(most / (1 << in_vain.min(8)), |usual| usual * 4);
+        keeps.clamp(LEAST_SLOW.min(most), most).max(Duration::from_millis(1))
     }
 
     /// Gives an origin a turn at its host if it has something waiting.

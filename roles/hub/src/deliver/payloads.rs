@@ -1,7 +1,7 @@
 //! What bytes does a notification have? Made once, shared by all of its deliveries, forgotten soon.
 
 use abreast_core::{LogError, Notification, Offset, Payload, Position, TopicId, TopicLog as _};
-use abreast_net::{HeaderMap, HeaderName, HeaderValue};
+use abreast_net::{HeaderLines, HeaderMap, HeaderName, HeaderValue};
 use abreast_store::hub::HubStore;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
@@ -42,7 +42,7 @@ impl Payloads for NoPayloads {
 pub(crate) struct Ready {
     pub(crate) body: Bytes,
     /// `Content-Type`, `Link` and the number, as every subscriber gets them.
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: HeaderLines,
     pub(crate) media_type: String,
     pub(crate) links: String,
     _room: Option<OwnedSemaphorePermit>,
@@ -178,6 +178,7 @@ impl PayloadCache {
     fn ready(&self, url: &str, notification: &Notification, body: Bytes, room: Option<OwnedSemaphorePermit>) -> Ready {
         let content = &notification.content;
         let headers = headers(&content.media_type, &self.hub_url, url, &content.links, notification.offset);
+        let headers = HeaderLines::from(&headers);
         Ready { body, headers, media_type: content.media_type.clone(), links: content.links.clone(), _room: room }
     }
 
@@ -227,9 +228,7 @@ impl PayloadCache {
 
 /// What a notification is sent with [websub §7].
 pub(crate) fn headers(media_type: &str, hub_url: &str, topic_url: &str, links: &str, offset: Offset) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8);
-    // Its value comes with each request; here it keeps its place, which is the first.
-    headers.insert("host", HeaderValue::from_static(""));
+    let mut headers = HeaderMap::with_capacity(3);
     if let Ok(value) = HeaderValue::from_str(media_type) {
         headers.insert("content-type", value);
     }

@@ -1,6 +1,6 @@
 //! How is one delivery made?
 
-use super::lanes::{Contact, Cut, Flight, Pace};
+use super::lanes::{Contact, Cut, Flight};
 use super::outcome::{Outcome, backoff};
 use super::payloads::{Found, Ready, headers, later};
 use super::table::{Doing, Place, host_of};
@@ -13,8 +13,8 @@ use abreast_websub::{Key, Publish, Request, SIGNATURE_HEADER};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Most bytes of an answer that are read; it is ignored anyway [websub §7].
@@ -23,11 +23,6 @@ const ANSWER_BYTES: usize = 4 << 10;
 const SIGNED_HERE: usize = 64 << 10;
 /// The pause after something failed on our side.
 const OUR_PAUSE: Duration = Duration::from_secs(1);
-
-/// How many notifications a subscriber that answers fast gets one after another before others have their turn, and within which
-/// time: its connection and all that is known of it are at hand.
-const IN_A_ROW: u32 = 16;
-const ROW_TIME: Duration = Duration::from_millis(5);
 
 /// One attempt.
 struct Job {
@@ -43,8 +38,6 @@ struct Job {
     /// The secret of this instant: one that was renewed counts at once.
     secret: Option<Box<[u8]>>,
     first_failed: Option<Timestamp>,
-    /// When the first delivery to this target began, and how many there were since.
-    row: (Instant, u32),
     begun: Instant,
     time: Timestamp,
 }
@@ -74,7 +67,7 @@ impl Engine {
                         Some(ended) => ended,
                         None => engine.tried(&job, Outcome::cut_off(job.begun.elapsed())).await,
                     };
-                    next = engine.finish(job, ended, &cut);
+                    next = engine.finish(&job, ended, &cut);
                 }
             });
         }
@@ -126,43 +119,10 @@ impl Engine {
                 hub: (entry.kind != TargetKind::Subscription).then(|| entry.address.to_string()),
                 secret: entry.secret.clone(),
                 first_failed: entry.trouble.as_ref().and_then(|trouble| trouble.first_failed),
-                row: (begun, 1),
                 begun,
                 time,
             });
         }
-    }
-
-    /// The next notification for a subscriber that took one fast, if there is one.
-    fn go_on(&self, state: &mut State, job: &mut Job, now: Instant) -> bool {
-        let ((place, epoch), (begun, count)) = (job.flight.item, job.row);
-        if count >= IN_A_ROW || now.saturating_duration_since(begun) > ROW_TIME || self.is_stopping() {
-            return false;
-        }
-        let State { table, lanes, .. } = state;
-        let head = table.topics.get(&job.topic).map_or(job.head, |topic| topic.head);
-        let time = self.now();
-        let Some(entry) = table.get_mut(place) else { return false };
-        let is_next = entry.epoch == epoch
-            && entry.doing == Doing::Flying
-            && entry.trouble.is_none()
-            && job.offset < head
-            && entry.lease_until.is_none_or(|until| until > time);
-        if !is_next {
-            return false;
-        }
-        let Some(flight) = lanes.again(&job.flight, now) else { return false };
-        entry.cursor = job.offset;
-        entry.pace = Pace::Quick;
-        job.secret.clone_from(&entry.secret);
-        self.counters.delivered.fetch_add(1, Relaxed);
-        table.mark_dirty(place);
-        job.flight = flight;
-        job.head = head;
-        job.offset = Offset(job.offset.0 + 1);
-        job.row.1 += 1;
-        (job.begun, job.time) = (now, time);
-        true
     }
 
     async fn attempt(&self, job: &Job) -> Ended {
@@ -225,20 +185,14 @@ impl Engine {
     }
 
     /// Notes what came of a delivery and takes the next one.
-    fn finish(&self, mut job: Job, ended: Ended, cut: &Arc<Cut>) -> Option<Job> {
+    fn finish(&self, job: &Job, ended: Ended, cut: &Arc<Cut>) -> Option<Job> {
         let now = Instant::now();
-        let mut state = self.lock();
-        let is_taken = matches!(ended, Ended::Tried { outcome: Outcome::Taken(_), .. });
-        if is_taken && job.kind == TargetKind::Subscription && self.go_on(&mut state, &mut job, now) {
-            self.arm(state, now);
-            return Some(job);
-        }
-        let job = &job;
         let contact = match &ended {
             Ended::Tried { outcome, .. } => outcome.contact(),
             Ended::Trimmed(_) | Ended::Ours(_) => Contact::Silent,
         };
         let (place, epoch) = job.flight.item;
+        let mut state = self.lock();
         state.lanes.finish(&job.flight, contact, now);
         if matches!(ended, Ended::Tried { .. })
             && let Some(entry) = state.table.get_mut(place)
@@ -277,12 +231,6 @@ impl Engine {
             }
         }
         let next = self.take_job(&mut state, now, cut);
-        self.arm(state, now);
-        next
-    }
-
-    /// Wakes [`Engine::run`] if there is something to do sooner than it expects.
-    fn arm(&self, mut state: MutexGuard<'_, State>, now: Instant) {
         let due = self.due(&mut state, now);
         let sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
         if sooner {
@@ -293,6 +241,7 @@ impl Engine {
         if sooner || ends || self.is_stopping() {
             self.wake.notify_one();
         }
+        next
     }
 
     fn taken(&self, state: &mut State, place: Place, job: &Job, status: u16, now: Instant) {
