@@ -272,8 +272,11 @@ fn trailers(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
 mod tests {
     use super::*;
 
-    /// What an answer says that comes in pieces of a size: status, body, whether it ended and its connection is kept.
-    fn read(answer: &[u8], piece: usize) -> Result<Option<(u16, Vec<u8>, bool, bool)>, Malformed> {
+    /// Status, body, whether it ended and whether its connection is kept.
+    type Found = (u16, Vec<u8>, bool, bool);
+
+    /// What an answer says that comes in pieces of a size.
+    fn read(answer: &[u8], piece: usize) -> Result<Option<Found>, Malformed> {
         let mut input = Input::new(1_000);
         let (mut head, mut body, mut ended) = (None, Vec::new(), false);
         for piece in answer.chunks(piece) {

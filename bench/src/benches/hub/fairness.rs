@@ -100,6 +100,7 @@ fn one(settings: &Settings, program: &Path, crowd: Crowd, hanging: usize, count:
     let first = hub.first(&mut receiver, HEALTHY)?;
     receiver.wait_repeats(FAILING)?;
     receiver.reset()?;
+    hub.reconnect()?;
     let each = hub.spread_with(&mut receiver, HEALTHY, FAILING, count)?;
     let repeats: Samples = receiver.repeats()?.into_iter().map(|nanos| nanos as f64 / 1e6).collect();
     Ok([first.quantile(0.99), each.quantile(0.99), repeats.quantile(0.99)])

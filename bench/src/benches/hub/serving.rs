@@ -83,6 +83,12 @@ impl Hub {
         Ok(Self { source, http, token, body: vec![b'x'; BODY] })
     }
 
+    /// Publishes on a new connection from now on: the server closes one that was unused for long.
+    pub(crate) fn reconnect(&mut self) -> Result<()> {
+        self.http = Http::connect(&self.source.url())?;
+        Ok(())
+    }
+
     /// What goes with a notification, besides its length.
     pub(crate) fn headers(&self, topic: &str) -> [(&'static str, String); 3] {
         [
