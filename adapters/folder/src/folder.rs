@@ -71,6 +71,16 @@ impl Folder {
         self
     }
 
+    /// The same folder with all that is in it.
+    #[must_use]
+    pub fn selecting_all(mut self) -> Self {
+        if let Some(follow) = &mut self.follow {
+            follow.selection = None;
+        }
+        self.selection = None;
+        self
+    }
+
     /// Is a path of this kind selected? Files that are not are not opened by their paths, nor reached through links;
     /// listings have them.
     pub fn selects(&self, path: &[u8], kind: Kind) -> bool {

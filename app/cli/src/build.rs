@@ -151,7 +151,7 @@ impl std::fmt::Display for Locked {
 
 impl std::error::Error for Locked {}
 
-/// Most of a set is missing.
+/// The guard holds the deletion of most of a set.
 #[derive(Debug)]
 struct HeldDeletions {
     folder: PathBuf,
@@ -160,8 +160,9 @@ struct HeldDeletions {
 
 impl std::fmt::Display for HeldDeletions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let help = "if they were removed on purpose, run it again with --confirm-deletions";
-        write!(f, "`{}`: {}, and the site stays as it was\n  help: {help}", self.folder.display(), self.held)
+        let (folder, held) = (self.folder.display(), &self.held);
+        write!(f, "`{folder}`: {held}; the site was not changed\n  help: ")?;
+        write!(f, "if {}, run it again with --confirm-deletions", held.if_intended())
     }
 }
 

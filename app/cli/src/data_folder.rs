@@ -21,6 +21,13 @@ pub(crate) fn check_data(data: &Path) -> Result<()> {
         Err(error) => return Err(error).with_context(|| format!("cannot open the store's folder `{shown}`")),
     };
     let is_store = OF_A_STORE.iter().any(|name| data.join(name).is_file());
+    let inner = data.join(".abreast");
+    if !is_store && OF_A_STORE.iter().any(|name| inner.join(name).is_file()) {
+        bail!(Unusable(format!(
+            "`--data`: the folder `{shown}` holds no store\n  help: name the store of this published folder: --data {}",
+            inner.display()
+        )));
+    }
     if !is_store && entries.next().is_some() {
         bail!(Unusable(format!(
             "`--data`: the folder `{shown}` holds no store, and is not empty\n  help: check the path"

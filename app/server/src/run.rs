@@ -259,7 +259,7 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         }
         Route::Document(path) => document::answer(site, path, request.method(), request.headers()).await,
         Route::Resource(set, path) => {
-            let mut answer = resource::answer(&site.sets[set], &path, request.method(), request.headers())?;
+            let mut answer = resource::answer(site, set, &path, request.method(), request.headers())?;
             memento::link_original(site, set, &path, &mut answer).await?;
             Ok(answer)
         }

@@ -1,6 +1,7 @@
 //! What does this server serve?
 
 use crate::api::{Api, path_of};
+use abreast_core::{ChangeLog, SetId};
 use abreast_folder::{Folder, Kind};
 use abreast_hub::Hub;
 use abreast_source::WatchStatus;
@@ -36,10 +37,17 @@ impl ServedSet {
         (!self.records).then(|| self.watch.folder().unwrap_or_else(|| self.folder.clone()))
     }
 
-    /// May anything of the resource with this key be shown? Not if the set's rules leave it out now.
-    pub(crate) fn shows(&self, key: &str) -> bool {
+    /// May anything of the resource with this key be shown? Not if the set's rules leave it out now, unless its deletion
+    /// is held.
+    pub(crate) fn shows(&self, log: &dyn ChangeLog, id: SetId, key: &str) -> bool {
         // Keys of resources that live elsewhere are URIs.
-        key.contains(':') || self.folder.selects(&path_of(key), Kind::File)
+        key.contains(':') || self.folder.selects(&path_of(key), Kind::File) || self.holds(log, id, key)
+    }
+
+    /// Is this a resource that the rules leave out, and whose deletion is held? The lists name it until that is confirmed,
+    /// and it is served until then.
+    pub(crate) fn holds(&self, log: &dyn ChangeLog, id: SetId, key: &str) -> bool {
+        self.watch.held().is_some_and(|held| held.left_out > 0) && matches!(log.resource(id, key), Ok(Some(_)))
     }
 }
 

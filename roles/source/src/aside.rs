@@ -132,7 +132,7 @@ impl Shared {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             let hashed = match look_for(folder, &path) {
                 Found::File(dir) => hasher.hash(&[Target { dir: &dir, name }]).pop(),
-                Found::Folder | Found::Nothing | Found::Unreadable(_) => None,
+                Found::Folder | Found::LeftOut | Found::Nothing | Found::Unreadable(_) => None,
             };
             let mut queue = self.lock();
             if let Some(Hashed::Stable(state, stat, kept)) = hashed {

@@ -8,6 +8,8 @@ pub(crate) enum Found {
     File(Dir),
     /// A folder.
     Folder,
+    /// A regular file that the rules of the set leave out.
+    LeftOut,
     /// Nothing that could be published.
     Nothing,
     /// It cannot be known now, and why.
@@ -28,6 +30,7 @@ pub(crate) fn look_for(folder: &Folder, path: &[u8]) -> Found {
     };
     match dir.stat(name) {
         Ok(stat) if stat.kind == Kind::File && folder.selects(path, Kind::File) => Found::File(dir),
+        Ok(stat) if stat.kind == Kind::File => Found::LeftOut,
         Ok(stat) if stat.kind == Kind::Folder => Found::Folder,
         Ok(_) => Found::Nothing,
         Err(error) if absent(error.kind()) => Found::Nothing,

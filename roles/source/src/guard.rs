@@ -1,5 +1,6 @@
 //! The deletion guard: how many resources a set may lose before their deletion waits for a confirmation.
 
+use crate::scan::Lost;
 use std::time::{Duration, Instant};
 
 /// A set that becomes smaller by more than this number, and by more than a tenth, is held.
@@ -31,26 +32,57 @@ impl Default for Deletions {
 /// Deletions that are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Resources whose files are gone.
+    /// Resources whose files are gone, or left out by the rules of the set.
     pub missing: u64,
+    /// Those of them that have a file, which the rules leave out.
+    pub left_out: u64,
     /// Resources that the set had.
     pub of: u64,
+    /// Deletions recorded lately: they are judged together with those held.
+    pub before: u64,
 }
 
 impl Held {
-    /// Holds the deletion of `missing` resources of a set that has `resources` now, and had `peak` lately.
-    pub(crate) fn judge(missing: u64, resources: u64, peak: u64, emptied: bool) -> Option<Self> {
-        let of = peak.max(resources);
-        let lost = of - resources.saturating_sub(missing);
-        let many = lost > MANY && lost > of / 10;
-        let most = of >= FEW && lost > of / 2;
-        (missing > 0 && (emptied || many || most)).then_some(Self { missing, of })
+    /// Holds the deletion of what is lost of a set that has `resources` now, and had `peak` lately.
+    pub(crate) fn judge(lost: &Lost, resources: u64, peak: u64, emptied: bool) -> Option<Self> {
+        let (missing, of) = (lost.count, peak.max(resources));
+        let gone = of - resources.saturating_sub(missing);
+        let many = gone > MANY && gone > of / 10;
+        let most = of >= FEW && gone > of / 2;
+        let held = Self { missing, left_out: lost.left_out, of, before: of - resources };
+        (missing > 0 && (emptied || many || most)).then_some(held)
+    }
+
+    /// The condition under which the deletions are to be confirmed, for help texts.
+    pub fn if_intended(&self) -> &'static str {
+        match self.left_out {
+            0 => "they were removed on purpose",
+            left_out if left_out == self.missing => "the patterns are as intended",
+            _ => "they were removed on purpose and the patterns are as intended",
+        }
     }
 }
 
 impl std::fmt::Display for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the files of {} of {} resources are gone; their deletion is held", self.missing, self.of)
+        let Self { missing, left_out, of, before } = *self;
+        let resources = if of == 1 { "resource" } else { "resources" };
+        write!(f, "the deletion of {missing} of {of} {resources} is held: ")?;
+        match (missing - left_out, left_out) {
+            (1, 0) if missing == 1 => write!(f, "the file is gone")?,
+            (_, 0) => write!(f, "the files are gone")?,
+            (0, _) => write!(f, "the include and exclude patterns leave them out")?,
+            (1, _) => write!(f, "1 file is gone, and the include and exclude patterns leave out {left_out}")?,
+            (gone, _) => write!(f, "{gone} files are gone, and the include and exclude patterns leave out {left_out}")?,
+        }
+        if before > 0 {
+            let minutes = LATELY.as_secs() / 60;
+            write!(
+                f,
+                "; {before} deleted before count as well (deletions within {minutes} minutes are judged together)"
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -87,12 +119,37 @@ impl Peak {
 mod tests {
     use super::*;
 
+    fn judge(missing: u64, resources: u64, peak: u64, emptied: bool) -> Option<Held> {
+        Held::judge(&Lost { count: missing, ..Lost::default() }, resources, peak, emptied)
+    }
+
+    #[test]
+    fn a_notice_names_the_cause_and_what_was_deleted_before() {
+        let notice = |missing, left_out, of, before| Held { missing, left_out, of, before }.to_string();
+        assert_eq!(notice(8, 0, 12, 0), "the deletion of 8 of 12 resources is held: the files are gone");
+        assert_eq!(
+            notice(8, 8, 12, 0),
+            "the deletion of 8 of 12 resources is held: the include and exclude patterns leave them out"
+        );
+        assert_eq!(
+            notice(8, 3, 12, 0),
+            "the deletion of 8 of 12 resources is held: 5 files are gone, and the include and exclude patterns leave out 3"
+        );
+        assert_eq!(notice(1, 0, 1, 0), "the deletion of 1 of 1 resource is held: the file is gone");
+        let held = judge(1, 14, 28, false).unwrap();
+        assert_eq!(
+            held.to_string(),
+            "the deletion of 1 of 28 resources is held: the file is gone; 14 deleted before count as well \
+             (deletions within 10 minutes are judged together)"
+        );
+    }
+
     #[test]
     fn most_of_a_few_or_many_and_a_tenth_are_held() {
-        let held = |missing, resources| Held::judge(missing, resources, 0, false).is_some();
+        let held = |missing, resources| judge(missing, resources, 0, false).is_some();
         assert!(held(28, 28) && held(6, 10) && !held(5, 10) && !held(9, 9));
         assert!(held(1_001, 10_000) && !held(1_000, 10_000) && !held(1_001, 10_010) && held(1_100, 10_010));
-        assert!(!held(0, 0) && Held::judge(1, 1, 0, true).is_some() && Held::judge(0, 0, 0, true).is_none());
+        assert!(!held(0, 0) && judge(1, 1, 0, true).is_some() && judge(0, 0, 0, true).is_none());
     }
 
     #[test]
@@ -100,9 +157,9 @@ mod tests {
         let begun = Instant::now();
         let mut peak = Peak::new(begun);
         assert_eq!(peak.note(begun, 100), 100);
-        assert!(Held::judge(20, 70, peak.note(begun, 70), false).is_none());
-        assert!(Held::judge(25, 70, peak.note(begun, 70), false).is_some());
-        assert!(Held::judge(25, 100, 100, false).is_none(), "resources added meanwhile count against those gone");
+        assert!(judge(20, 70, peak.note(begun, 70), false).is_none());
+        assert!(judge(25, 70, peak.note(begun, 70), false).is_some());
+        assert!(judge(25, 100, 100, false).is_none(), "resources added meanwhile count against those gone");
         assert_eq!(peak.note(begun + LATELY, 70), 100);
         assert_eq!(peak.note(begun + 2 * LATELY, 70), 70);
         peak.forget(begun);

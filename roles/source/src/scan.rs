@@ -82,10 +82,12 @@ pub enum ScanError {
     Stopped,
 }
 
-/// Resources whose files are gone.
+/// Resources whose files are gone, or left out by the rules of the set.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) count: u64,
+    /// How many of them have a file, which the rules of the set leave out.
+    pub(crate) left_out: u64,
     /// Their keys; empty when they are too many to keep.
     pub(crate) keys: Vec<String>,
 }
@@ -117,6 +119,7 @@ impl Lost {
 
     pub(crate) fn add(&mut self, other: Self) {
         self.count += other.count;
+        self.left_out += other.left_out;
         if self.too_many() {
             self.keys = Vec::new();
         } else {
@@ -160,7 +163,7 @@ pub(crate) fn scan_reading(
     let lost = std::mem::take(&mut report.lost);
     if let Deletions::Guarded { peak } = options.deletions {
         let (now, peak) = (log.head(set)?.resources, peak.max(before.resources));
-        report.held = Held::judge(lost.count, now, peak, report.emptied);
+        report.held = Held::judge(&lost, now, peak, report.emptied);
     }
     if report.held.is_some() {
         report.ingest.deferred.append(&mut report.replaced);
@@ -203,7 +206,7 @@ pub(crate) fn delete(
             let path = path_of(&key);
             match look_for(folder, &path) {
                 Found::File(_) if is_published_path(&path) => report.deferred.push(path),
-                Found::File(_) | Found::Folder | Found::Nothing => work.push(Work::Gone { key }),
+                Found::File(_) | Found::Folder | Found::LeftOut | Found::Nothing => work.push(Work::Gone { key }),
                 Found::Unreadable(error) => report.problem(&path, &error),
             }
         }
@@ -542,12 +545,13 @@ impl Walk<'_> {
                 }
             }
             Found::Unreadable(error) => self.report.ingest.problem(&path, &error),
-            found @ (Found::File(_) | Found::Folder | Found::Nothing) => {
+            found @ (Found::File(_) | Found::Folder | Found::LeftOut | Found::Nothing) => {
                 self.report.gone += 1;
                 // What a folder took the place of is replaced rather than lost.
                 if self.options.deletions == Deletions::Confirmed || matches!(found, Found::Folder) {
                     self.sink.push(Work::Gone { key })?;
                 } else if !self.importing {
+                    self.report.lost.left_out += u64::from(matches!(found, Found::LeftOut));
                     self.report.lost.push(key);
                 }
             }

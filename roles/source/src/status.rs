@@ -35,6 +35,8 @@ struct Inner {
     folder: Option<Folder>,
     held: Option<Held>,
     confirmed: bool,
+    /// The confirmation was taken by a scan that has not ended.
+    confirming: bool,
 }
 
 impl WatchStatus {
@@ -63,7 +65,7 @@ impl WatchStatus {
         self.lock().held
     }
 
-    /// Confirms that the resources whose files are gone were removed on purpose: the next scan, which begins at once,
+    /// Confirms that the resources that are held were removed on purpose: the next scan, which begins at once,
     /// records their deletion, however many they are.
     pub fn confirm_deletions(&self) {
         self.lock().confirmed = true;
@@ -73,12 +75,23 @@ impl WatchStatus {
         self.lock().confirmed
     }
 
-    pub(crate) fn take_confirmed(&self) -> bool {
-        std::mem::take(&mut self.lock().confirmed)
+    /// Whether held deletions were confirmed and are not recorded yet.
+    pub fn is_confirming(&self) -> bool {
+        let inner = self.lock();
+        inner.held.is_some() && (inner.confirmed || inner.confirming)
     }
 
+    pub(crate) fn take_confirmed(&self) -> bool {
+        let mut inner = self.lock();
+        inner.confirming = std::mem::take(&mut inner.confirmed);
+        inner.confirming
+    }
+
+    /// Sets what the scan that ended holds.
     pub(crate) fn set_held(&self, held: Option<Held>) {
-        self.lock().held = held;
+        let mut inner = self.lock();
+        inner.held = held;
+        inner.confirming = false;
     }
 
     pub(crate) fn set_folder(&self, folder: &Folder) {

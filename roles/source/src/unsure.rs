@@ -148,7 +148,7 @@ fn stat_of(folder: &Folder, path: &[u8]) -> Option<Stat> {
 fn is_readable(folder: &Folder, path: &[u8]) -> bool {
     match look_for(folder, path) {
         Found::Unreadable(_) => false,
-        Found::Nothing => true,
+        Found::LeftOut | Found::Nothing => true,
         Found::Folder => {
             let dir = folder.dir(path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()));
             !matches!(dir.and_then(|dir| dir.entries()), Err(error) if !is_gone(error.kind()))

@@ -203,7 +203,7 @@ impl Watching {
                     pass.work.push(Work::Check { key, path: path.to_vec(), dir, links });
                 }
             }
-            Found::Nothing => {
+            Found::LeftOut | Found::Nothing => {
                 self.lose_beneath(&key, pass)?;
                 pass.lost.add_known(&*self.log, self.set, vec![key])?;
             }
@@ -484,8 +484,9 @@ impl<'w> Round<'w> {
         if self.hold.is_none() {
             tracing::error!(
                 folder = %self.root.display(),
-                "{held} (help: if that is on purpose, restart with `--confirm-deletions`, or see docs/publishing.md for confirming \
-                 it while the server runs)"
+                "{held} (help: if {}, restart with `--confirm-deletions`, or see docs/publishing.md for confirming it while \
+                 the server runs)",
+                held.if_intended()
             );
         }
         let since = self.hold.as_ref().map_or(now, |hold| hold.since);
@@ -581,7 +582,7 @@ impl<'w> Round<'w> {
                     report.problem(path, &error);
                     continue;
                 }
-                Found::File(_) | Found::Nothing => continue,
+                Found::File(_) | Found::LeftOut | Found::Nothing => continue,
             }
             scanned = Some(path);
             let scan_options = scan_options.get_or_insert_with(|| ScanOptions {
@@ -612,7 +613,7 @@ impl<'w> Round<'w> {
         }
         let resources = log.head(*set)?.resources;
         if !options.hold_deletions.is_zero()
-            && let Some(held) = Held::judge(lost.count, resources, peak, self.is_emptied())
+            && let Some(held) = Held::judge(&lost, resources, peak, self.is_emptied())
         {
             self.hold(held, Duration::ZERO);
             return Ok(());

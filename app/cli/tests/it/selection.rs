@@ -1,6 +1,6 @@
 //! What rules leave out of a folder is published nowhere, by `serve` or by `build`.
 
-use crate::world::{Source, abreast, eventually, get, run};
+use crate::world::{Source, abreast, audit, eventually, get, run, sync};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -138,4 +138,92 @@ fn a_built_site_has_what_the_rules_take() {
     command.arg("build").arg("--config").arg(&config).args(["--base-url", "https://example.org/", "--copy", "--out"]);
     assert_eq!(run(command.arg(&site)).status.code(), Some(0));
     assert_eq!(copied(), ["a.pdf", "b.xml"]);
+}
+
+#[test]
+fn what_new_patterns_leave_out_is_served_while_it_is_held() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, copy) = (place.path().join("original"), place.path().join("copy"));
+    (0..8).for_each(|number| write(&folder, &format!("{number}.tmp"), "x"));
+    (0..4).for_each(|number| write(&folder, &format!("{number}.xml"), "x"));
+    let all = Source::start(&folder, 0, &[]);
+    eventually("everything is published", || listed(&all, LIST).len() == 12);
+    sync(&all.url(), &copy, 0, &[]);
+    let port = all.port();
+    assert_eq!(all.stop(), Some(0));
+    write(&folder, "never.tmp", "never published");
+
+    let some = Source::start_unready(&folder, port, &["--exclude", "*.tmp"]);
+    let mut ready = (0, String::new());
+    eventually("the deletions are held", || {
+        let (code, text) = get(&some.address, "/readyz").unwrap();
+        ready = (code, String::from_utf8(text).unwrap());
+        ready.1.contains("deletion")
+    });
+    let cause = "the deletion of 8 of 12 resources is held: the include and exclude patterns leave them out";
+    assert!(ready.0 == 503 && ready.1.contains(cause) && ready.1.contains("scope `admin`"), "{ready:?}");
+    assert_eq!(listed(&some, LIST).len(), 12);
+    for path in listed(&some, LIST) {
+        assert_eq!(status(&some, &format!("/set/r/{path}")), 200, "{path} is listed");
+        assert_eq!(status(&some, &format!("/api/v1/sets/set/content/{path}")), 200, "{path} is listed");
+    }
+    assert_eq!(status(&some, "/set/r/never.tmp"), 404, "it is in no list");
+    assert_eq!(audit(&some.url(), &copy), 0);
+    // A new mirror gets all that is listed.
+    sync(&some.url(), &place.path().join("second"), 0, &[]);
+
+    let data = folder.join(".abreast");
+    let create =
+        |data: &Path| run(abreast().args(["token", "create", "--name", "a", "--scope", "admin", "--data"]).arg(data));
+    let refused = create(&folder);
+    let help = format!("name the store of this published folder: --data {}", data.display());
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && text.contains(&help), "{text}");
+    let token = String::from_utf8(create(&data).stdout).unwrap();
+    let mut answer = serde_json::Value::Null;
+    eventually("the token is known", || {
+        let header = format!("Authorization: Bearer {}", token.trim());
+        let mut curl = std::process::Command::new("curl");
+        curl.args(["-s", "-X", "POST", "-H", &header, &format!("{}api/v1/sets/set/deletions", some.url())]);
+        answer = serde_json::from_slice(&run(&mut curl).stdout).unwrap_or_default();
+        answer["status"] != 401
+    });
+    assert_eq!(
+        (&answer["state"], &answer["count"], &answer["held_deletions"]),
+        (&"ready".into(), &4.into(), &0.into())
+    );
+    assert_eq!(status(&some, "/set/r/0.tmp"), 404);
+    assert_eq!(listed(&some, LIST).len(), 4);
+    assert_eq!(some.stop(), Some(0));
+}
+
+#[test]
+fn a_build_names_why_deletions_are_held() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, site) = (place.path().join("original"), place.path().join("site"));
+    (0..8).for_each(|number| write(&folder, &format!("{number}.tmp"), "x"));
+    (0..4).for_each(|number| write(&folder, &format!("{number}.xml"), "x"));
+    let build = |more: &[&str]| {
+        let mut command = abreast();
+        command.arg("build").arg(&folder).arg("--out").arg(&site).args([
+            "--base-url",
+            "https://example.org/",
+            "--copy",
+        ]);
+        let output = run(command.args(more));
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(build(&[]).0, 0);
+    let (code, text) = build(&["--exclude", "*.tmp"]);
+    assert!(code == 7 && text.contains("8 of 12") && text.contains("patterns leave them out"), "{text}");
+    assert!(text.contains("if the patterns are as intended, run it again with --confirm-deletions"), "{text}");
+    fs::remove_file(folder.join("0.tmp")).unwrap();
+    let (code, text) = build(&["--exclude", "*.tmp"]);
+    assert!(code == 7 && text.contains("1 file is gone, and the include and exclude patterns leave out 7"), "{text}");
+    (1..7).for_each(|number| fs::remove_file(folder.join(format!("{number}.tmp"))).unwrap());
+    let (code, text) = build(&[]);
+    assert!(code == 7 && text.contains("7 of 12") && text.contains("the files are gone"), "{text}");
+    assert!(site.join("original/r/0.tmp").is_file(), "the site was not changed");
+    assert_eq!(build(&["--exclude", "*.tmp", "--confirm-deletions"]).0, 0);
+    assert!(!site.join("original/r/7.tmp").exists());
 }

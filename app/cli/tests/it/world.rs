@@ -49,6 +49,11 @@ impl Source {
         Self::run(Self::command(folder, port, more))
     }
 
+    /// As [`Source::start`], without waiting until it is ready.
+    pub(crate) fn start_unready(folder: &Path, port: u16, more: &[&str]) -> Self {
+        Self::listening(Self::command(folder, port, more))
+    }
+
     /// Begins to serve, and is killed before it can, or just after.
     pub(crate) fn kill_at_start(folder: &Path, port: u16, more: &[&str], after: Duration) {
         Self::kill_soon(Self::command(folder, port, more), after);
@@ -88,7 +93,13 @@ impl Source {
         command
     }
 
-    fn run(mut command: Command) -> Self {
+    fn run(command: Command) -> Self {
+        let source = Self::listening(command);
+        eventually("the Source is ready", || source.status("/readyz") == Some(200));
+        source
+    }
+
+    fn listening(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut address = None;
@@ -99,9 +110,7 @@ impl Source {
                 break;
             }
         }
-        let source = Self { child: Running(child), address: address.expect("serve tells where it listens") };
-        eventually("the Source is ready", || source.status("/readyz") == Some(200));
-        source
+        Self { child: Running(child), address: address.expect("serve tells where it listens") }
     }
 
     pub(crate) fn port(&self) -> u16 {

@@ -28,7 +28,7 @@ pub(super) fn read(
     if target.served.records {
         return Err(elsewhere_only());
     }
-    let answer = resource::answer(target.served, path, request.method(), request.headers());
+    let answer = resource::answer(context.site, target.number, path, request.method(), request.headers());
     answer.map_err(|error| Problem::new(ProblemKind::Store, format!("the file cannot be read: {error}")))
 }
 

@@ -214,7 +214,7 @@ async fn run(context: &Context<'_>, call: Call<'_>, request: Request<Incoming>) 
         Call::HubEnd(id) => hub::end(context, id, request.uri().query()).await,
         Call::Sets => sets::all(context),
         Call::Set(slug) => sets::one(context, slug),
-        Call::ConfirmDeletions(slug) => sets::confirm_deletions(context, slug),
+        Call::ConfirmDeletions(slug) => sets::confirm_deletions(context, slug).await,
         Call::ReadChanges(slug) => changes::read(context, slug, &request).await,
         Call::RecordChanges(slug) => changes::record(context, slug, request).await,
         Call::ReadRecord(slug) => record::read(context, slug, &request).await,

@@ -6,6 +6,13 @@ use crate::respond::Answer;
 use abreast_source::WatchState;
 use http::StatusCode;
 use serde::Serialize;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long the confirmation of deletions waits until they are recorded; the answer says `confirmed` if it takes longer.
+const RECORDING: Duration = Duration::from_secs(10);
+/// How often it checks.
+const CHECK: Duration = Duration::from_millis(50);
 
 #[derive(Serialize)]
 struct SetAnswer<'s> {
@@ -20,9 +27,10 @@ struct SetAnswer<'s> {
     datetime: String,
     created: String,
     count: u64,
-    /// `ready`, `importing`, `vanished` (the folder), `held` (deletions) or `failed` (the store).
+    /// `ready`, `importing`, `vanished` (the folder), `held` (deletions), `confirmed` (deletions that are being recorded)
+    /// or `failed` (the store).
     state: &'static str,
-    /// Resources whose files are gone, and whose deletion waits for a confirmation.
+    /// Resources whose deletion is held.
     held_deletions: u64,
 }
 
@@ -60,6 +68,7 @@ fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, 
             _ if log.check_available().is_err() => "failed",
             _ if head.importing => "importing",
             WatchState::Vanished(_) => "vanished",
+            _ if target.served.watch.is_confirming() => "confirmed",
             _ if held.is_some() => "held",
             _ => "ready",
         },
@@ -67,15 +76,19 @@ fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, 
     })
 }
 
-/// Confirms that the files that are missing were removed on purpose. Their deletion is recorded by a scan that begins now.
-pub(super) fn confirm_deletions(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
+/// Confirms that the deletions that are held are intended. They are recorded by a scan that begins now; its end is awaited
+/// within a limit.
+pub(super) async fn confirm_deletions(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
     if target.served.watch.held().is_none() {
         return Err(Problem::new(ProblemKind::Conflict, "no deletion of this set is held"));
     }
-    let answer = told(context, target)?;
     target.served.watch.confirm_deletions();
-    Ok(json(StatusCode::OK, &answer))
+    let until = Instant::now() + RECORDING;
+    while target.served.watch.is_confirming() && Instant::now() < until {
+        sleep(CHECK).await;
+    }
+    Ok(json(StatusCode::OK, &told(context, target)?))
 }
 
 /// The tokens, without what would help to guess them.

@@ -37,7 +37,13 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         }
         if let Some(held) = set.watch.held() {
             let slug = &set.slug;
-            let help = format!("POST /api/v1/sets/{slug}/deletions confirms that they were removed on purpose");
+            if set.watch.is_confirming() {
+                return try_later(&format!("set `{slug}`: {held}; it was confirmed and is being recorded"), 2);
+            }
+            let help = format!(
+                "if {}, POST /api/v1/sets/{slug}/deletions with a token of scope `admin` confirms it",
+                held.if_intended()
+            );
             return try_later(&format!("set `{slug}`: {held} (help: {help})"), 10);
         }
     }

@@ -54,7 +54,8 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn of(site: &Site, set: usize, key: Option<String>) -> Option<Self> {
         let published = site.publisher.sets().get(set)?;
-        let key = key.filter(|key| site.sets.get(set).is_none_or(|set| set.shows(key)))?;
+        let key = key
+            .filter(|key| site.sets.get(set).is_none_or(|set| set.shows(&**site.publisher.log(), published.id, key)))?;
         Some(Self { set: published.id, key, urls: published.versions.clone()? })
     }
 

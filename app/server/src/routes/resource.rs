@@ -5,8 +5,9 @@
 
 use crate::body::unchanged;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
-use crate::site::ServedSet;
-use abreast_folder::{ErrorKind, Stat};
+use crate::site::Site;
+use abreast_folder::{ErrorKind, Kind, Stat};
+use abreast_source::versions::key_of;
 use abreast_webtypes::decode_segment;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK};
@@ -19,13 +20,17 @@ use std::sync::Arc;
 /// Files up to this size are read at once, on the thread that answers: they are in the page cache or cost one read.
 const READ_AT_ONCE: u64 = 64 * 1024;
 
-pub(crate) fn answer(set: &ServedSet, path: &str, method: &Method, headers: &HeaderMap) -> io::Result<Answer> {
+pub(crate) fn answer(site: &Site, set: usize, path: &str, method: &Method, headers: &HeaderMap) -> io::Result<Answer> {
     let Some(relative) = relative_path(path) else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
+    let (set, id) = (&site.sets[set], site.publisher.sets()[set].id);
     // Until the watch has read the folder for the first time, the one opened at the start.
-    let current = set.watch.folder();
-    let (file, stat) = match current.as_ref().unwrap_or(&set.folder).open_file(&relative) {
+    let mut folder = set.watch.folder().unwrap_or_else(|| set.folder.clone());
+    if !folder.selects(&relative, Kind::File) && set.holds(&**site.publisher.log(), id, &key_of(&relative)) {
+        folder = folder.selecting_all();
+    }
+    let (file, stat) = match folder.open_file(&relative) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::Denied => {
             return Ok(problem(StatusCode::FORBIDDEN, "the resource may not be read"));
@@ -47,7 +52,7 @@ pub(crate) fn answer(set: &ServedSet, path: &str, method: &Method, headers: &Hea
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox")),
     ];
     if set.links.active() {
-        let links = set.links.headers(current.as_ref().unwrap_or(&set.folder), &relative);
+        let links = set.links.headers(&folder, &relative);
         more.extend(links.iter().filter_map(|link| Some((LINK, HeaderValue::from_str(link).ok()?))));
     }
     Ok(Representation {

@@ -119,7 +119,7 @@ fn an_emptied_root_deletes_nothing_until_it_is_confirmed() {
     let before = world.changes().len();
     std::fs::rename(&world.folder, world.temporary.path().join("aside")).unwrap();
     std::fs::create_dir(&world.folder).unwrap();
-    assert_eq!(world.scan().held, Some(Held { missing: 2, of: 2 }));
+    assert_eq!(world.scan().held, Some(Held { missing: 2, left_out: 0, of: 2, before: 0 }));
     assert_eq!(world.changes().len(), before);
     world.scan_with(|options| options.deletions = Deletions::Confirmed);
     assert!(world.keys().is_empty());
@@ -132,7 +132,7 @@ fn the_loss_of_more_than_half_is_held_and_the_rest_recorded() {
     world.scan();
     (0..11).for_each(|number| std::fs::remove_file(world.folder.join(format!("d/{number}"))).unwrap());
     world.write("d/19", "22");
-    assert_eq!(world.scan().held, Some(Held { missing: 11, of: 20 }));
+    assert_eq!(world.scan().held, Some(Held { missing: 11, left_out: 0, of: 20, before: 0 }));
     assert_eq!((world.keys().len(), world.changes().last().unwrap().as_str()), (20, "updated d/19"));
     world.write("d/0", "1");
     assert_eq!(world.scan().held, None, "half is not more than half");
@@ -159,7 +159,7 @@ fn more_deletions_than_are_kept_in_memory_are_judged_and_recorded() {
         let puts = keys.iter().map(|key| Change::put(key, State::default())).collect();
         abreast_core::append(&*world.log, world.set, puts).unwrap();
     }
-    assert_eq!(world.scan().held, Some(Held { missing: 60_000, of: 60_001 }));
+    assert_eq!(world.scan().held, Some(Held { missing: 60_000, left_out: 0, of: 60_001, before: 0 }));
     assert_eq!(world.log.head(world.set).unwrap().resources, 60_001);
     world.scan_with(|options| options.deletions = Deletions::Confirmed);
     assert_eq!(world.keys(), ["here"]);
