@@ -166,7 +166,7 @@ pub(crate) fn salvage(
         for table in tables {
             let count = read_table(&from, &mut to, table)
                 .map_err(|cause| sqlite_error("cannot write the new database", cause))?;
-            repaired.steps.push(format!("{table}: {count} rows"));
+            repaired.steps.push(format!("{table}: {}", abreast_webtypes::count(count, "row")));
             rows += count;
         }
     }

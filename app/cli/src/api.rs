@@ -161,6 +161,8 @@ pub(crate) fn check(
             ));
         }
         Ok(_) => {}
+        // The place of the store is wrong, and is reported as such.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
         Err(error) => {
             problems.push(format!("`api`: cannot read the tokens: {error} (help: abreast token list --data DIR)"));
         }

@@ -17,6 +17,7 @@ use abreast_contents::{digest, path_of, visit_all};
 use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_store::backup::{check_copy, copy, needed_contents};
 use abreast_store::hub::copy_hub;
+use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -87,11 +88,12 @@ pub(crate) struct FileEntry {
 /// Runs `backup`.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
     let Some(store) = Place::find(&args.dir).store else {
-        logging::failure(&anyhow::anyhow!(
+        let error = anyhow::anyhow!(
             "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
              makes it again",
             args.dir
-        ));
+        );
+        logging::failure(&error, 2);
         return ExitCode::from(2);
     };
     match backup(&store, &args.backups) {
@@ -103,16 +105,22 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
                 );
             } else {
                 for set in &manifest.sets {
-                    line(&format!("set {}: {} resources, up to position {}", set.name, set.resources, set.position));
+                    line(&format!(
+                        "set {}: {}, up to position {}",
+                        set.name,
+                        count(set.resources, "resource"),
+                        set.position
+                    ));
                 }
-                line(&format!("{contents} contents copied"));
+                line(&format!("{} copied", count(contents, "content")));
                 line(&format!("backup {}", path.display()));
             }
             ExitCode::SUCCESS
         }
         Err(error) => {
-            logging::failure(&error);
-            ExitCode::from(code_of(&error))
+            let code = code_of(&error);
+            logging::failure(&error, code);
+            ExitCode::from(code)
         }
     }
 }

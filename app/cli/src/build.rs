@@ -1,6 +1,7 @@
 //! `abreast build`: a whole Source as files, for a web server or a bucket that only sends files.
 
 use crate::config::{File, ServeConfig, SetConfig, SetFile, Unusable};
+use crate::data_folder::NewData;
 use crate::terminal::{line, warning};
 use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
 use abreast_folder::Folder;
@@ -10,6 +11,7 @@ use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use abreast_source::{Deletions, Held, IngestOptions, ScanError, ScanOptions, ScanReport, scan};
 use abreast_store::SqliteLog;
+use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -84,15 +86,16 @@ pub(crate) struct BuildArgs {
     /// Read every file, also those that look unchanged by size, times and inode
     #[arg(long)]
     reread: bool,
-    /// Publish the deletion of all files that are missing, however many they are
+    /// Publish the deletion of all files that are missing or left out, however many they are
     #[arg(long)]
     confirm_deletions: bool,
-    /// The outcome as one JSON object on standard output
+    /// Print the outcome as one JSON object on standard output
     #[arg(long)]
     json: bool,
     /// Print errors only
     #[arg(short, long)]
     quiet: bool,
+    // Last: its heading would be that of all options after it.
     #[command(flatten)]
     rules: crate::rule_args::RuleArgs,
 }
@@ -125,7 +128,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
                 _ if error.is::<Locked>() => 10,
                 _ => return Err(error),
             };
-            crate::logging::failure(&error);
+            crate::logging::failure(&error, code);
             Ok(ExitCode::from(code))
         }
     }
@@ -230,12 +233,12 @@ fn check_place(site: &Path, folder: &Path, copy: bool) -> Result<()> {
 }
 
 fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(Scanned, SiteReport)> {
-    std::fs::create_dir_all(&config.data)
-        .with_context(|| format!("cannot make the store's folder `{}`", config.data.display()))?;
+    let new_data = NewData::make(&config.data)?;
     let data = Folder::open(&config.data).context("cannot open the store's folder")?;
     let Some(_lock) = data.root().lock(b"source.lock").context("cannot lock the store")? else {
         bail!(Locked(config.data.display().to_string()));
     };
+    let mut new_data = Some(new_data.locked());
     let path = config.data.join("source.db");
     let log: Arc<dyn ChangeLog> = Arc::new(
         SqliteLog::open(&path, Arc::new(SystemClock))
@@ -255,6 +258,8 @@ fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(
         let set_urls = urls.set(&set.slug);
         let set_urls = args.resources_url.as_ref().map(|url| set_urls.clone().with_resources(url)).unwrap_or(set_urls);
         let links = set.links.policy(&set_urls.resources())?;
+        // What a scan recorded is of use to the next build.
+        new_data.take().into_iter().for_each(NewData::keep);
         let report = scan_set(&*log, opened.id, &folder, &set, links, args, cancel)?;
         scanned.files += report.files;
         scanned.changes += report.ingest.recorded;
@@ -346,17 +351,17 @@ fn tell(args: &BuildArgs, scanned: &Scanned, report: &SiteReport, took: Duration
         line(&format!("note: {notice}"));
     }
     if scanned.links > 0 {
-        line(&format!("note: {} symbolic links were not followed", scanned.links));
+        line(&format!("note: symbolic links that were not followed: {}", scanned.links));
     }
     line(&format!(
-        "{}: {} files, {} changes; documents: {} written, {} as they were, {} removed; {} resources copied ({:.2} s)",
+        "{}: {}, {}; documents: {} written, {} as they were, {} removed; {} copied ({:.2} s)",
         args.out.display(),
-        scanned.files,
-        scanned.changes,
+        count(scanned.files, "file"),
+        count(scanned.changes, "change"),
         report.written,
         report.unchanged,
         report.removed,
-        report.copied,
+        count(report.copied, "resource"),
         took.as_secs_f64()
     ));
     line(&format!("to mirror it once it is at its URL: abreast sync {} FOLDER", args.base_url));

@@ -7,6 +7,7 @@ use abreast_core::{ContentId, Finding, Severity};
 use abreast_destination::check as copy;
 use abreast_store::check::{Findings, check_log};
 use abreast_store::hub::check_hub;
+use abreast_webtypes::count;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::json;
@@ -159,7 +160,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let places = match Place::find_all(&args.dir) {
         Ok(places) => places,
         Err(error) => {
-            logging::failure(&error);
+            logging::failure(&error, 13);
             return ExitCode::from(13);
         }
     };
@@ -169,7 +170,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
              or of a copy",
             args.dir
         );
-        logging::failure(&error);
+        logging::failure(&error, 2);
         return ExitCode::from(2);
     }
     let (mut findings, mut told) = (Findings::default(), Vec::new());
@@ -187,14 +188,17 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
             break;
         }
     }
-    tell(args, &findings, &told, looked.is_ok());
-    match looked {
+    let complete = looked.is_ok();
+    let code = match looked {
         Err(error) => {
-            logging::failure(&error);
-            ExitCode::from(if cancel.load(Ordering::Relaxed) { 130 } else { 13 })
+            let code = if cancel.load(Ordering::Relaxed) { 130 } else { 13 };
+            logging::failure(&error, code);
+            code
         }
-        Ok(()) => ExitCode::from(u8::from(!findings.is_sound())),
-    }
+        Ok(()) => u8::from(!findings.is_sound()),
+    };
+    tell(args, &findings, &told, complete);
+    ExitCode::from(code)
 }
 
 /// A line about one set of several.
@@ -219,8 +223,10 @@ fn look(
     if let Some(hub) = &place.hub {
         let facts = check_hub(hub, findings)?;
         told.push(format!(
-            "hub: {} topics, {} notifications, {} subscriptions and hubs to tell",
-            facts.topics, facts.notifications, facts.targets
+            "hub: {}, {}, subscriptions and hubs to notify: {}",
+            count(facts.topics, "topic"),
+            count(facts.notifications, "notification"),
+            facts.targets
         ));
     }
     if let Some(folder) = &place.copy {
@@ -228,7 +234,7 @@ fn look(
             told.push(format!("process {pid} is at work on the copy: what it changes meanwhile may be told as found"));
         }
         let facts = copy::check_copy(folder, &wants, findings, cancel)?;
-        told.push(format!("copy: {} resources, {} read", facts.resources, facts.read));
+        told.push(format!("copy: {}, {} read", count(facts.resources, "resource"), facts.read));
     }
     Ok(())
 }
@@ -246,7 +252,7 @@ pub(crate) fn check_store(
         needed.insert(id, length);
     })?;
     for set in &sets {
-        told.push(format!("set {}: {} resources, {} changes", set.slug, set.resources, set.position));
+        told.push(format!("set {}: {}, {}", set.slug, count(set.resources, "resource"), count(set.position, "change")));
     }
     let contents = store.join("contents");
     let place = contents.display().to_string();

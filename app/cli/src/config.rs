@@ -329,8 +329,14 @@ impl ServeConfig {
         let mut problems = Vec::new();
         let listen = check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
         if file.set.is_empty() {
-            problems
-                .push("`set`: nothing to publish (help: name a folder, or add a `[[set]]` with `folder`)".to_owned());
+            // Everything else that is missing is so for this reason.
+            let help = if file.mirror.is_empty() {
+                "name a folder, or add a `[[set]]` with `folder`"
+            } else {
+                "the file has mirrors only, which `abreast sync --config FILE` copies; to publish, add a `[[set]]` with `folder`"
+            };
+            faults.extend(origins.place("", vec![format!("`set`: nothing to publish (help: {help})")]));
+            return Err(faults);
         }
         let data = match (&file.data, file.set.as_slice()) {
             (Some(data), _) => {
@@ -340,7 +346,6 @@ impl ServeConfig {
                 data.clone()
             }
             (None, [only]) if only.records != Some(true) => only.folder.join(".abreast"),
-            (None, []) => PathBuf::new(),
             (None, _) => {
                 problems.push(
                     "`data`: several sets, or one of records, need a folder for the store (help: --data DIR)"

@@ -1,11 +1,75 @@
-//! The store's folder as commands find it that work on a store and do not make one.
+//! The store's folder: checked by commands that do not make one, made by those that do, and removed again when they fail.
 
 use crate::config::Unusable;
 use anyhow::{Context as _, Result, bail};
-use std::path::Path;
+use std::fs::{create_dir_all, read_dir, remove_dir, remove_dir_all, remove_file};
+use std::path::{Path, PathBuf};
 
 /// What a store's folder has, one of them.
 const OF_A_STORE: &[&str] = &["source.db", "hub.db", "tokens.json"];
+
+/// The folder of a store that this run opens. What the run made is removed when this is dropped between [`Self::locked`] and
+/// [`Self::keep`]: a start that fails leaves nothing behind.
+#[must_use]
+pub(crate) struct NewData {
+    data: PathBuf,
+    /// Folders that were made for it, the innermost first; the store's own is among them.
+    made: Vec<PathBuf>,
+    /// The store's folder was there and empty.
+    was_empty: bool,
+    /// No other process uses the store.
+    locked: bool,
+}
+
+impl NewData {
+    /// Makes the folder, if it is missing, with those around it.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn make(data: &Path) -> Result<Self> {
+        let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
+        let made = data.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+        let was_empty = read_dir(&data).is_ok_and(|mut entries| entries.next().is_none());
+        let new = Self { data, made, was_empty, locked: false };
+        let shown = new.data.display();
+        create_dir_all(&new.data).with_context(|| format!("cannot make the store's folder `{shown}`"))?;
+        Ok(new)
+    }
+
+    /// The lock of the store is held: nobody else has made anything there.
+    pub(crate) fn locked(mut self) -> Self {
+        self.locked = true;
+        self
+    }
+
+    /// Leaves the store where it is.
+    pub(crate) fn keep(mut self) {
+        self.locked = false;
+    }
+}
+
+impl Drop for NewData {
+    fn drop(&mut self) {
+        if !self.locked {
+            return;
+        }
+        let mut made = self.made.iter();
+        if made.next().is_some() {
+            let _ = remove_dir_all(&self.data);
+            // Those around it only while nothing else is in them.
+            made.for_each(|folder| drop(remove_dir(folder)));
+        } else if self.was_empty {
+            for entry in read_dir(&self.data).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let _ = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    remove_dir_all(path)
+                } else {
+                    remove_file(path)
+                };
+            }
+        }
+    }
+}
 
 /// Checks that a folder named with `--data` is a store's, or empty: a mistyped path must not become a store.
 ///

@@ -5,6 +5,7 @@ use crate::config::{File, ServeConfig, SetFile};
 use crate::serve::Running;
 use crate::terminal::line;
 use abreast_destination::{Event, SyncOptions};
+use abreast_webtypes::{count, count_of};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
 
     line("1. A museum has a folder of records: descriptions in JSON-LD, and small pictures.");
     make_collection(&original)?;
-    line(&format!("   {} files in {}", files(&original)?.len(), original.display()));
+    line(&format!("   {} in {}", count_of(files(&original)?.len(), "file"), original.display()));
 
     line("2. It publishes the folder:  abreast serve museum");
     let source = serve(&original)?;
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     line("3. A library copies it, and stays:  abreast sync URL copy --follow");
     let follower = Follower::start(&source.base_url, &copy);
     let seconds = wait_until_equal(&original, &copy, &follower)?;
-    line(&format!("   {} files copied and verified in {seconds:.1} s", files(&copy)?.len()));
+    line(&format!("   {} copied and verified in {seconds:.1} s", count_of(files(&copy)?.len(), "file")));
 
     line("4. The museum works on: a description is corrected, a picture is taken down, a new record is added.");
     fs::write(original.join("objects/0007.jsonld"), record(7, "Beaker with a lid, silver gilt, about 1560"))?;
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     if report.exit_code != 0 {
         bail!("the copy differs: {} updated, {} missing, {} extra", report.updated, report.missing, report.extra);
     }
-    line(&format!("   yes: {} files, each with the digest that the museum states", report.same));
+    line(&format!("   yes: {}, each with the digest that the museum states", count(report.same, "file")));
 
     if args.keep {
         let mut signals = crate::signals::Signals::listen()?;

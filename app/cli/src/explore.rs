@@ -2,6 +2,7 @@
 
 use crate::validate::{WalkArgs, nothing_found};
 use abreast_validator::{Document, Report, Share, document_json, validate};
+use abreast_webtypes::count;
 use clap::Args;
 use indicatif::HumanBytes;
 use std::process::ExitCode;
@@ -38,8 +39,9 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
     let mut options = match args.walk.options(vec![args.url.clone()]) {
         Ok(options) => options,
         Err(error) => {
-            crate::logging::failure(&error);
-            return ExitCode::from(crate::exit::code(&error));
+            let code = crate::exit::code(&error);
+            crate::logging::failure(&error, code);
+            return ExitCode::from(code);
         }
     };
     (options.sample, options.packages) = (Share::Some(0), Share::Some(0));
@@ -65,6 +67,11 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
     } else {
         u8::from(report.documents.iter().any(|document| !document.read && document.problem.is_some()))
     };
+    if report.saw_nothing() && !report.cancelled {
+        let problem = report.documents.iter().find_map(|document| document.problem.clone()).unwrap_or_default();
+        let error = anyhow::anyhow!(problem).context(format!("cannot read any document of `{}`", args.url));
+        crate::logging::failure(&error, code);
+    }
     ExitCode::from(code)
 }
 
@@ -119,7 +126,7 @@ fn shown(document: &Document) -> String {
     if let Some(problem) = document.problem.as_ref().filter(|_| !document.read) {
         return format!("{url}  ({problem})");
     }
-    let entries = if document.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", document.entries) };
+    let entries = count(document.entries, "entry");
     let mut facts = vec![entries, HumanBytes(document.bytes).to_string()];
     for (word, time) in
         [("at", document.at), ("completed", document.completed), ("from", document.from), ("until", document.until)]

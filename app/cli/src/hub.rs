@@ -5,6 +5,7 @@ mod admin;
 
 use crate::api::ApiConfig;
 use crate::config::{self, File, Unusable};
+use crate::data_folder::NewData;
 use crate::faults::Fault;
 use crate::push::{self, PushConfig};
 use crate::serve::raise_file_limit;
@@ -145,18 +146,18 @@ fn serve(config: HubConfig) -> Result<()> {
     let mut signals = Signals::listen()?;
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder();
     let recorder = recorder.context("cannot count what the server does")?;
-    std::fs::create_dir_all(&config.data)
-        .with_context(|| format!("cannot make the store's folder `{}`", config.data.display()))?;
-    let shown = config.data.display();
-    let data = Folder::open(&config.data).context("cannot open the store's folder")?;
-    let Some(_lock) = data.root().lock(b"source.lock").context("cannot lock the store")? else {
-        bail!("another abreast is serving from the store `{shown}` (help: stop it, or name another with --data)");
-    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let server = runtime
         .block_on(Server::bind(config.listen, ServerOptions::default()))
         .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
     let address = server.address().context("cannot learn the address listened on")?;
+    let new_data = NewData::make(&config.data)?;
+    let shown = config.data.display();
+    let data = Folder::open(&config.data).context("cannot open the store's folder")?;
+    let Some(_lock) = data.root().lock(b"source.lock").context("cannot lock the store")? else {
+        bail!("another abreast is serving from the store `{shown}` (help: stop it, or name another with --data)");
+    };
+    let new_data = new_data.locked();
     let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
     let api = Api::new(ApiOptions {
         readers: config.api.readers,
@@ -177,6 +178,7 @@ fn serve(config: HubConfig) -> Result<()> {
         .name("server".into())
         .spawn(move || runtime.block_on(server.run(site, stopped)))
         .context("cannot start the server's thread")?;
+    new_data.keep();
     crate::logging::ready(&format!("a hub at {}hub", urls.base()));
     crate::logging::ready(&format!("  store          {shown}"));
     crate::logging::ready(&format!("  listening on   http://{address}/"));

@@ -6,6 +6,7 @@ use abreast_resourcesync::v1_1::{Change, Entry, Ln, Reader, Root};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
 use abreast_server::api::{JsonLines, ReadError, Table};
 use abreast_source::links::LinkRecord;
+use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -75,6 +76,9 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
             code => code,
         },
     };
+    if let Err(error) = &result {
+        logging::failure(error, code);
+    }
     if args.json {
         let line = json!({
             "type": "summary", "head": total.head, "recorded": total.recorded, "unchanged": total.unchanged,
@@ -83,10 +87,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
         crate::terminal::line(&line.to_string());
     } else if code == 0 || total.recorded + total.unchanged > 0 {
         let how = if args.dry_run { "would record" } else { "recorded" };
-        crate::terminal::line(&format!("{how} {} changes, {} were so already", total.recorded, total.unchanged));
-    }
-    if let Err(error) = &result {
-        logging::failure(error);
+        crate::terminal::line(&format!("{how} {}; unchanged: {}", count(total.recorded, "change"), total.unchanged));
     }
     ExitCode::from(code)
 }

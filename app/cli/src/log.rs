@@ -57,8 +57,9 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
     match tell(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            logging::failure(&error);
-            ExitCode::from(crate::exit::code(&error))
+            let code = crate::exit::code(&error);
+            logging::failure(&error, code);
+            ExitCode::from(code)
         }
     }
 }

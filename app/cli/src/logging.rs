@@ -1,10 +1,12 @@
 //! Logs and errors on standard error: text for people, one JSON object a line for programs.
 
+use crate::exit;
 use crate::terminal::{self, LogEntry};
 use clap::ValueEnum as _;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing_subscriber::EnvFilter;
 
 /// Names the format of the log.
@@ -18,6 +20,14 @@ enum Format {
 }
 
 static CHOSEN: OnceLock<Format> = OnceLock::new();
+
+/// Failures are printed on standard output as well, as JSON.
+static JSON_OUTPUT: AtomicBool = AtomicBool::new(false);
+
+/// With `--json`, a failure is one object on standard output, besides its text on standard error.
+pub(crate) fn report_json() {
+    JSON_OUTPUT.store(true, Ordering::Relaxed);
+}
 
 /// Starts logging. A server logs what it does; other commands log warnings, or more with `-v`.
 pub(crate) fn start(verbose: u8, server: bool) {
@@ -52,9 +62,35 @@ fn is_json() -> bool {
     CHOSEN.get() == Some(&Format::Json)
 }
 
-/// Prints an error with its causes, the way out last.
-pub(crate) fn failure(error: &anyhow::Error) {
+/// What kind of failure it is, as `sync` names it.
+fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
+    if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<abreast_destination::Error>()) {
+        return error.code();
+    }
+    match exit_code {
+        exit::USAGE => "usage",
+        3 => "partial",
+        exit::NETWORK => "network",
+        exit::TLS => "tls",
+        7 => "delete.held",
+        10 => "locked",
+        exit::AUTH => "access",
+        13 => "io",
+        130 => "cancelled",
+        _ => "failed",
+    }
+}
+
+/// Prints an error with its causes, the way out last. The program ends with this exit code.
+pub(crate) fn failure(error: &anyhow::Error, exit_code: u8) {
     let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+    if JSON_OUTPUT.load(Ordering::Relaxed) {
+        let object = serde_json::json!({
+            "type": "error", "fatal": true, "code": code_name(error, exit_code), "message": error.to_string(),
+            "causes": causes, "exit_code": exit_code,
+        });
+        terminal::line(&object.to_string());
+    }
     if is_json() {
         tracing::error!(causes = causes.join("; "), "{error}");
         return;
@@ -65,6 +101,16 @@ pub(crate) fn failure(error: &anyhow::Error) {
         text.push_str(&cause);
     }
     terminal::warning(&text);
+}
+
+/// Prints wrong arguments as JSON on standard output.
+pub(crate) fn usage_as_json(error: &clap::Error) {
+    let text = error.render().to_string();
+    let message = text.trim().trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+    let object = serde_json::json!({
+        "type": "error", "fatal": true, "code": "usage", "message": message, "causes": [], "exit_code": error.exit_code(),
+    });
+    terminal::line(&object.to_string());
 }
 
 /// Prints what a server offers when it is ready: on standard output for people, else in the log.

@@ -25,6 +25,7 @@ mod jobs;
 mod log;
 mod log_access;
 mod logging;
+mod memory;
 mod progress;
 mod push;
 mod repair;
@@ -46,14 +47,19 @@ mod validate;
 mod versions;
 
 use args::{Cli, Command};
-use clap::FromArgMatches as _;
+use clap::{ArgMatches, FromArgMatches as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let parsed = args::command().try_get_matches().and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return terminal::usage(&error),
+        Err(error) => {
+            if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+                logging::usage_as_json(&error);
+            }
+            return terminal::usage(&error);
+        }
     };
     // What was given on the command line, to be joined with what a configuration file says.
     let given = matches.subcommand().map_or(&matches, |(_, given)| given);
@@ -62,7 +68,13 @@ fn main() -> ExitCode {
         Command::Hub(args) => args.serves(),
         _ => false,
     };
+    if serves {
+        memory::use_few_heaps();
+    }
     logging::start(cli.verbose, serves);
+    if wants_json(&matches) {
+        logging::report_json();
+    }
     let result = match &cli.command {
         Command::Serve(args) => serve::run(args).map(|()| ExitCode::SUCCESS),
         Command::Hub(args) => hub::run(args),
@@ -86,7 +98,18 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
     };
     result.unwrap_or_else(|error| {
-        logging::failure(&error);
-        ExitCode::from(exit::code(&error))
+        let code = exit::code(&error);
+        logging::failure(&error, code);
+        ExitCode::from(code)
     })
+}
+
+/// Was `--json` given to the command, or to the one inside it?
+fn wants_json(matches: &ArgMatches) -> bool {
+    let given = |matches: &ArgMatches| matches!(matches.try_get_one::<bool>("json"), Ok(Some(true)));
+    let mut innermost = matches;
+    while let Some((_, inner)) = innermost.subcommand() {
+        innermost = inner;
+    }
+    given(innermost)
 }

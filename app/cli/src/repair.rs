@@ -69,12 +69,12 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     let places = match Place::find_all(&args.dir) {
         Ok(places) => places,
         Err(error) => {
-            logging::failure(&error);
+            logging::failure(&error, 13);
             return ExitCode::from(13);
         }
     };
     if places.is_empty() {
-        logging::failure(&anyhow::anyhow!("there is neither a store nor a copy in `{}`", args.dir));
+        logging::failure(&anyhow::anyhow!("there is neither a store nor a copy in `{}`", args.dir), 2);
         return ExitCode::from(2);
     }
     let mut steps = Vec::new();
@@ -96,8 +96,9 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            logging::failure(&error);
-            ExitCode::from(code_of(&error))
+            let code = code_of(&error);
+            logging::failure(&error, code);
+            ExitCode::from(code)
         }
     }
 }

@@ -9,6 +9,7 @@ use abreast_contents::{digest, path_of};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_store::backup::{begin_anew, check_copy, needed_contents};
 use abreast_store::hub::{begin_hub_anew, check_hub_copy};
+use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::json;
@@ -69,7 +70,12 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
                 );
             } else {
                 for set in &manifest.sets {
-                    line(&format!("set {}: {} resources, up to position {}", set.name, set.resources, set.position));
+                    line(&format!(
+                        "set {}: {}, up to position {}",
+                        set.name,
+                        count(set.resources, "resource"),
+                        set.position
+                    ));
                 }
                 line(&format!("restored as of {}", manifest.created));
                 if !args.same_log {
@@ -79,8 +85,9 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            logging::failure(&error);
-            ExitCode::from(if error.is::<Refused>() { 2 } else { code_of(&error) })
+            let code = if error.is::<Refused>() { 2 } else { code_of(&error) };
+            logging::failure(&error, code);
+            ExitCode::from(code)
         }
     }
 }

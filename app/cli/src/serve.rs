@@ -2,6 +2,7 @@
 
 use crate::args::ServeArgs;
 use crate::config::{File, ServeConfig, SetConfig, SetFile, Unusable};
+use crate::data_folder::NewData;
 use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;
 use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
@@ -90,8 +91,13 @@ impl Running {
                 Ok(recorder) => Box::new(move || recorder.render()),
                 Err(_) => Box::new(String::new),
             };
-        std::fs::create_dir_all(&config.data)
-            .with_context(|| format!("cannot make the store's folder `{}`", config.data.display()))?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+        let server = runtime
+            .block_on(Server::bind(config.listen, ServerOptions::default()))
+            .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
+        let address = server.address().context("cannot learn the address listened on")?;
+        let new_data = NewData::make(&config.data)?;
         let data = Folder::open(&config.data).context("cannot open the store's folder")?;
         let lock = data.root().lock(b"source.lock").context("cannot lock the store")?;
         let Some(lock) = lock else {
@@ -100,17 +106,12 @@ impl Running {
                 config.data.display()
             );
         };
+        let new_data = new_data.locked();
         let path = config.data.join("source.db");
         let log: Arc<dyn ChangeLog> = Arc::new(
             SqliteLog::open(&path, Arc::new(SystemClock))
                 .with_context(|| format!("cannot open the store `{}`", path.display()))?,
         );
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-        let server = runtime
-            .block_on(Server::bind(config.listen, ServerOptions::default()))
-            .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
-        let address = server.address().context("cannot learn the address listened on")?;
         let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
         let (mut published, mut served, mut watches, mut abouts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut dump_sets = Vec::new();
@@ -231,6 +232,7 @@ impl Running {
         let dumper =
             if dumps.any() { Some(dumps.start().context("cannot start the thread that makes dumps")?) } else { None };
         let collector = crate::versions::collect(log, contents.as_ref(), kept_sets)?;
+        new_data.keep();
         Ok(Self {
             collector,
             address,

@@ -3,6 +3,7 @@
 use crate::config::{ServeConfig, Unusable};
 use crate::jobs::{self, Origin, Setting};
 use crate::sync_args::SyncArgs;
+use abreast_webtypes::count_of;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -94,7 +95,8 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
             .with_context(|| format!("cannot use the configuration `{}`", args.file.display()));
     }
     let hub = if only_hub { ", a hub" } else { "" };
-    crate::terminal::line(&format!("{}: {sets} sets to publish, {} mirrors{hub}", args.file.display(), jobs.len()));
+    let (sets, mirrors) = (count_of(sets, "set"), count_of(jobs.len(), "mirror"));
+    crate::terminal::line(&format!("{}: {sets} to publish, {mirrors}{hub}", args.file.display()));
     Ok(ExitCode::SUCCESS)
 }
 

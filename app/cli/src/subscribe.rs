@@ -67,8 +67,9 @@ pub(crate) struct SubscribeArgs {
 /// Tells a topic.
 pub(crate) fn run(args: &SubscribeArgs) -> ExitCode {
     ExitCode::from(follow(args).unwrap_or_else(|error| {
-        crate::logging::failure(&error);
-        crate::exit::code(&error)
+        let code = crate::exit::code(&error);
+        crate::logging::failure(&error, code);
+        code
     }))
 }
 

@@ -157,8 +157,9 @@ fn label(job: Option<&str>, set: Option<&str>) -> Option<String> {
 
 /// Reports a failure of a job that is no failure of a copy; gives back its exit code.
 fn told(error: &anyhow::Error) -> u8 {
-    crate::logging::failure(error);
-    crate::exit::code(error)
+    let code = crate::exit::code(error);
+    crate::logging::failure(error, code);
+    code
 }
 
 fn run_with(

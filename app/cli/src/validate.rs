@@ -56,6 +56,7 @@ pub(crate) struct ValidateArgs {
     /// Findings shown of one rule in one document
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) max_findings: usize,
+    // Last: the heading in it would be that of all options after it.
     #[command(flatten)]
     pub(crate) walk: WalkArgs,
 }
@@ -152,8 +153,9 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
     let mut options = match args.walk.options(args.starts.clone()) {
         Ok(options) => options,
         Err(error) => {
-            crate::logging::failure(&error);
-            return ExitCode::from(crate::exit::code(&error));
+            let code = crate::exit::code(&error);
+            crate::logging::failure(&error, code);
+            return ExitCode::from(code);
         }
     };
     options.walk = !args.no_walk;

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod count;
 mod datetime;
 mod digest;
 mod link_header;
@@ -12,6 +13,7 @@ mod visible;
 
 pub mod xml;
 
+pub use count::{count, count_of};
 pub use datetime::{ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 pub use digest::{Algorithm, Digests, ParseDigestError};
 pub use link_header::{Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header, write_link};

@@ -222,7 +222,7 @@ impl Session<'_> {
         if skipped > 0 {
             self.summary.skipped += skipped;
             self.new_failures += skipped;
-            let message = format!("{skipped} entries could not be understood and were left out (`--lenient`)");
+            let message = format!("entries that cannot be understood and were left out (`--lenient`): {skipped}");
             self.problem("rs.entry", url, &message);
         }
         skipped > 0

@@ -11,6 +11,7 @@ use crate::state::{DATABASE, LOCK};
 use abreast_folder::{Folder, Locked};
 use abreast_store::check::{Findings, check_mirror};
 use abreast_store::mirror::{Mirror, Row};
+use abreast_webtypes::count;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -66,7 +67,7 @@ pub fn check_copy(
     let counts = mirror.pending_counts()?;
     facts.pending = counts.fetches + counts.deletes + counts.held + counts.conflicts;
     if facts.pending > 0 {
-        let message = format!("{} resources are still to be brought up to date by the next run", facts.pending);
+        let message = format!("the next run has {} to bring up to date", count(facts.pending, "resource"));
         findings.note("copy.pending", folder.display().to_string(), message);
     }
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
@@ -144,7 +145,7 @@ pub fn repair_copy(
             }
         })?;
         if leftovers > 0 {
-            steps.push(format!("remove {leftovers} files that killed runs left"));
+            steps.push(format!("remove {} that killed runs left", count(leftovers, "file")));
         }
     }
     if !dry_run && !bad.is_empty() {

@@ -23,7 +23,7 @@ impl Session<'_> {
         let allowed = self.options.max_delete.allowed(kept);
         if self.new_failures > 0 {
             self.hold()?;
-            let message = format!("{} deletions wait for a run without new failures", self.summary.held);
+            let message = format!("deletions that wait for a run without new failures: {}", self.summary.held);
             self.notice("delete.held", &self.options.url, &message);
             return Ok(false);
         }
@@ -33,7 +33,7 @@ impl Session<'_> {
         self.hold()?;
         self.summary.delete_limit = true;
         let message = format!(
-            "{due} deletions are due, {allowed} are allowed in one run; nothing was deleted\n  help: check them with \
+            "deletions due: {due}; allowed in one run: {allowed}; nothing was deleted\n  help: check them with \
              `--dry-run`, then run once with `--max-delete {due}`"
         );
         self.problem("delete.limit", &self.options.url, &message);

@@ -149,7 +149,7 @@ impl Session<'_> {
             forget_oldest(&dir, most as usize)?;
         }
         if failures > TOLD_MAX {
-            let message = format!("{} more versions could not be had", failures - TOLD_MAX);
+            let message = format!("more versions that cannot be fetched: {}", failures - TOLD_MAX);
             self.notice("history", &self.options.url, &message);
         }
         Ok(())

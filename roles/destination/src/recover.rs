@@ -62,7 +62,7 @@ impl Session<'_> {
             self.status(looked, 0, 0);
         }
         if found > 0 {
-            let message = format!("the last run was broken off; {found} resources are as it left them");
+            let message = format!("the last run was interrupted; resources that it had completed: {found}");
             self.notice("state.recovered", &self.options.url, &message);
         }
         Ok(())

@@ -559,9 +559,8 @@ impl Session<'_> {
             self.status(checked, 0, 0);
         }
         if checked > 0 {
-            let message = format!(
-                "the machine was restarted before {checked} files were known to be safe; {bad} are fetched again"
-            );
+            let message =
+                format!("files not known to be safe when the machine was restarted: {checked}; fetched again: {bad}");
             self.notice("settle.recheck", &self.options.url, &message);
         }
         if !self.options.dry_run {

@@ -14,6 +14,7 @@ use crate::session::Session;
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Entry, Root};
 use abreast_store::mirror::Row;
+use abreast_webtypes::count;
 use std::collections::{HashSet, VecDeque};
 
 /// The filters of the last run.
@@ -215,8 +216,8 @@ impl Session<'_> {
         self.mirror.plan_excluded(self.options.delete_excluded)?;
         if self.selection.newly_kept > 0 && !self.options.delete_excluded {
             let message = format!(
-                "{} resources are excluded now; their files stay as they are\n  help: `--delete-excluded` deletes them",
-                self.selection.newly_kept
+                "excluded now, with files that stay as they are: {}\n  help: `--delete-excluded` deletes them",
+                count(self.selection.newly_kept, "resource")
             );
             self.notice("filter.kept", &self.options.url, &message);
         }

@@ -660,6 +660,6 @@ fn report_problems(report: &IngestReport) {
     }
     let more = report.problem_count - report.problems.len() as u64;
     if more > 0 {
-        tracing::warn!("{more} more files could not be read");
+        tracing::warn!("more files that could not be read: {more}");
     }
 }

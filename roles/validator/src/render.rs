@@ -50,7 +50,7 @@ fn summary(report: &Report) -> String {
         plural(count(Severity::Warning), "warning"),
         plural(count(Severity::Note), "note"),
         plural(report.read() as u64, "document"),
-        if report.entries() == 1 { "1 entry".to_owned() } else { format!("{} entries", report.entries()) },
+        abreast_webtypes::count(report.entries(), "entry"),
         plural(report.sampled, "resource"),
         report.seed,
     );

@@ -4,6 +4,7 @@ use super::access::HubAccess;
 use crate::config::Unusable;
 use crate::log_access::LogAccessArgs;
 use crate::terminal::{line, warning};
+use abreast_webtypes::count;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -99,8 +100,9 @@ pub(super) fn run(command: &HubCommand) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::logging::failure(&error);
-            ExitCode::from(crate::exit::code(&error))
+            let code = crate::exit::code(&error);
+            crate::logging::failure(&error, code);
+            ExitCode::from(code)
         }
     }
 }
@@ -138,7 +140,12 @@ fn topics(args: &TopicsArgs) -> Result<()> {
                 topic.to_string()
             } else {
                 let (head, trimmed) = (number(topic, "head"), number(topic, "trimmed"));
-                format!("{}  {head} notifications, {} kept", text(topic, "url"), head.saturating_sub(trimmed))
+                format!(
+                    "{}  {}, {} kept",
+                    text(topic, "url"),
+                    count(head, "notification"),
+                    head.saturating_sub(trimmed)
+                )
             });
             Ok(())
         },

@@ -370,3 +370,47 @@ fn several_sets_with_descriptions_and_archives_are_built_and_served() {
     assert!(text("/about.html").contains("/letters/about.html"));
     assert_eq!(source.stop(), Some(0));
 }
+
+#[test]
+fn a_site_whose_record_was_removed_is_written_again() {
+    let places = places();
+    for number in 0..12 {
+        fs::write(places.original.join(format!("f{number}")), format!("{number}")).unwrap();
+    }
+    let base = "https://example.org/";
+    let more = ["--copy", "--gzip", "--changes-per-list", "2"];
+    build(&places.original, &places.site, base, &more);
+    for number in 0..5 {
+        fs::write(places.original.join(format!("f{number}")), "changed").unwrap();
+    }
+    build(&places.original, &places.site, base, &more);
+    assert!(places.site.join("set/changelist/3.xml.gz").is_file());
+    fs::write(places.site.join("robots.txt"), "User-agent: *\nDisallow: /private/\n").unwrap();
+    fs::write(places.site.join("mine.html"), "mine").unwrap();
+    fs::remove_file(places.original.join("f11")).unwrap();
+    fs::remove_dir_all(places.site.join(".abreast")).unwrap();
+
+    let output = run(command(&places.original, &places.site, base).args(more));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("the record of earlier builds is missing") && text.contains("new history"), "{text}");
+    assert!(text.contains("files in `set/r/` that the set does not have, and that stay there: 1"), "{text}");
+    assert!(places.site.join("set/r/f11").is_file() && places.site.join("mine.html").is_file());
+    assert!(fs::read_to_string(places.site.join("robots.txt")).unwrap().contains("/private/"), "it is another's");
+    let list = fs::read_to_string(places.site.join("set/resourcelist.xml")).unwrap();
+    assert!(list.contains("/set/r/f10<") && !list.contains("/set/r/f11<"));
+    // The new history comes to the names of old lists, with and without compressed documents.
+    for round in 0..4 {
+        for number in 0..5 {
+            fs::write(places.original.join(format!("f{number}")), format!("round {round} of {number}")).unwrap();
+        }
+        build(&places.original, &places.site, base, if round % 2 == 0 { &more } else { &more[..1] });
+    }
+    assert_eq!(fs::read(places.site.join("set/r/f3")).unwrap(), b"round 3 of 3");
+
+    // Another base URL: the site is not recognised.
+    fs::remove_dir_all(places.site.join(".abreast")).unwrap();
+    let output = run(command(&places.original, &places.site, "https://example.com/").args(more));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && text.contains("not written by an earlier build"), "{text}");
+}

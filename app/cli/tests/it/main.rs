@@ -9,6 +9,7 @@ mod codes;
 mod config;
 mod crash;
 mod dumps;
+mod failures;
 mod faults;
 mod follow;
 mod from_dumps;

@@ -83,3 +83,17 @@ fn many_names_in_one_folder_and_deep_folders_are_published_and_copied() {
     drop(source);
     drop(Deep(&copied_top));
 }
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn the_threads_of_a_server_share_few_heaps() {
+    let place = tempfile::tempdir().unwrap();
+    let source = Source::start(place.path(), 0, &[]);
+    let process = format!("/proc/{}", source.pid());
+    let environment = std::fs::read_to_string(format!("{process}/environ")).unwrap();
+    assert!(environment.split('\0').any(|variable| variable == "MALLOC_ARENA_MAX=2"), "{environment}");
+    let arguments = std::fs::read_to_string(format!("{process}/cmdline")).unwrap();
+    assert!(arguments.starts_with(env!("CARGO_BIN_EXE_abreast")) && arguments.contains("\0serve\0"), "{arguments}");
+    assert_eq!(std::fs::read_to_string(format!("{process}/comm")).unwrap().trim(), "abreast", "as `ps` shows it");
+    assert_eq!(source.stop(), Some(0));
+}

@@ -247,7 +247,7 @@ fn check_and_repair_go_through_all_sets() {
     };
     let (code, text) = on_copy(&["check"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("maps: copy: 1 resources") && text.contains("papers: copy: 1 resources"), "{text}");
+    assert!(text.contains("maps: copy: 1 resource,") && text.contains("papers: copy: 1 resource,"), "{text}");
     fs::remove_file(copy.join("papers/of-papers.txt")).unwrap();
     let (code, text) = on_copy(&["check"]);
     assert!(code == 1 && text.contains("[copy.missing]") && text.contains("of-papers.txt"), "{code} {text}");

@@ -117,6 +117,10 @@ impl Source {
         self.address.rsplit(':').next().unwrap().parse().unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}/", self.address)
     }

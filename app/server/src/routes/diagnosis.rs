@@ -116,7 +116,13 @@ fn told(found: &Found) -> String {
     // Writing to a string does not fail.
     for TargetDetails { target, last_attempts, dead_letters } in &found.subscriptions {
         let _ = writeln!(text, "topic {}", target.topic);
-        let _ = writeln!(text, "  {}: {} of {} notifications taken", target.state, target.cursor, target.head);
+        let _ = writeln!(
+            text,
+            "  {}: {} of {} taken",
+            target.state,
+            target.cursor,
+            abreast_webtypes::count(target.head, "notification")
+        );
         if let Some(until) = &target.lease_until {
             let _ = writeln!(text, "  lease until {until}");
         }

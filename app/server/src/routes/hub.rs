@@ -94,7 +94,7 @@ fn page(hub: &SiteHub) -> String {
         "This is a WebSub hub.\n\
          Subscribe by POST with hub.mode, hub.topic and hub.callback; follow a topic without a callback at {url}/events?topic=URL.\n\
          What became of a subscription: {url}?callback=URL, the callback's URL percent-encoded.\n\
-         It has {} topics and {} targets.\n",
+         Topics: {}; targets: {}.\n",
         metrics.topics,
         metrics.targets,
         url = hub.hub.options().url,

@@ -46,7 +46,7 @@ impl Session<'_> {
                 self.sink = Some(Arc::new(sink));
                 if let (None, Some(count)) = (adopted, WarcSink::adopted(&self.mirror)?.filter(|count| *count > 0)) {
                     let message =
-                        format!("the state was missing; {count} resources were found in the archive, and are kept");
+                        format!("the state was missing; resources found in the archive, which are kept: {count}");
                     self.notice("state.missing", &self.options.url, &message);
                 }
             }

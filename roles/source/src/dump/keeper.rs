@@ -10,6 +10,7 @@ use crate::publish::PublishedSet;
 use abreast_core::{ChangeLog, ContentId, Position};
 use abreast_folder::Folder;
 use abreast_webtypes::Timestamp;
+use abreast_webtypes::count_of;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -396,7 +397,11 @@ fn tell(kept: &Kept, kind: DumpKind, made: Result<Arc<Dump>, DumpError>) {
             metrics::gauge!("abreast_dump_time_seconds", "set" => slug.clone(), "kind" => kind)
                 .set(dump.end.as_micros() as f64 / 1e6);
             let (packages, bytes) = (dump.packages.len(), dump.bytes());
-            tracing::info!("set `{slug}`: the dump `{}` is complete: {packages} packages, {bytes} bytes", dump.name);
+            tracing::info!(
+                "set `{slug}`: the dump `{}` is complete: {}, {bytes} bytes",
+                dump.name,
+                count_of(packages, "package")
+            );
         }
         Err(DumpError::Cancelled) => {}
         Err(error) => {

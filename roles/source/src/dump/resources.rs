@@ -106,7 +106,7 @@ fn settle(
                 return Err(DumpError::Unreadable { key, why });
             }
             if left > 0 {
-                tracing::info!("{left} resources changed all the time; the dump leaves them to the Change List");
+                tracing::info!("resources that changed all the time, which the dump leaves to the Change List: {left}");
             }
             return Ok(());
         }

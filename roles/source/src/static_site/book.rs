@@ -89,6 +89,11 @@ impl Book {
         Ok(book)
     }
 
+    /// Is nothing recorded of earlier builds?
+    pub(super) fn is_empty(&self) -> bool {
+        self.owned.is_empty()
+    }
+
     pub(super) fn owns(&self, path: &str) -> bool {
         self.owned.contains(path)
     }

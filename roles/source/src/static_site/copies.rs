@@ -89,17 +89,24 @@ impl Copies<'_> {
                 Ok(())
             });
         }
-        let mut gone = Vec::new();
-        ground.visit(&tree, &mut |path| {
-            if log.resource(published.id, &key_of(&path[tree.len()..]))?.is_none() {
-                gone.push(path.to_vec());
-            }
-            Ok(())
-        })?;
-        for path in gone {
+        for path in self.unknown(set, ground)? {
             report.removed += u64::from(ground.remove_bytes(&path, keep)?);
         }
         Ok(())
+    }
+
+    /// Files among the copies that the set does not have.
+    pub(super) fn unknown(&self, set: usize, ground: &Ground) -> Result<Vec<Vec<u8>>, SiteError> {
+        let published = &self.publisher.sets()[set];
+        let tree = tree_of(self.publisher, published);
+        let mut unknown = Vec::new();
+        ground.visit(&tree, &mut |path| {
+            if self.publisher.log().resource(published.id, &key_of(&path[tree.len()..]))?.is_none() {
+                unknown.push(path.to_vec());
+            }
+            Ok(())
+        })?;
+        Ok(unknown)
     }
 
     /// Visits the keys of all changes after a position.

@@ -10,7 +10,7 @@ mod copies;
 mod ground;
 mod plan;
 
-use crate::publish::{PublishError, Publisher};
+use crate::publish::{DocumentPath, PublishError, Publisher};
 use abreast_core::LogError;
 use abreast_folder::Folder;
 use book::Book;
@@ -22,6 +22,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
+/// Where lists are that are numbered.
+const LIST_FOLDERS: [&str; 6] =
+    ["changelist", "resourcelist", "sitemap", "archived", "resourcelist-archive", "changelist-archive"];
+/// The notice of a build that finds a site without its record.
+const NO_RECORD: &str = "the record of earlier builds is missing (`.abreast` in the site): the site was recognised by its Source \
+    Description and is written again; if the store is new as well, Change Lists begin a new history, and mirrors compare with the \
+    whole Resource List once";
 /// Problems told one by one; the rest is counted.
 const MAX_PROBLEMS: usize = 100;
 
@@ -128,16 +135,26 @@ pub fn write_site(
     let mut foreign = Vec::new();
     let mut claims = Vec::new();
     let mut refused_robots = false;
+    let recovers = book.is_empty() && is_own_site(publisher, &plan, &ground)?;
+    if recovers {
+        claims = abandoned_lists(publisher, &ground)?;
+        report.notices.push(NO_RECORD.to_owned());
+    }
     for document in &plan {
-        for path in [document.path.clone(), gzip_of(&document.path)].into_iter().take(1 + usize::from(options.gzip)) {
-            if book.owns(&path) {
+        let is_robots = document.path == "robots.txt";
+        for (path, wanted) in [(document.path.clone(), true), (gzip_of(&document.path), options.gzip)] {
+            if book.owns(&path) || !(wanted || recovers) {
                 continue;
             }
-            if !ground.exists(&path)? {
+            let exists = ground.exists(&path)?;
+            // Only robots.txt may be somebody else's in a site of ours.
+            let is_ours =
+                recovers && exists && (!is_robots || ground.holds(&path, &publisher.bytes(&document.document)?)?);
+            if is_ours || (wanted && !exists) {
                 claims.push(path);
-            } else if document.path == "robots.txt" {
+            } else if wanted && is_robots {
                 refused_robots = true;
-            } else {
+            } else if wanted {
                 foreign.push(path);
             }
         }
@@ -145,7 +162,7 @@ pub fn write_site(
     for set in publisher.sets().iter().filter(|_| options.copy) {
         let tree = plan::tree_of(publisher, set);
         if !book.owns(&tree) {
-            if ground.exists(tree.trim_end_matches('/'))? {
+            if !recovers && ground.exists(tree.trim_end_matches('/'))? {
                 foreign.push(tree);
             } else {
                 claims.push(tree);
@@ -183,7 +200,17 @@ pub fn write_site(
     ground.sync()?;
 
     for (number, mark) in copied.into_iter().enumerate() {
-        copies.remove(number, &book, &mut ground, &mut report)?;
+        if recovers {
+            let left = copies.unknown(number, &ground)?.len();
+            if left > 0 {
+                let tree = plan::tree_of(publisher, &publisher.sets()[number]);
+                report
+                    .notices
+                    .push(format!("files in `{tree}` that the set does not have, and that stay there: {left}"));
+            }
+        } else {
+            copies.remove(number, &book, &mut ground, &mut report)?;
+        }
         book.copied(&publisher.sets()[number].slug, mark);
     }
     let planned = plan.iter().flat_map(|document| {
@@ -195,6 +222,34 @@ pub fn write_site(
     ground.sync()?;
     book.save()?;
     Ok(report)
+}
+
+/// Is this a site that an earlier build of the same sets wrote? Its Source Description is what this build would write: it
+/// has no time, and names the Capability Lists by their public URLs.
+fn is_own_site(publisher: &Publisher, plan: &[plan::Planned], ground: &Ground) -> Result<bool, SiteError> {
+    match plan.iter().find(|planned| matches!(planned.document, DocumentPath::SourceDescription)) {
+        Some(planned) => ground.holds(&planned.path, &publisher.bytes(&planned.document)?),
+        None => Ok(false),
+    }
+}
+
+/// Lists of a history that was lost, whose names begin with a number: the new history comes to the same names.
+fn abandoned_lists(publisher: &Publisher, ground: &Ground) -> Result<Vec<String>, SiteError> {
+    let mut found = Vec::new();
+    for set in publisher.sets() {
+        for folder in LIST_FOLDERS {
+            ground.visit(&format!("{}/{folder}", set.slug), &mut |path| {
+                let path = String::from_utf8_lossy(path).into_owned();
+                let name = path.rsplit('/').next().unwrap_or_default();
+                let is_list = name.strip_suffix(".gz").unwrap_or(name).strip_suffix(".xml").is_some();
+                if is_list && name.starts_with(|first: char| first.is_ascii_digit()) {
+                    found.push(path);
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(found)
 }
 
 fn write_document(

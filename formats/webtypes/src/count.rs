@@ -1,0 +1,27 @@
+//! Counts in messages for people.
+
+/// A count with its noun, in the singular for 1: `1 file`, `2 files`, `0 entries`.
+pub fn count(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
+    match noun.strip_suffix('y') {
+        _ if number == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
+}
+
+/// As [`count`], of what is in memory.
+pub fn count_of(number: usize, noun: &str) -> String {
+    count(number as u64, noun)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!((count(1_u64, "file").as_str(), count(0_u64, "file").as_str()), ("1 file", "0 files"));
+        assert_eq!((count_of(1, "entry").as_str(), count_of(2, "entry").as_str()), ("1 entry", "2 entries"));
+    }
+}
