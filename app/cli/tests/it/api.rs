@@ -282,7 +282,8 @@ fn wrong_input_is_refused_with_its_line_and_nothing_of_its_batch_is_recorded() {
     assert!(locked.1.contains("--server"), "{}", locked.1);
     assert_eq!(told(&place.fed(&["import", "records"], "")).0, Some(2));
     let nobody = told(&place.fed(&["log", "nothing", "--server", &url], ""));
-    assert!(nobody.1.contains("no set of this name"), "{}", nobody.1);
+    assert_eq!(nobody.0, Some(2));
+    assert!(nobody.1.contains("has no set `nothing`") && nobody.1.contains("records"), "{}", nobody.1);
 }
 
 #[test]
