@@ -1,7 +1,9 @@
 //! Does what our Source publishes keep to every rule, in many small lists, and while it changes?
 #![allow(clippy::unwrap_used)]
 
-use abreast_core::{Change, ChangeLog, Imported, NewSet, PageRule, SetId, ShardId, State, SystemClock, append};
+use abreast_core::{
+    Change, ChangeLog, Imported, NewSet, PageRule, SetId, ShardId, ShardRule, State, SystemClock, append,
+};
 use abreast_source::publish::{Body, DocumentPath, PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteOptions;
 use abreast_validator::{Options, Report, Severity, Share, text, validate};
@@ -37,12 +39,12 @@ impl Served {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = SqliteOptions::default()
-            .with_shard_target(40, 36_000_000)
+            .with_shard_rule(ShardRule { resources: 40, bytes: 36_000_000 })
             .open(&folder.path().join("source.db"), Arc::new(SystemClock))
             .unwrap();
         let log: Arc<dyn ChangeLog> = Arc::new(log);
         let page_rule = PageRule { changes: 50, ..PageRule::default() };
-        let set = log.open_set(&NewSet { slug: "set".into(), page_rule }).unwrap().id;
+        let set = log.open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() }).unwrap().id;
         let imported = |number| Imported { key: format!("k{number:06}"), state: state(number), witness: Vec::new() };
         log.import(set, (0..200).map(imported).collect()).unwrap();
         log.complete_import(set).unwrap();

@@ -15,10 +15,10 @@ pub use clock::{Clock, FixedClock, SystemClock};
 pub use content::{ContentId, ParseContentIdError};
 pub use finding::{Finding, Severity};
 pub use log::{
-    AppendDone, Appended, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page, PageRule, Shard,
-    ShardId, append, next_time,
+    AppendDone, Appended, Beginning, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page, PageRule,
+    Shard, ShardId, ShardRule, append, next_time,
 };
-pub use resource::{Action, Change, ChangeRecord, Kind, Position, Resource, ResourceSet, SetId, State};
+pub use resource::{Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State};
 pub use topic::{
     NewNotification, Notification, Offset, PUBLISH_PATIENCE, Payload, PublishDone, TopicId, TopicLog, publish,
 };

@@ -13,7 +13,7 @@ use thiserror::Error;
 /// When is a page of changes closed?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRule {
-    /// Changes in a full page, 1 to 50,000 [rs-core §7].
+    /// Changes in a full page.
     pub changes: u32,
     /// A page whose first change is older than this is closed before the next change is recorded.
     pub age: Duration,
@@ -25,16 +25,49 @@ impl Default for PageRule {
     }
 }
 
+/// When is a shard split?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardRule {
+    /// When it has this many resources.
+    pub resources: u64,
+    /// Or when a document of them would have about this many bytes.
+    pub bytes: u64,
+}
+
+impl ShardRule {
+    /// 40,000 resources or 36 MB: documents that a client can still read at once.
+    pub const DEFAULT: Self = Self { resources: 40_000, bytes: 36_000_000 };
+}
+
+impl Default for ShardRule {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Where the history of a set begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beginning {
+    /// With a base that is imported before the log begins and has no change records, as for folders: a list of all
+    /// resources is the truth, the log has what came after it.
+    #[default]
+    Base,
+    /// In the log: its first resources are changes too, so that the log alone is the whole history.
+    Log,
+}
+
 /// What a new set needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSet {
     /// Name in URLs: `[a-z0-9][a-z0-9._-]*`, at most 64 characters.
     pub slug: String,
     /// When pages are closed from now on; closed ones stay as they are.
     pub page_rule: PageRule,
+    /// Where its history begins; the same each time it is opened.
+    pub beginning: Beginning,
 }
 
-/// Where a set's log stands. Answered from memory: cheap enough for every request.
+/// Where a set's log stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The last change.
@@ -121,13 +154,6 @@ pub struct Shard {
     pub retired: bool,
 }
 
-impl Shard {
-    /// A shard is split when it reaches this many resources; a Sitemap holds 50,000 [rs-core §7].
-    pub const TARGET: u64 = 40_000;
-    /// … or about this many bytes of document; a Sitemap may have 50 MB.
-    pub const TARGET_BYTES: u64 = 36_000_000;
-}
-
 /// What kind of failure a store reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -180,15 +206,30 @@ impl LogError {
 ///   and clock steps;
 /// - `done` of an append is called once, with success only when the batch is durable, and then all of it is;
 /// - a batch is atomic: all of its changes are visible, or none;
-/// - a new set is importing: its base is built by `import` and ended by `complete_import` before any append;
+/// - a new set that begins with a base is importing: the base is built by `import` and ended by `complete_import`
+///   before any append; one that begins in its log is never importing, and refuses an import;
 /// - readers see a batch no later than its `done`, and never part of one;
 /// - pages, once closed, never change.
 pub trait ChangeLog: Send + Sync + 'static {
     /// The set of that name, created if there is none. Its page rule becomes the given one.
     ///
     /// # Errors
-    /// When the store fails.
+    /// [`ErrorKind::Refused`] when the set is there and has another beginning; else when the store fails.
     fn open_set(&self, set: &NewSet) -> Result<ResourceSet, LogError>;
+
+    /// All sets, in the order they were created.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn sets(&self) -> Result<Vec<ResourceSet>, LogError>;
+
+    /// The set of that name, if there is one; none is created.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
+        Ok(self.sets()?.into_iter().find(|set| set.slug == slug))
+    }
 
     /// Where the set's log stands.
     ///
@@ -261,6 +302,27 @@ pub trait ChangeLog: Send + Sync + 'static {
         after: Position,
         visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError>;
+
+    /// Visits the latest change of each resource that changed after a position, oldest first, until told to stop or at
+    /// the end. What left the set is visited too; the base of a set is not, since it is no change.
+    ///
+    /// The cost follows the changes that are visited: neither the collection nor superseded changes are read.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn latest(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError>;
+
+    /// The position of the last change that is not after `time`. Where there is none, the position where the log begins
+    /// when `time` is not before its beginning ([`Head::created`]), and 0 otherwise.
+    ///
+    /// # Errors
+    /// When the store fails.
+    fn position_at(&self, set: SetId, time: Timestamp) -> Result<Position, LogError>;
 
     /// One resource.
     ///

@@ -1,4 +1,4 @@
-//! What is a resource, and what is a change to one?
+//! Resources, sets of them, and changes to them.
 
 use crate::ContentId;
 use abreast_webtypes::{Digests, Link, Timestamp};
@@ -35,7 +35,16 @@ pub struct ResourceSet {
     pub slug: String,
 }
 
-/// What is known of a resource's representation.
+/// What a resource is, for protocols that publish descriptions of entities. Files have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// IRIs of its types.
+    pub types: Vec<String>,
+    /// A name for people.
+    pub label: Option<String>,
+}
+
+/// What is known of a resource's representation, and of the resource itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// When the content last changed, by its keeper's account (HTTP Last-Modified).
@@ -50,6 +59,8 @@ pub struct State {
     pub digests: Digests,
     /// Related resources.
     pub links: Vec<Link>,
+    /// What the resource is, where a protocol needs it.
+    pub description: Option<Box<Description>>,
     /// Where a copy of these bytes is kept, if one is. Never published, and no difference by itself: a state that
     /// differs only here replaces the address, it is no change.
     pub content: Option<ContentId>,
@@ -66,6 +77,8 @@ pub struct Resource {
     pub witness: Vec<u8>,
     /// Where it last changed.
     pub position: Position,
+    /// The URIs to use instead when it is deprecated, perhaps none; `None` when it is not deprecated.
+    pub deprecated: Option<Vec<String>>,
 }
 
 /// What happened, in the richest vocabulary of the protocols (Entity Metadata Management's six).
@@ -100,13 +113,30 @@ impl Kind {
 #[expect(clippy::large_enum_variant, reason = "nearly every action is a Put")]
 pub enum Action {
     /// The resource now has this state: a creation or an update, as the log decides.
-    /// A state equal to the current one records nothing.
+    /// A state equal to the current one records nothing. Another state ends a deprecation.
     Put {
         /// The new state.
         state: State,
         /// See [`Resource::witness`].
         witness: Vec<u8>,
     },
+    /// As [`Put`](Self::Put), but a resource that is new in the set is recorded as [`Kind::Add`]: it was known elsewhere.
+    Add {
+        /// The new state.
+        state: State,
+        /// See [`Resource::witness`].
+        witness: Vec<u8>,
+    },
+    /// The resource is still there and no longer to be used. What is deprecated already, with the same replacements and
+    /// the same state, records nothing; neither does a resource that is not in the set when no state is given.
+    Deprecate {
+        /// Its new state, and its witness; `None` keeps both.
+        state: Option<(State, Vec<u8>)>,
+        /// URIs to use instead, the best first.
+        replaced_by: Vec<String>,
+    },
+    /// The resource left the set and exists elsewhere. Removing what is not there records nothing.
+    Remove,
     /// The resource is gone. Deleting what is not there records nothing.
     Delete,
 }
@@ -118,27 +148,59 @@ pub struct Change {
     pub key: String,
     /// What to record.
     pub action: Action,
+    /// A sentence for people about this change.
+    pub summary: Option<String>,
     /// A writer's own name for this change: the same one twice records one change. Kept for seven days.
     pub idempotency_key: Option<String>,
 }
 
 impl Change {
+    /// A change to a resource, without summary and idempotency key.
+    pub fn new(key: impl Into<String>, action: Action) -> Self {
+        Self { key: key.into(), action, summary: None, idempotency_key: None }
+    }
+
     /// The resource now has this state.
     pub fn put(key: impl Into<String>, state: State) -> Self {
-        Self { key: key.into(), action: Action::Put { state, witness: Vec::new() }, idempotency_key: None }
+        Self::new(key, Action::Put { state, witness: Vec::new() })
+    }
+
+    /// The resource is new in the set and was known elsewhere before.
+    pub fn add(key: impl Into<String>, state: State) -> Self {
+        Self::new(key, Action::Add { state, witness: Vec::new() })
+    }
+
+    /// The resource is no longer to be used; its state stays.
+    pub fn deprecate(key: impl Into<String>, replaced_by: Vec<String>) -> Self {
+        Self::new(key, Action::Deprecate { state: None, replaced_by })
+    }
+
+    /// The resource left the set.
+    pub fn remove(key: impl Into<String>) -> Self {
+        Self::new(key, Action::Remove)
     }
 
     /// The resource is gone.
     pub fn delete(key: impl Into<String>) -> Self {
-        Self { key: key.into(), action: Action::Delete, idempotency_key: None }
+        Self::new(key, Action::Delete)
     }
 
     /// With what the Source saw of its origin.
     #[must_use]
     pub fn with_witness(mut self, seen: Vec<u8>) -> Self {
-        if let Action::Put { witness, .. } = &mut self.action {
-            *witness = seen;
+        match &mut self.action {
+            Action::Put { witness, .. }
+            | Action::Add { witness, .. }
+            | Action::Deprecate { state: Some((_, witness)), .. } => *witness = seen,
+            Action::Deprecate { state: None, .. } | Action::Remove | Action::Delete => {}
         }
+        self
+    }
+
+    /// With a sentence for people.
+    #[must_use]
+    pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
+        self.summary = Some(summary.into());
         self
     }
 
@@ -163,4 +225,17 @@ pub struct ChangeRecord {
     pub key: String,
     /// The state it left, `None` when the resource left the set.
     pub state: Option<State>,
+    /// What a resource was that left the set, if that was known; otherwise it is in the state.
+    pub removed: Option<Box<Description>>,
+    /// URIs to use instead of a deprecated resource, the best first.
+    pub replaced_by: Vec<String>,
+    /// A sentence for people about this change.
+    pub summary: Option<String>,
+}
+
+impl ChangeRecord {
+    /// What the resource is, or was when it left the set.
+    pub fn description(&self) -> Option<&Description> {
+        self.state.as_ref().map_or(self.removed.as_deref(), |state| state.description.as_deref())
+    }
 }

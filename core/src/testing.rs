@@ -3,8 +3,10 @@
 //! A store's test says how one is made and opened again; [`change_log_contract`] does the rest, and panics with
 //! the name of the promise that was broken.
 
+mod actions;
 mod appending;
 mod imports;
+mod latest;
 mod pages;
 mod random;
 mod replay;
@@ -16,7 +18,8 @@ mod versions;
 mod waiting;
 
 use crate::{
-    Appended, Change, ChangeLog, ContentId, FixedClock, KeyRange, NewSet, PageRule, Resource, SetId, State, append,
+    Appended, Change, ChangeLog, ContentId, Description, FixedClock, KeyRange, NewSet, PageRule, Resource, SetId,
+    State, append,
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
 pub use replay::check_consistency;
@@ -27,8 +30,8 @@ pub use topics::{TopicStores, topic_log_contract};
 
 /// How a test makes stores.
 pub trait Stores {
-    /// A new and empty store with that clock, whose shards are full at these sizes instead of
-    /// [`Shard::TARGET`](crate::Shard::TARGET) and [`Shard::TARGET_BYTES`](crate::Shard::TARGET_BYTES).
+    /// A new and empty store with that clock, whose shards are split at these sizes instead of those of
+    /// [`ShardRule::DEFAULT`](crate::ShardRule::DEFAULT).
     fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog>;
 
     /// Closes the newest store and opens it again, with the same clock and sizes. A store that keeps nothing
@@ -76,6 +79,14 @@ const PROMISES: &[(&str, Check)] = &[
     ("who waits is told of a change", waiting::waiting_ends_with_a_change),
     ("who waits for several sets is told of any", waiting::waiting_is_for_any_of_several_sets),
     ("many appenders make one log", appending::many_appenders_make_one_log),
+    ("each action is recorded as what it was", actions::actions_are_recorded_as_kinds),
+    ("a deprecation lasts until another state", actions::deprecation_ends_with_another_state),
+    ("what a writer adds is kept with the change", actions::notes_and_descriptions_are_kept),
+    ("a set that begins in its log has no base", actions::history_may_begin_in_the_log),
+    ("sets are listed and found", actions::sets_are_listed_and_found),
+    ("the latest change of each resource is found", latest::latest_changes_leave_out_superseded),
+    ("a base has no latest change", latest::base_has_no_latest_change),
+    ("a time leads to a position", latest::times_lead_to_positions),
     ("the log implies the table", replay::log_implies_table),
     ("versions are kept only when asked", versions::versions_are_kept_only_when_asked),
     ("versions tell the history of a resource", versions::versions_tell_the_history_of_a_resource),
@@ -113,7 +124,10 @@ impl Fixture {
     fn new(stores: &mut dyn Stores, rule: PageRule, shard_resources: u64, shard_bytes: u64) -> Self {
         let clock = Arc::new(FixedClock::at(START));
         let log = stores.create(Arc::clone(&clock), shard_resources, shard_bytes);
-        let set = log.open_set(&NewSet { slug: "checked".into(), page_rule: rule }).expect("a set can be opened").id;
+        let set = log
+            .open_set(&NewSet { slug: "checked".into(), page_rule: rule, ..NewSet::default() })
+            .expect("a set can be opened")
+            .id;
         log.complete_import(set).expect("an import can be completed");
         Self { log, clock, set }
     }
@@ -178,6 +192,9 @@ fn state(number: u64) -> State {
         } else {
             Vec::new()
         },
+        description: number
+            .is_multiple_of(13)
+            .then(|| Box::new(Description { types: vec!["urn:type".into()], label: Some(format!("Number {number}")) })),
         content: number.is_multiple_of(11).then_some(ContentId([number as u8; ContentId::BYTES])),
     }
 }

@@ -1,6 +1,6 @@
 //! How much does recording cost? `cargo run --release -p abreast-store --example bulk -- [CHANGES] [BATCH] [import]`.
 
-use abreast_core::{Change, ChangeLog, Imported, KeyRange, NewSet, PageRule, Position, State, SystemClock, append};
+use abreast_core::{Change, ChangeLog, Imported, KeyRange, NewSet, Position, State, SystemClock, append};
 use abreast_store::SqliteLog;
 use abreast_webtypes::{Digests, Timestamp};
 use std::io::Write as _;
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
 
     let log = SqliteLog::open(&path, Arc::new(SystemClock))?;
-    let set = log.open_set(&NewSet { slug: "bulk".into(), page_rule: PageRule::default() })?.id;
+    let set = log.open_set(&NewSet { slug: "bulk".into(), ..NewSet::default() })?.id;
     if !import {
         log.complete_import(set)?;
     }

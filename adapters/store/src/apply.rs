@@ -1,6 +1,7 @@
-//! How does a batch become changes, resources, pages and shards? The rules that every store shares.
+//! How a batch becomes changes, resources, pages and shards: the rules that every store shares.
 
 use crate::book::Book;
+use crate::descriptions;
 use crate::links;
 pub(crate) use crate::shards::Touch;
 use crate::shards::{Cut, Due, LiveShard, entry_bytes};
@@ -17,11 +18,25 @@ pub(crate) struct Encoded<'s> {
     pub(crate) state: &'s State,
     pub(crate) digests: Vec<u8>,
     pub(crate) links: Option<String>,
+    pub(crate) description: Option<String>,
+    /// URIs to use instead, when the resource is deprecated.
+    pub(crate) deprecated: Option<String>,
 }
 
 impl<'s> Encoded<'s> {
     pub(crate) fn new(state: &'s State) -> Self {
-        Self { state, digests: state.digests.to_bytes(), links: links::write(&state.links) }
+        Self {
+            state,
+            digests: state.digests.to_bytes(),
+            links: links::write(&state.links),
+            description: descriptions::write(state.description.as_deref()),
+            deprecated: None,
+        }
+    }
+
+    /// The state of a resource that is deprecated.
+    fn deprecated(state: &'s State, replaced_by: &[String]) -> Self {
+        Self { deprecated: Some(descriptions::write_replacements(replaced_by)), ..Self::new(state) }
     }
 
     /// Where the bytes are kept.
@@ -45,6 +60,8 @@ impl<'s> Encoded<'s> {
 pub(crate) struct Compared {
     pub(crate) same_state: bool,
     pub(crate) same_witness: bool,
+    /// Is it deprecated as the new one is, or neither?
+    pub(crate) same_deprecation: bool,
     /// Where its bytes are kept.
     pub(crate) content: Option<ContentId>,
     /// Where it last changed.
@@ -59,6 +76,29 @@ pub(crate) struct Deleted {
     pub(crate) bytes: u64,
     /// Where its bytes are kept.
     pub(crate) content: Option<ContentId>,
+    /// What it was, in its stored form.
+    pub(crate) description: Option<String>,
+}
+
+/// One change, as it is recorded.
+pub(crate) struct Entry<'e> {
+    pub(crate) position: Position,
+    pub(crate) time: Timestamp,
+    pub(crate) kind: Kind,
+    pub(crate) key: &'e str,
+    /// The state it leaves; `None` when the resource left the set.
+    pub(crate) new: Option<&'e Encoded<'e>>,
+    /// What the resource was that left the set.
+    pub(crate) removed: Option<&'e str>,
+    /// What the writer adds.
+    pub(crate) note: Option<&'e str>,
+}
+
+impl Entry<'_> {
+    /// What the resource is, or was.
+    pub(crate) fn description(&self) -> Option<&str> {
+        self.new.map_or(self.removed, |new| new.description.as_deref())
+    }
 }
 
 /// The rows of one set, inside one transaction.
@@ -75,15 +115,14 @@ pub(crate) trait Tables: VersionTables {
     fn set_content(&mut self, key: &str, id: ContentId) -> Result<(), Self::Error>;
     /// Removes a resource; returns what it was if it was there.
     fn delete(&mut self, key: &str) -> Result<Option<Deleted>, Self::Error>;
-    /// Adds a change to the log; a removal has no state.
-    fn record(
-        &mut self,
-        at: Position,
-        time: Timestamp,
-        kind: Kind,
-        key: &str,
-        new: Option<&Encoded>,
-    ) -> Result<(), Self::Error>;
+    /// A resource's state and witness, if the resource is known.
+    fn state(&mut self, key: &str) -> Result<Option<(State, Vec<u8>)>, Self::Error>;
+    /// Adds a change to the log.
+    fn record(&mut self, entry: &Entry) -> Result<(), Self::Error>;
+    /// Remembers where a resource left the set.
+    fn bury(&mut self, key: &str, at: Position) -> Result<(), Self::Error>;
+    /// Forgets where a resource left the set, if it did.
+    fn unbury(&mut self, key: &str) -> Result<(), Self::Error>;
     /// Stores a closed page and the open one after it.
     fn close_page(&mut self, closed: &Page, open: &Page) -> Result<(), Self::Error>;
     /// Finds the middle of a shard; `None` when nothing is on one side of it.
@@ -111,25 +150,7 @@ pub(crate) fn append<T: Tables>(
                 continue;
             }
         }
-        let touch = Touch { position, time };
-        let key = change.key.as_str();
-        match &change.action {
-            Action::Put { state, witness } => {
-                let new = Encoded::new(state);
-                if let Some(kind) = put(book, tables, key, &new, witness, touch)? {
-                    record(book, tables, touch, kind, key, Some(&new))?;
-                }
-            }
-            Action::Delete => {
-                if let Some(old) = tables.delete(key)? {
-                    book.resources -= 1;
-                    book.shards.deleted(key, old.bytes, touch);
-                    versions::let_go(book, tables, old.content)?;
-                    versions::record(book, tables, key, touch, None)?;
-                    record(book, tables, touch, Kind::Delete, key, None)?;
-                }
-            }
-        }
+        apply(book, tables, change, Touch { position, time })?;
     }
     let recorded = book.position.0 - before.0;
     Ok(Appended { head: book.position, recorded, unchanged: changes.len() as u64 - recorded })
@@ -144,7 +165,53 @@ pub(crate) fn import<T: Tables>(book: &mut Book, tables: &mut T, resources: &[Im
     Ok(())
 }
 
-/// Creates or updates a resource; `None` when its state was that already.
+/// Applies one change, and records it unless it changes nothing.
+fn apply<T: Tables>(book: &mut Book, tables: &mut T, change: &Change, touch: Touch) -> Result<(), T::Error> {
+    let key = change.key.as_str();
+    let known;
+    let (new, witness, first, replaced_by) = match &change.action {
+        Action::Put { state, witness } => (Encoded::new(state), witness, Kind::Create, &[][..]),
+        Action::Add { state, witness } => (Encoded::new(state), witness, Kind::Add, &[][..]),
+        Action::Deprecate { state: given, replaced_by } => {
+            known = if given.is_none() { tables.state(key)? } else { None };
+            let Some((state, witness)) = given.as_ref().or(known.as_ref()) else { return Ok(()) };
+            (Encoded::deprecated(state, replaced_by), witness, Kind::Deprecate, replaced_by.as_slice())
+        }
+        Action::Remove => return remove(book, tables, change, Kind::Remove, touch),
+        Action::Delete => return remove(book, tables, change, Kind::Delete, touch),
+    };
+    let Some(kind) = put(book, tables, key, &new, witness, touch)? else { return Ok(()) };
+    let kind = if kind == Kind::Create { first } else { kind };
+    if first == kind {
+        tables.unbury(key)?;
+    }
+    let note = descriptions::write_note(change.summary.as_deref(), replaced_by);
+    let Touch { position, time } = touch;
+    record(book, tables, &Entry { position, time, kind, key, new: Some(&new), removed: None, note: note.as_deref() })
+}
+
+/// Removes a resource, if it is there.
+fn remove<T: Tables>(
+    book: &mut Book,
+    tables: &mut T,
+    change: &Change,
+    kind: Kind,
+    touch: Touch,
+) -> Result<(), T::Error> {
+    let key = change.key.as_str();
+    let Some(old) = tables.delete(key)? else { return Ok(()) };
+    book.resources -= 1;
+    book.shards.deleted(key, old.bytes, touch);
+    versions::let_go(book, tables, old.content)?;
+    versions::record(book, tables, key, touch, None)?;
+    tables.bury(key, touch.position)?;
+    let note = descriptions::write_note(change.summary.as_deref(), &[]);
+    let (removed, note) = (old.description.as_deref(), note.as_deref());
+    let Touch { position, time } = touch;
+    record(book, tables, &Entry { position, time, kind, key, new: None, removed, note })
+}
+
+/// Creates, updates or deprecates a resource; `None` when it was so already. An import does the same at position 0.
 fn put<T: Tables>(
     book: &mut Book,
     tables: &mut T,
@@ -163,7 +230,8 @@ fn put<T: Tables>(
         return Ok(Some(Kind::Create));
     }
     let old = tables.compare(key, new, witness)?;
-    if old.same_state {
+    // A state that is the same leaves a deprecation as it is.
+    if old.same_state && (new.deprecated.is_none() || old.same_deprecation) {
         if !old.same_witness {
             tables.set_witness(key, witness)?;
         }
@@ -181,22 +249,15 @@ fn put<T: Tables>(
     versions::let_go(book, tables, old.content)?;
     versions::hold(book, tables, Some(new))?;
     versions::record(book, tables, key, touch, Some(new))?;
-    Ok(Some(Kind::Update))
+    Ok(Some(if new.deprecated.is_some() && !old.same_deprecation { Kind::Deprecate } else { Kind::Update }))
 }
 
-fn record<T: Tables>(
-    book: &mut Book,
-    tables: &mut T,
-    touch: Touch,
-    kind: Kind,
-    key: &str,
-    new: Option<&Encoded>,
-) -> Result<(), T::Error> {
-    if let Some(closed) = book.close_before(touch.time) {
+fn record<T: Tables>(book: &mut Book, tables: &mut T, entry: &Entry) -> Result<(), T::Error> {
+    if let Some(closed) = book.close_before(entry.time) {
         tables.close_page(&closed, &book.page.page())?;
     }
-    tables.record(touch.position, touch.time, kind, key, new)?;
-    if let Some(closed) = book.recorded(touch.position, touch.time) {
+    tables.record(entry)?;
+    if let Some(closed) = book.recorded(entry.position, entry.time) {
         tables.close_page(&closed, &book.page.page())?;
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! What is known of a set between two batches, and how do pages follow its log?
+//! What the writer knows of a set between two batches, and how pages follow the set's log.
 
 use crate::shards::LiveShards;
 use crate::versions::Versions;
-use abreast_core::{Head, Page, PageRule, Position};
+use abreast_core::{Beginning, Head, NewSet, Page, PageRule, Position};
 use abreast_webtypes::Timestamp;
 
 /// The page that still grows.
@@ -39,15 +39,15 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// A new set, created now, whose base is still to come.
-    pub(crate) fn new(created: Timestamp, rule: PageRule, shards: LiveShards) -> Self {
+    /// A new set, created now. Its base is still to come if it begins with one.
+    pub(crate) fn new(created: Timestamp, new: &NewSet, shards: LiveShards) -> Self {
         let page = OpenPage { number: 1, after: Position(0), from: created, first: None };
         let position = Position(0);
         let versions = Versions::default();
         Self {
             created,
-            importing: true,
-            rule,
+            importing: new.beginning == Beginning::Base,
+            rule: new.page_rule,
             position,
             time: created,
             page,

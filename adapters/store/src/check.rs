@@ -289,6 +289,7 @@ impl SetLook<'_> {
         self.changes(&begins_after)?;
         self.resources()?;
         self.against_log()?;
+        self.tombstones()?;
         self.versions()?;
         self.needs()
     }
@@ -471,7 +472,7 @@ impl SetLook<'_> {
             "SELECT r.key FROM resources r LEFT JOIN changes c ON c.set_id = r.set_id AND c.position = r.position \
              WHERE r.set_id = ?1 AND r.position > 0 AND (c.key IS NOT r.key OR c.kind >= 5 OR c.modified IS NOT r.modified \
              OR c.length IS NOT r.length OR c.media_type IS NOT r.media_type OR c.encoding IS NOT r.encoding \
-             OR c.digests IS NOT r.digests OR c.links IS NOT r.links)",
+             OR c.digests IS NOT r.digests OR c.links IS NOT r.links OR c.description IS NOT r.description)",
         )?;
         let mut rows = statement.query([self.id])?;
         while let Some(row) = rows.next()? {
@@ -481,6 +482,31 @@ impl SetLook<'_> {
                 self.place.clone(),
                 format!("`{key}` is not what its last change made of it"),
             );
+        }
+        Ok(())
+    }
+
+    /// What left the set is remembered with its last change, and nothing else is.
+    fn tombstones(&mut self) -> rusqlite::Result<()> {
+        let mut faults = Vec::new();
+        let mut statement = self.connection.prepare(
+            "SELECT t.key FROM tombstones t LEFT JOIN changes c ON c.set_id = t.set_id AND c.position = t.position \
+             WHERE t.set_id = ?1 AND (c.key IS NOT t.key OR c.kind NOT IN (5, 6) OR EXISTS \
+             (SELECT 1 FROM resources r WHERE r.set_id = t.set_id AND r.key = t.key))",
+        )?;
+        for key in statement.query_map([self.id], |row| row.get::<_, String>(0))? {
+            faults.push(format!("`{}` is listed as removed where it was not", key?));
+        }
+        let mut statement = self.connection.prepare(
+            "SELECT c.key, max(c.position) FROM changes c WHERE c.set_id = ?1 AND c.kind IN (5, 6) AND NOT EXISTS \
+             (SELECT 1 FROM resources r WHERE r.set_id = c.set_id AND r.key = c.key) GROUP BY c.key \
+             HAVING max(c.position) IS NOT (SELECT t.position FROM tombstones t WHERE t.set_id = ?1 AND t.key = c.key)",
+        )?;
+        for key in statement.query_map([self.id], |row| row.get::<_, String>(0))? {
+            faults.push(format!("`{}` was removed and is not listed as removed", key?));
+        }
+        for fault in faults {
+            self.add("table.tombstone", fault);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod bell;
 mod book;
 pub mod check;
 mod connection;
+mod descriptions;
 pub mod hub;
 mod limits;
 mod links;

@@ -1,6 +1,6 @@
-//! What is refused before it reaches the store, so that one batch cannot harm another?
+//! What is refused before it reaches the store, so that one batch cannot harm another.
 
-use abreast_core::{Action, Change, ErrorKind, LogError, NewSet, SetId, State};
+use abreast_core::{Action, Beginning, Change, ErrorKind, LogError, NewSet, SetId, State};
 
 /// Longest key in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 8 * 1024;
@@ -10,6 +10,12 @@ pub(crate) const BATCH_MAX: usize = 10_000;
 const NAME_BYTES_MAX: usize = 1024;
 /// Most bytes in the links of one resource.
 const LINK_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes in the types and the label of one resource.
+const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
+/// Longest summary of a change, in bytes.
+const SUMMARY_BYTES_MAX: usize = 4 * 1024;
+/// Most bytes in the URIs that replace a deprecated resource.
+const REPLACEMENT_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes in a witness.
 const WITNESS_BYTES_MAX: usize = 1024;
 /// Longest idempotency key in bytes.
@@ -29,9 +35,20 @@ pub(crate) fn check_batch(changes: &[Change]) -> Result<(), LogError> {
     }
     for change in changes {
         check_key(&change.key)?;
-        if let Action::Put { state, witness } = &change.action {
-            check_state(&change.key, state, witness)?;
+        match &change.action {
+            Action::Put { state, witness } | Action::Add { state, witness } => {
+                check_state(&change.key, state, witness)?;
+            }
+            Action::Deprecate { state, replaced_by } => {
+                if let Some((state, witness)) = state {
+                    check_state(&change.key, state, witness)?;
+                }
+                let bytes = replaced_by.iter().map(String::len).sum();
+                within("list of replacements", &change.key, bytes, REPLACEMENT_BYTES_MAX)?;
+            }
+            Action::Remove | Action::Delete => {}
         }
+        within("summary", &change.key, change.summary.as_ref().map_or(0, String::len), SUMMARY_BYTES_MAX)?;
         if let Some(name) = &change.idempotency_key {
             within("idempotency key", &change.key, name.len(), IDEMPOTENCY_KEY_BYTES_MAX)?;
         }
@@ -44,6 +61,10 @@ pub(crate) fn check_state(key: &str, state: &State, witness: &[u8]) -> Result<()
     within("media type", key, state.media_type.as_ref().map_or(0, String::len), NAME_BYTES_MAX)?;
     within("content encoding", key, state.encoding.as_ref().map_or(0, String::len), NAME_BYTES_MAX)?;
     within("witness", key, witness.len(), WITNESS_BYTES_MAX)?;
+    if let Some(description) = &state.description {
+        let bytes = description.types.iter().chain(&description.label).map(String::len).sum();
+        within("description", key, bytes, DESCRIPTION_BYTES_MAX)?;
+    }
     if !state.links.is_empty() {
         within("list of links", key, crate::links::byte_count(&state.links), LINK_BYTES_MAX)?;
     }
@@ -89,6 +110,18 @@ pub(crate) fn no_set(set: SetId) -> LogError {
     LogError::new(ErrorKind::NoSet, format!("the store has no set number {}", set.0))
 }
 
+/// A set is opened in another way than it was created.
+pub(crate) fn other_beginning(new: &NewSet) -> LogError {
+    let (known, asked) = match new.beginning {
+        Beginning::Log => ("a base", "its log"),
+        Beginning::Base => ("its log", "a base"),
+    };
+    refused(format!(
+        "the set `{}` begins with {known}, not with {asked}\n  help: publish other kinds of resources as another set",
+        new.slug
+    ))
+}
+
 /// Changes come after the base.
 pub(crate) fn still_importing() -> LogError {
     LogError::new(
@@ -131,7 +164,7 @@ mod tests {
     use abreast_core::PageRule;
 
     fn set(slug: &str) -> NewSet {
-        NewSet { slug: slug.into(), page_rule: PageRule::default() }
+        NewSet { slug: slug.into(), ..NewSet::default() }
     }
 
     #[test]

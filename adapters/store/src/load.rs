@@ -1,16 +1,16 @@
 //! What did the store leave when it was last closed, or killed? Read without walking any table.
 
 use crate::book::{Book, OpenPage};
-use crate::shards::{LiveShard, LiveShards, ShardTarget};
+use crate::shards::{LiveShard, LiveShards};
 use crate::versions::{Collector, Versions};
-use abreast_core::{PageRule, Position, SetId, ShardId};
+use abreast_core::{PageRule, Position, SetId, ShardId, ShardRule};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// Reads what is known of every set.
-pub(crate) fn load_books(connection: &Connection, target: ShardTarget) -> rusqlite::Result<HashMap<SetId, Book>> {
+pub(crate) fn load_books(connection: &Connection, shard_rule: ShardRule) -> rusqlite::Result<HashMap<SetId, Book>> {
     let mut sets = connection.prepare_cached(
         "SELECT id, created, importing, page_changes, page_age, versions, kept_bytes, counted_as, counted, aged, sized, begun, anew \
          FROM sets",
@@ -36,7 +36,7 @@ pub(crate) fn load_books(connection: &Connection, target: ShardTarget) -> rusqli
                 sized: Position(row.get::<_, i64>(10)? as u64),
             },
         };
-        let shards = load_shards(connection, set, target)?;
+        let shards = load_shards(connection, set, shard_rule)?;
         let book = Book {
             created,
             importing: row.get(2)?,
@@ -80,7 +80,7 @@ fn open_page(connection: &Connection, set: i64) -> rusqlite::Result<OpenPage> {
     Ok(page)
 }
 
-fn load_shards(connection: &Connection, set: i64, target: ShardTarget) -> rusqlite::Result<LiveShards> {
+fn load_shards(connection: &Connection, set: i64, rule: ShardRule) -> rusqlite::Result<LiveShards> {
     let mut statement = connection.prepare_cached(
         "SELECT id, start_key, resources, bytes, version, time FROM shards \
          WHERE set_id = ?1 AND retired = 0 ORDER BY start_key",
@@ -105,5 +105,5 @@ fn load_shards(connection: &Connection, set: i64, target: ShardTarget) -> rusqli
     let next_id: i64 = connection
         .prepare_cached("SELECT max(id) + 1 FROM shards WHERE set_id = ?1")?
         .query_row([set], |row| row.get(0))?;
-    Ok(LiveShards::new(list, next_id as u64, highest, target))
+    Ok(LiveShards::new(list, next_id as u64, highest, rule))
 }

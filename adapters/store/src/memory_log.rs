@@ -4,16 +4,18 @@ use crate::apply;
 use crate::bell::{Bell, is_beyond};
 use crate::book::Book;
 use crate::limits::{
-    check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set, still_importing,
+    check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set, other_beginning,
+    still_importing,
 };
 use crate::memory_tables::{MemorySet, MemoryTables};
 use crate::queue::Queue;
-use crate::shards::{LiveShard, LiveShards, ShardTarget};
+use crate::shards::{LiveShard, LiveShards};
 use crate::versions::{self, stored_from};
 use crate::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
-    LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, Version, VersionPolicy,
+    LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, ShardRule, Version,
+    VersionPolicy,
 };
 use abreast_webtypes::Timestamp;
 use std::fmt;
@@ -42,21 +44,16 @@ impl fmt::Debug for MemoryLog {
 impl MemoryLog {
     /// An empty store.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self::with_target(clock, ShardTarget::default())
+        Self::with_shard_rule(clock, ShardRule::DEFAULT)
     }
 
-    /// One that splits shards at other sizes than [`Shard::TARGET`] and [`Shard::TARGET_BYTES`].
-    #[doc(hidden)]
+    /// An empty store that splits shards at other sizes than [`ShardRule::DEFAULT`].
     #[must_use]
-    pub fn with_shard_target(clock: Arc<dyn Clock>, resources: u64, bytes: u64) -> Self {
-        Self::with_target(clock, ShardTarget { resources, bytes })
-    }
-
-    fn with_target(clock: Arc<dyn Clock>, target: ShardTarget) -> Self {
+    pub fn with_shard_rule(clock: Arc<dyn Clock>, rule: ShardRule) -> Self {
         let (queue, sets) = (Arc::new(Queue::default()), Arc::new(Sets::default()));
         let bell = Arc::new(Bell::default());
         let writer =
-            MemoryWriter { queue: Arc::clone(&queue), sets: Arc::clone(&sets), bell: Arc::clone(&bell), clock, target };
+            MemoryWriter { queue: Arc::clone(&queue), sets: Arc::clone(&sets), bell: Arc::clone(&bell), clock, rule };
         let thread = std::thread::spawn(move || writer.run());
         Self { queue, sets, bell, thread: Mutex::new(Some(thread)) }
     }
@@ -93,7 +90,7 @@ struct MemoryWriter {
     sets: Arc<Sets>,
     bell: Arc<Bell>,
     clock: Arc<dyn Clock>,
-    target: ShardTarget,
+    rule: ShardRule,
 }
 
 impl MemoryWriter {
@@ -121,7 +118,7 @@ impl MemoryWriter {
                 let Ok(appended) = apply::append(book, tables, &changes, self.clock.now());
                 Ok(Outcome::Appended(appended))
             }),
-            Work::OpenSet(set) => Ok(Outcome::Set(self.open_set(set))),
+            Work::OpenSet(set) => self.open_set(&set).map(Outcome::Set),
             Work::Import(set, resources) => self.with_book(set, |book, tables| {
                 if !book.importing {
                     return Err(import_is_complete());
@@ -169,16 +166,20 @@ impl MemoryWriter {
         task(&mut found.book, &mut found.tables)
     }
 
-    fn open_set(&self, new: NewSet) -> ResourceSet {
+    fn open_set(&self, new: &NewSet) -> Result<ResourceSet, LogError> {
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
         let place = sets.iter().position(|set| set.slug == new.slug).unwrap_or(sets.len());
         if let Some(known) = sets.get_mut(place) {
+            if known.beginning != new.beginning {
+                return Err(other_beginning(new));
+            }
             known.book.rule = new.page_rule;
         } else {
-            let book = Book::new(self.clock.now(), new.page_rule, LiveShards::first(self.target));
-            sets.push(MemorySet { slug: new.slug.clone(), book, tables: MemoryTables::default() });
+            let book = Book::new(self.clock.now(), new, LiveShards::first(self.rule));
+            let (slug, tables) = (new.slug.clone(), MemoryTables::default());
+            sets.push(MemorySet { slug, beginning: new.beginning, book, tables });
         }
-        ResourceSet { id: SetId(place as i64 + 1), slug: new.slug }
+        Ok(ResourceSet { id: SetId(place as i64 + 1), slug: new.slug.clone() })
     }
 }
 
@@ -191,6 +192,12 @@ impl ChangeLog for MemoryLog {
                 unreachable!("opening a set answers with the set")
             }
         }
+    }
+
+    fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
+        let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
+        let numbered = sets.iter().zip(1..);
+        Ok(numbered.map(|(set, id)| ResourceSet { id: SetId(id), slug: set.slug.clone() }).collect())
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
@@ -236,6 +243,29 @@ impl ChangeLog for MemoryLog {
         let changes = self.with(set, |set| set.tables.changes.get(start..).unwrap_or_default().to_vec())?;
         let _ = changes.iter().try_for_each(|change| visit(change));
         Ok(())
+    }
+
+    fn latest(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let start = usize::try_from(after.0).unwrap_or(usize::MAX);
+        let changes: Vec<_> = self.with(set, |set| {
+            let tables = &set.tables;
+            let is_latest = |change: &&Arc<ChangeRecord>| {
+                let live = tables.resources.get(&change.key).map(|resource| resource.position);
+                live.or_else(|| tables.tombstones.get(&change.key).copied()) == Some(change.position)
+            };
+            tables.changes.get(start..).unwrap_or_default().iter().filter(is_latest).map(Arc::clone).collect()
+        })?;
+        let _ = changes.iter().try_for_each(|change| visit(change));
+        Ok(())
+    }
+
+    fn position_at(&self, set: SetId, time: Timestamp) -> Result<Position, LogError> {
+        self.with(set, |set| Position(set.tables.changes.partition_point(|change| change.time <= time) as u64))
     }
 
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {

@@ -1,10 +1,11 @@
-//! How are a set's rows kept in memory? In ordered maps, for tests.
+//! A set's rows in memory, in ordered maps, for tests.
 
-use crate::apply::{Compared, Deleted, Encoded, Tables};
+use crate::apply::{Compared, Deleted, Encoded, Entry, Tables};
 use crate::book::Book;
+use crate::descriptions;
 use crate::shards::{Cut, LiveShard};
 use crate::versions::{Dropped, PastChange, VersionTables};
-use abreast_core::{ChangeRecord, ContentId, KeyRange, Kind, Page, Position, Resource, ShardId, Version};
+use abreast_core::{Beginning, ChangeRecord, ContentId, KeyRange, Page, Position, Resource, ShardId, State, Version};
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 /// One set.
 pub(crate) struct MemorySet {
     pub(crate) slug: String,
+    pub(crate) beginning: Beginning,
     pub(crate) book: Book,
     pub(crate) tables: MemoryTables,
 }
@@ -23,6 +25,8 @@ pub(crate) struct MemorySet {
 pub(crate) struct MemoryTables {
     pub(crate) resources: BTreeMap<String, Arc<Resource>>,
     pub(crate) changes: Vec<Arc<ChangeRecord>>,
+    /// Where resources left the set.
+    pub(crate) tombstones: HashMap<String, Position>,
     pub(crate) closed_pages: Vec<Page>,
     pub(crate) retired: HashMap<ShardId, KeyRange>,
     /// By key and stored time.
@@ -45,6 +49,11 @@ impl MemoryTables {
     }
 }
 
+fn replacements(new: &Encoded) -> Option<Vec<String>> {
+    let stored = new.deprecated.as_deref()?;
+    Some(descriptions::read_replacements(stored).expect("what was written can be read"))
+}
+
 fn bytes_of(resource: &Resource) -> u64 {
     Encoded::new(&resource.state).bytes(&resource.key)
 }
@@ -65,9 +74,11 @@ impl Tables for MemoryTables {
             && old.state.media_type == new.state.media_type
             && old.state.encoding == new.state.encoding
             && stored.digests == new.digests
-            && stored.links == new.links;
+            && stored.links == new.links
+            && stored.description == new.description;
         Ok(Compared {
             same_state,
+            same_deprecation: old.deprecated == replacements(new),
             same_witness: old.witness == witness,
             content: old.state.content,
             position: old.position,
@@ -76,8 +87,13 @@ impl Tables for MemoryTables {
     }
 
     fn update(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<(), Infallible> {
-        let mut resource =
-            Resource { key: key.to_owned(), state: new.state.clone(), witness: witness.to_vec(), position: at };
+        let mut resource = Resource {
+            key: key.to_owned(),
+            state: new.state.clone(),
+            witness: witness.to_vec(),
+            position: at,
+            deprecated: replacements(new),
+        };
         resource.state.digests.unknown.clear();
         self.resources.insert(key.to_owned(), Arc::new(resource));
         Ok(())
@@ -99,22 +115,45 @@ impl Tables for MemoryTables {
 
     fn delete(&mut self, key: &str) -> Result<Option<Deleted>, Infallible> {
         let old = self.resources.remove(key);
-        Ok(old.map(|old| Deleted { bytes: bytes_of(&old), content: old.state.content }))
+        Ok(old.map(|old| Deleted {
+            bytes: bytes_of(&old),
+            content: old.state.content,
+            description: descriptions::write(old.state.description.as_deref()),
+        }))
     }
 
-    fn record(
-        &mut self,
-        at: Position,
-        time: Timestamp,
-        kind: Kind,
-        key: &str,
-        new: Option<&Encoded>,
-    ) -> Result<(), Infallible> {
-        let mut state = new.map(|new| new.state.clone());
+    fn state(&mut self, key: &str) -> Result<Option<(State, Vec<u8>)>, Infallible> {
+        Ok(self.resources.get(key).map(|resource| (resource.state.clone(), resource.witness.clone())))
+    }
+
+    fn record(&mut self, entry: &Entry) -> Result<(), Infallible> {
+        let mut state = entry.new.map(|new| new.state.clone());
         if let Some(state) = &mut state {
             state.digests.unknown.clear();
         }
-        self.changes.push(Arc::new(ChangeRecord { position: at, time, kind, key: key.to_owned(), state }));
+        let stored = "what was written can be read";
+        let (summary, replaced_by) =
+            entry.note.map(|note| descriptions::read_note(note).expect(stored)).unwrap_or_default();
+        self.changes.push(Arc::new(ChangeRecord {
+            position: entry.position,
+            time: entry.time,
+            kind: entry.kind,
+            key: entry.key.to_owned(),
+            state,
+            removed: entry.removed.map(|removed| descriptions::read(removed).expect(stored)),
+            replaced_by,
+            summary,
+        }));
+        Ok(())
+    }
+
+    fn bury(&mut self, key: &str, at: Position) -> Result<(), Infallible> {
+        self.tombstones.insert(key.to_owned(), at);
+        Ok(())
+    }
+
+    fn unbury(&mut self, key: &str) -> Result<(), Infallible> {
+        self.tombstones.remove(key);
         Ok(())
     }
 
@@ -164,6 +203,7 @@ impl VersionTables for MemoryTables {
         if let Some(state) = &mut state {
             state.digests.unknown.clear();
             state.links.clear();
+            state.description = None;
         }
         let version = Version { time, position: at, state };
         self.versions.entry(key.to_owned()).or_default().insert(time, version);

@@ -1,16 +1,16 @@
-//! How is a group of jobs recorded in a change log?
+//! A group of jobs recorded in a change log.
 
 use crate::apply::{self, IDEMPOTENCY_AGE};
 use crate::bell::Bell;
 use crate::book::Book;
-use crate::limits::{import_is_complete, no_set, still_importing};
+use crate::limits::{import_is_complete, no_set, other_beginning, still_importing};
 use crate::load::load_books;
-use crate::shards::{LiveShards, ShardTarget};
+use crate::shards::LiveShards;
 use crate::tables::SqliteTables;
 use crate::versions;
 use crate::work::{Job, Outcome, Work};
 use crate::writer::Recorder;
-use abreast_core::{Clock, Head, LogError, NewSet, ResourceSet, SetId};
+use abreast_core::{Beginning, Clock, Head, LogError, NewSet, ResourceSet, SetId, ShardRule};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ type JobResult = Result<Outcome, LogError>;
 /// What the writer of a change log knows.
 pub(crate) struct LogRecorder {
     clock: Arc<dyn Clock>,
-    target: ShardTarget,
+    rule: ShardRule,
     pub(crate) books: HashMap<SetId, Book>,
     pub(crate) heads: Arc<Heads>,
     /// Sets whose heads readers do not see yet.
@@ -49,8 +49,8 @@ pub(crate) struct LogRecorder {
 }
 
 impl LogRecorder {
-    pub(crate) fn new(clock: Arc<dyn Clock>, target: ShardTarget, heads: Arc<Heads>) -> Self {
-        Self { clock, target, books: HashMap::new(), heads, touched: Vec::new(), pruned: Timestamp::MIN }
+    pub(crate) fn new(clock: Arc<dyn Clock>, rule: ShardRule, heads: Arc<Heads>) -> Self {
+        Self { clock, rule, books: HashMap::new(), heads, touched: Vec::new(), pruned: Timestamp::MIN }
     }
 }
 
@@ -59,7 +59,7 @@ impl Recorder for LogRecorder {
     type Told = JobResult;
 
     fn load(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.books = load_books(connection, self.target)?;
+        self.books = load_books(connection, self.rule)?;
         self.touched = self.books.keys().copied().collect();
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Recorder for LogRecorder {
             tables: SqliteTables::new(connection)?,
             books: &mut self.books,
             clock: &*self.clock,
-            target: self.target,
+            rule: self.rule,
             touched: &mut self.touched,
         };
         let results = group.iter().map(|job| run.job(&job.work)).collect::<rusqlite::Result<Vec<_>>>()?;
@@ -117,7 +117,7 @@ struct Run<'w> {
     tables: SqliteTables<'w>,
     books: &'w mut HashMap<SetId, Book>,
     clock: &'w dyn Clock,
-    target: ShardTarget,
+    rule: ShardRule,
     touched: &'w mut Vec<SetId>,
 }
 
@@ -188,13 +188,19 @@ impl Run<'_> {
 
     fn open_set(&mut self, new: &NewSet) -> rusqlite::Result<JobResult> {
         let age = i64::try_from(new.page_rule.age.as_micros()).unwrap_or(i64::MAX);
+        let in_log = new.beginning == Beginning::Log;
         let known = self
             .connection
-            .prepare_cached("UPDATE sets SET page_changes = ?2, page_age = ?3 WHERE slug = ?1 RETURNING id")?
-            .query_row(params![new.slug, new.page_rule.changes, age], |row| row.get(0))
-            .optional()?
-            .map(SetId);
-        let id = if let Some(id) = known {
+            .prepare_cached("SELECT id, begins FROM sets WHERE slug = ?1")?
+            .query_row([&new.slug], |row| Ok((row.get(0).map(SetId)?, row.get::<_, bool>(1)?)))
+            .optional()?;
+        let id = if let Some((id, known_in_log)) = known {
+            if known_in_log != in_log {
+                return Ok(Err(other_beginning(new)));
+            }
+            self.connection
+                .prepare_cached("UPDATE sets SET page_changes = ?2, page_age = ?3 WHERE id = ?1")?
+                .execute(params![id.0, new.page_rule.changes, age])?;
             if let Some(book) = self.books.get_mut(&id) {
                 book.rule = new.page_rule;
             }
@@ -203,11 +209,12 @@ impl Run<'_> {
             let created = self.clock.now();
             self.connection
                 .prepare_cached(
-                    "INSERT INTO sets (slug, created, importing, page_changes, page_age) VALUES (?1, ?2, 1, ?3, ?4)",
+                    "INSERT INTO sets (slug, created, importing, page_changes, page_age, begins) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?
-                .execute(params![new.slug, created.as_micros(), new.page_rule.changes, age])?;
+                .execute(params![new.slug, created.as_micros(), !in_log, new.page_rule.changes, age, in_log])?;
             let id = SetId(self.connection.last_insert_rowid());
-            let book = Book::new(created, new.page_rule, LiveShards::first(self.target));
+            let book = Book::new(created, new, LiveShards::first(self.rule));
             self.tables.of(id).put_page(&book.page.page())?;
             self.books.insert(id, book);
             id

@@ -12,9 +12,9 @@ use crate::mirror;
 use crate::rows::{
     change_columns, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
 };
-use crate::shards::{ShardTarget, entry_bytes};
+use crate::shards::entry_bytes;
 use crate::sqlite_log::MIGRATIONS;
-use abreast_core::{ErrorKind, LogError, Resource};
+use abreast_core::{ErrorKind, LogError, Resource, ShardRule};
 use abreast_webtypes::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
@@ -77,7 +77,7 @@ fn mend_rows(
         repaired.lost |= set.lost;
     }
     if !dry_run {
-        for table in ["resources", "changes", "pages", "shards", "versions", "contents", "idempotency"] {
+        for table in ["resources", "tombstones", "changes", "pages", "shards", "versions", "contents", "idempotency"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE set_id NOT IN (SELECT id FROM sets)"), [])?;
         }
         transaction.commit()?;
@@ -104,8 +104,8 @@ pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
 /// What is done with a database made of what was readable.
 pub(crate) type Finish<'a> = &'a mut dyn FnMut(&mut Connection, &mut Repaired) -> rusqlite::Result<()>;
 
-const LOG_TABLES: [&str; 8] =
-    ["sets", "resources", "changes", "pages", "shards", "idempotency", "versions", "contents"];
+const LOG_TABLES: [&str; 9] =
+    ["sets", "resources", "tombstones", "changes", "pages", "shards", "idempotency", "versions", "contents"];
 const MIRROR_TABLES: [&str; 6] = ["meta", "resource", "pending", "excluded", "segment", "packed"];
 
 /// Reads what can be read of a damaged database into a new one, which takes its place. Says whether it was damaged.
@@ -318,6 +318,12 @@ impl Set<'_> {
                 self.rebuild_shards()?;
             }
         }
+        if anew || findings.has(&["table.tombstone"]) {
+            self.step("list the resources that left the set again");
+            if !self.dry_run {
+                self.rebuild_tombstones()?;
+            }
+        }
         if anew || findings.has(&["versions.need"]) {
             self.step("count anew who needs kept contents");
             if !self.dry_run {
@@ -346,7 +352,8 @@ impl Set<'_> {
             "SELECT r.key FROM resources r LEFT JOIN changes c ON c.set_id = r.set_id AND c.position = r.position \
              WHERE r.set_id = ?1 AND r.position > 0 AND c.key IS NOT NULL AND (c.key IS NOT r.key OR c.kind >= 5 \
              OR c.modified IS NOT r.modified OR c.length IS NOT r.length OR c.media_type IS NOT r.media_type \
-             OR c.encoding IS NOT r.encoding OR c.digests IS NOT r.digests OR c.links IS NOT r.links)",
+             OR c.encoding IS NOT r.encoding OR c.digests IS NOT r.digests OR c.links IS NOT r.links \
+             OR c.description IS NOT r.description)",
             |row| {
                 resources.push(row.get(0)?);
                 Ok(())
@@ -426,7 +433,7 @@ impl Set<'_> {
 
     /// New parts of the Resource List, each as large as it may be; the former ones are retired.
     fn rebuild_shards(&self) -> rusqlite::Result<()> {
-        let target = ShardTarget::default();
+        let rule = ShardRule::DEFAULT;
         let (position, time): (i64, i64) = self.connection.query_row(
             "SELECT max(ifnull(max(c.position), 0), (SELECT ifnull(max(after), 0) FROM pages WHERE set_id = ?1)), \
              max(ifnull(max(c.time), 0), (SELECT ifnull(anew, created) FROM sets WHERE id = ?1)) \
@@ -449,7 +456,7 @@ impl Set<'_> {
                     |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.unwrap_or(0) as usize);
                 let bytes = entry_bytes(&key, length(1)?, length(2)?, length(3)?, length(4)?);
                 if let Some((_, resources, size)) = parts.last_mut() {
-                    if *resources > 0 && (*resources + 1 >= target.resources || *size + bytes >= target.bytes) {
+                    if *resources > 0 && (*resources + 1 >= rule.resources || *size + bytes >= rule.bytes) {
                         parts.push((key, 1, bytes));
                     } else {
                         *resources += 1;
@@ -469,6 +476,18 @@ impl Set<'_> {
                 params![self.id, next + number as i64, start, end, *resources as i64, *bytes as i64, position, time],
             )?;
         }
+        Ok(())
+    }
+
+    /// The log says which resources left the set.
+    fn rebuild_tombstones(&self) -> rusqlite::Result<()> {
+        self.connection.execute("DELETE FROM tombstones WHERE set_id = ?1", [self.id])?;
+        self.connection.execute(
+            "INSERT INTO tombstones (set_id, key, position) SELECT set_id, key, max(position) FROM changes \
+             WHERE set_id = ?1 AND kind IN (5, 6) AND NOT EXISTS (SELECT 1 FROM resources \
+             WHERE resources.set_id = changes.set_id AND resources.key = changes.key) GROUP BY key",
+            [self.id],
+        )?;
         Ok(())
     }
 

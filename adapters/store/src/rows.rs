@@ -1,5 +1,6 @@
-//! How does a row become a resource or a change? Without allocating where buffers can be used again.
+//! Rows read into resources and changes, without allocating where buffers can be used again.
 
+use crate::descriptions;
 use crate::links;
 use crate::sum;
 use abreast_core::{ChangeRecord, ContentId, Kind, Position, Resource, State, Version};
@@ -10,13 +11,13 @@ use rusqlite::types::{FromSqlError, ValueRef};
 /// Columns of a resource, in the order [`read_resource`] expects.
 macro_rules! resource_columns {
     () => {
-        "modified, length, media_type, encoding, digests, links, content, key, witness, position, sum"
+        "modified, length, media_type, encoding, digests, links, content, key, witness, position, sum, description, deprecated"
     };
 }
 /// Columns of a change, in the order [`read_change`] expects.
 macro_rules! change_columns {
     () => {
-        "modified, length, media_type, encoding, digests, links, content, key, kind, time, position, sum"
+        "modified, length, media_type, encoding, digests, links, content, key, kind, time, position, sum, description, note"
     };
 }
 /// Columns of a version, in the order [`read_version`] expects.
@@ -54,8 +55,10 @@ pub(crate) const fn kind_of(number: i64) -> Option<Kind> {
 
 /// Reads a resource into `to`.
 pub(crate) fn read_resource(row: &Row<'_>, to: &mut Resource) -> rusqlite::Result<()> {
-    sum::check(row, sum::Of::Resource, 7, &[], 10)?;
+    sum::check(row, sum::Of::Resource, 7, &[], 10, &[11, 12])?;
     read_state(row, &mut to.state)?;
+    to.state.description = json(row, 11, descriptions::read)?;
+    to.deprecated = json(row, 12, descriptions::read_replacements)?;
     set_text(&mut to.key, text(row, 7)?);
     to.witness.clear();
     to.witness.extend_from_slice(row.get_ref(8)?.as_blob().map_err(|error| wrong(8, error))?);
@@ -65,23 +68,27 @@ pub(crate) fn read_resource(row: &Row<'_>, to: &mut Resource) -> rusqlite::Resul
 
 /// Reads a change into `to`.
 pub(crate) fn read_change(row: &Row<'_>, to: &mut ChangeRecord) -> rusqlite::Result<()> {
-    sum::check(row, sum::Of::Change, 7, &[8, 9, 10], 11)?;
+    sum::check(row, sum::Of::Change, 7, &[8, 9, 10], 11, &[12, 13])?;
     set_text(&mut to.key, text(row, 7)?);
     let number = row.get(8)?;
     to.kind = kind_of(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(8, number))?;
     to.time = Timestamp::from_micros(row.get(9)?);
     to.position = Position(row.get::<_, i64>(10)? as u64);
+    let description = json(row, 12, descriptions::read)?;
+    (to.summary, to.replaced_by) = json(row, 13, descriptions::read_note)?.unwrap_or_default();
     if to.kind.keeps_resource() {
-        read_state(row, to.state.get_or_insert_default())?;
+        let state = to.state.get_or_insert_default();
+        read_state(row, state)?;
+        (state.description, to.removed) = (description, None);
     } else {
-        to.state = None;
+        (to.state, to.removed) = (None, description);
     }
     Ok(())
 }
 
 /// Reads a version; what was imported counts from the creation of its set.
 pub(crate) fn read_version(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Version> {
-    sum::check(row, sum::Of::Version, 9, &[7, 8], 10)?;
+    sum::check(row, sum::Of::Version, 9, &[7, 8], 10, &[])?;
     let position = Position(row.get::<_, i64>(8)? as u64);
     let mut version = Version {
         time: if position == Position(0) { created } else { Timestamp::from_micros(row.get(7)?) },
@@ -102,6 +109,9 @@ pub(crate) fn empty_change() -> ChangeRecord {
         kind: Kind::Create,
         key: String::new(),
         state: None,
+        removed: None,
+        replaced_by: Vec::new(),
+        summary: None,
     }
 }
 
@@ -113,12 +123,24 @@ fn read_state(row: &Row<'_>, to: &mut State) -> rusqlite::Result<()> {
     to.digests.set_from_bytes(row.get_ref(4)?.as_blob().map_err(|error| wrong(4, error))?);
     to.links.clear();
     if let Some(links) = row.get_ref(5)?.as_str_or_null().map_err(|error| wrong(5, error))? {
-        links::read(links, &mut to.links).map_err(|cause| {
-            rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, Box::new(cause))
-        })?;
+        links::read(links, &mut to.links).map_err(|cause| not_json(5, cause))?;
     }
     to.content = content(row, 6)?;
     Ok(())
+}
+
+/// A column of JSON, if it is not NULL.
+fn json<T>(
+    row: &Row<'_>,
+    column: usize,
+    read: impl FnOnce(&str) -> Result<T, serde_json::Error>,
+) -> rusqlite::Result<Option<T>> {
+    let stored = row.get_ref(column)?.as_str_or_null().map_err(|error| wrong(column, error))?;
+    stored.map(read).transpose().map_err(|cause| not_json(column, cause))
+}
+
+fn not_json(column: usize, cause: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(cause))
 }
 
 /// Where bytes are kept, if they are.

@@ -1,22 +1,7 @@
-//! Which shard holds a key, and when does one become two?
+//! The shards of a set: which one holds a key, and when one becomes two.
 
-use abreast_core::{Position, Shard, ShardId};
+use abreast_core::{Position, ShardId, ShardRule};
 use abreast_webtypes::Timestamp;
-
-/// When is a shard full?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ShardTarget {
-    /// At this many resources.
-    pub(crate) resources: u64,
-    /// At about this many bytes of document.
-    pub(crate) bytes: u64,
-}
-
-impl Default for ShardTarget {
-    fn default() -> Self {
-        Self { resources: Shard::TARGET, bytes: Shard::TARGET_BYTES }
-    }
-}
 
 /// A shard that is in use. It ends where the next one starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,20 +58,20 @@ pub(crate) struct LiveShards {
     next_id: u64,
     /// No key of the last shard is beyond this one; `None` while it holds none.
     highest: Option<String>,
-    target: ShardTarget,
+    rule: ShardRule,
     /// Where the last key was found: the next one is often there too.
     recent: usize,
 }
 
 impl LiveShards {
     /// `list` in key order, the first starting at the empty key.
-    pub(crate) fn new(list: Vec<LiveShard>, next_id: u64, highest: Option<String>, target: ShardTarget) -> Self {
+    pub(crate) fn new(list: Vec<LiveShard>, next_id: u64, highest: Option<String>, rule: ShardRule) -> Self {
         debug_assert!(list.first().is_some_and(|first| first.start.is_empty()));
-        Self { list, next_id, highest, target, recent: 0 }
+        Self { list, next_id, highest, rule, recent: 0 }
     }
 
     /// The one shard of a new set.
-    pub(crate) fn first(target: ShardTarget) -> Self {
+    pub(crate) fn first(rule: ShardRule) -> Self {
         let shard = LiveShard {
             id: ShardId(1),
             start: String::new(),
@@ -96,7 +81,7 @@ impl LiveShards {
             time: Timestamp::default(),
             dirty: true,
         };
-        Self::new(vec![shard], 2, None, target)
+        Self::new(vec![shard], 2, None, rule)
     }
 
     pub(crate) fn list(&self) -> &[LiveShard] {
@@ -160,7 +145,7 @@ impl LiveShards {
         let shard = &mut self.list[place];
         shard.bytes = (shard.bytes + bytes).saturating_sub(old_bytes);
         shard.touch(touch);
-        let grown = bytes > old_bytes && shard.bytes >= self.target.bytes && shard.resources > 1;
+        let grown = bytes > old_bytes && shard.bytes >= self.rule.bytes && shard.resources > 1;
         if grown { Due::Cut(place) } else { Due::Nothing }
     }
 
@@ -198,7 +183,7 @@ impl LiveShards {
 
     fn is_full(&self, place: usize) -> bool {
         let shard = &self.list[place];
-        shard.resources >= self.target.resources || (shard.bytes >= self.target.bytes && shard.resources > 1)
+        shard.resources >= self.rule.resources || (shard.bytes >= self.rule.bytes && shard.resources > 1)
     }
 
     fn close_last_at(&mut self, key: &str, bytes: u64, touch: Touch) {
@@ -242,7 +227,7 @@ mod tests {
     use super::*;
 
     const TOUCH: Touch = Touch { position: Position(1), time: Timestamp::MIN };
-    const TARGET: ShardTarget = ShardTarget { resources: 3, bytes: 1_000 };
+    const TARGET: ShardRule = ShardRule { resources: 3, bytes: 1_000 };
 
     fn starts(shards: &LiveShards) -> Vec<&str> {
         shards.list().iter().map(|shard| shard.start.as_str()).collect()

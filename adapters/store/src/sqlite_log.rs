@@ -11,13 +11,13 @@ use crate::recorder::{Heads, LogRecorder};
 use crate::rows::{
     change_columns, content, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
 };
-use crate::shards::ShardTarget;
 use crate::versions::stored_from;
 use crate::work::{Job, Outcome, Reply, Work};
 use crate::writer::Writer;
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
-    LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, Version, VersionPolicy,
+    LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, ShardRule, Version,
+    VersionPolicy,
 };
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -34,6 +34,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/log_0002.sql"),
     include_str!("migrations/log_0003.sql"),
     include_str!("migrations/log_0004.sql"),
+    include_str!("migrations/log_0005.sql"),
 ];
 /// Changes read in one transaction of [`ChangeLog::read`].
 const READ_MAX: i64 = 5_000;
@@ -41,15 +42,14 @@ const READ_MAX: i64 = 5_000;
 /// How a [`SqliteLog`] is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SqliteOptions {
-    target: ShardTarget,
+    shard_rule: ShardRule,
 }
 
 impl SqliteOptions {
-    /// Splits shards at other sizes than [`Shard::TARGET`] and [`Shard::TARGET_BYTES`], so that tests need few resources.
-    #[doc(hidden)]
+    /// Splits shards at other sizes than [`ShardRule::DEFAULT`].
     #[must_use]
-    pub fn with_shard_target(mut self, resources: u64, bytes: u64) -> Self {
-        self.target = ShardTarget { resources, bytes };
+    pub fn with_shard_rule(mut self, rule: ShardRule) -> Self {
+        self.shard_rule = rule;
         self
     }
 
@@ -63,7 +63,7 @@ impl SqliteOptions {
         migrate(&mut connection, path, MIGRATIONS)?;
         let presence = Presence::of(path)?;
         let heads = Arc::new(Heads::default());
-        let recorder = LogRecorder::new(clock, self.target, Arc::clone(&heads));
+        let recorder = LogRecorder::new(clock, self.shard_rule, Arc::clone(&heads));
         let writer = Writer::new(connection, path.to_owned(), recorder)?;
         let queue = Arc::new(Queue::default());
         let for_writer = Arc::clone(&queue);
@@ -121,29 +121,6 @@ impl SqliteLog {
         SqliteOptions::default().open(path, clock)
     }
 
-    /// The set of that name, if there is one; none is made.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
-        let id = self.readers.with("cannot look for a set", |connection| {
-            let mut statement = connection.prepare_cached("SELECT id FROM sets WHERE slug = ?1")?;
-            statement.query_row(params![slug], |row| row.get(0)).optional()
-        })?;
-        Ok(id.map(|id| ResourceSet { id: SetId(id), slug: slug.to_owned() }))
-    }
-
-    /// The names of all sets.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn set_names(&self) -> Result<Vec<String>, LogError> {
-        self.readers.with("cannot list the sets", |connection| {
-            let mut statement = connection.prepare_cached("SELECT slug FROM sets ORDER BY slug")?;
-            statement.query_map([], |row| row.get(0))?.collect()
-        })
-    }
-
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
     pub fn close(&self) {
         self.queue.close();
@@ -162,32 +139,46 @@ impl SqliteLog {
         receiver.recv().unwrap_or_else(|_| Err(LogError::new(ErrorKind::Io, "the store stopped before it answered")))
     }
 
+    /// Visits a part of the changes that a statement selects; `until` is where they end. Returns where the part ended.
     fn read_page(
         &self,
+        sql: &str,
         set: SetId,
         after: Position,
         until: Position,
         visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
     ) -> Result<ControlFlow<(), Position>, LogError> {
-        const SQL: &str = concat!(
-            "SELECT ",
-            change_columns!(),
-            " FROM changes WHERE set_id = ?1 AND position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4"
-        );
         self.readers.with("cannot read the log", |connection| {
-            let mut statement = connection.prepare_cached(SQL)?;
+            let mut statement = connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![set.0, after.0 as i64, until.0 as i64, READ_MAX])?;
-            let mut change = empty_change();
+            let (mut change, mut count) = (empty_change(), 0);
             while let Some(row) = rows.next()? {
                 read_change(row, &mut change)?;
+                count += 1;
                 if visit(&change).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            // No row at all would mean a gap, which is then not waited for.
-            let seen = if change.position == Position(0) { until } else { change.position };
-            Ok(ControlFlow::Continue(seen))
+            Ok(ControlFlow::Continue(if count < READ_MAX { until } else { change.position }))
         })
+    }
+
+    /// Visits the changes that a statement selects, a part at a time, up to what is the head now.
+    fn read_pages(
+        &self,
+        sql: &str,
+        set: SetId,
+        mut after: Position,
+        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let until = self.head(set)?.position;
+        while after < until {
+            match self.read_page(sql, set, after, until, visit)? {
+                ControlFlow::Break(()) => return Ok(()),
+                ControlFlow::Continue(seen) => after = seen,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -206,6 +197,21 @@ impl ChangeLog for SqliteLog {
                 unreachable!("opening a set answers with the set")
             }
         }
+    }
+
+    fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
+        self.readers.with("cannot read the sets", |connection| {
+            let mut statement = connection.prepare_cached("SELECT id, slug FROM sets ORDER BY id")?;
+            statement.query_map([], |row| Ok(ResourceSet { id: SetId(row.get(0)?), slug: row.get(1)? }))?.collect()
+        })
+    }
+
+    fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
+        let id = self.readers.with("cannot look for a set", |connection| {
+            let mut statement = connection.prepare_cached("SELECT id FROM sets WHERE slug = ?1")?;
+            statement.query_row([slug], |row| row.get(0)).optional()
+        })?;
+        Ok(id.map(|id| ResourceSet { id: SetId(id), slug: slug.to_owned() }))
     }
 
     fn check_available(&self) -> Result<(), LogError> {
@@ -262,15 +268,60 @@ impl ChangeLog for SqliteLog {
         after: Position,
         visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        let until = self.head(set)?.position;
-        let mut after = after;
-        while after < until {
-            match self.read_page(set, after, until, visit)? {
-                ControlFlow::Break(()) => return Ok(()),
-                ControlFlow::Continue(seen) => after = seen,
-            }
+        const SQL: &str = concat!(
+            "SELECT ",
+            change_columns!(),
+            " FROM changes WHERE set_id = ?1 AND position > ?2 AND position <= ?3 ORDER BY position LIMIT ?4"
+        );
+        self.read_pages(SQL, set, after, visit)
+    }
+
+    fn latest(
+        &self,
+        set: SetId,
+        after: Position,
+        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        // Both halves come from an index in the order of positions, and are merged.
+        const SQL: &str = concat!(
+            "SELECT ",
+            change_columns!(),
+            " FROM changes WHERE set_id = ?1 AND position IN (SELECT position FROM (\
+             SELECT position FROM resources WHERE set_id = ?1 AND position > ?2 AND position > 0 AND position <= ?3 \
+             UNION ALL SELECT position FROM tombstones WHERE set_id = ?1 AND position > ?2 AND position <= ?3 \
+             ORDER BY position LIMIT ?4)) ORDER BY position"
+        );
+        self.read_pages(SQL, set, after, visit)
+    }
+
+    fn position_at(&self, set: SetId, time: Timestamp) -> Result<Position, LogError> {
+        // Times increase with positions, so no index by time is needed.
+        let head = self.head(set)?;
+        if time < head.created {
+            return Ok(Position(0));
         }
-        Ok(())
+        let mut beyond = head.position.0 as i64 + 1;
+        self.readers.with("cannot read the log", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT position, time FROM changes WHERE set_id = ?1 AND position >= ?2 AND position < ?3 \
+                 ORDER BY position LIMIT 1",
+            )?;
+            // A log that began anew may have changes of the one before it.
+            let mut found: i64 = connection
+                .prepare_cached("SELECT after FROM pages WHERE set_id = ?1 ORDER BY number LIMIT 1")?
+                .query_row([set.0], |row| row.get(0))?;
+            while found + 1 < beyond {
+                let middle = found + (beyond - found) / 2;
+                let next = statement
+                    .query_row(params![set.0, middle, beyond], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+                    .optional()?;
+                match next {
+                    Some((position, at)) if at <= time.as_micros() => found = position,
+                    _ => beyond = middle,
+                }
+            }
+            Ok(Position(found as u64))
+        })
     }
 
     fn resource(&self, set: SetId, key: &str) -> Result<Option<Resource>, LogError> {

@@ -1,4 +1,4 @@
-//! Does a row still say what was written? A checksum (CRC-32) beside it, compared whenever it is read.
+//! A checksum (CRC-32) of each row, compared whenever the row is read.
 //!
 //! A change's covers its place and time as well; a resource's leaves out its position, which the log has too. What may
 //! change by itself and is noticed otherwise is left out: where a resource's bytes are kept, and its witness.
@@ -52,8 +52,9 @@ pub(crate) enum Of {
     Version,
 }
 
-/// The checksum of a row about to be written; `numbers` are those that are no part of the state.
-pub(crate) fn of_row(key: &str, numbers: &[i64], new: Option<&Encoded<'_>>, of: Of) -> i64 {
+/// The checksum of a row about to be written; `numbers` are those that are not part of the state, `texts` are columns
+/// that older rows do not have: they count only where there is one, so that the checksums of older rows still hold.
+pub(crate) fn of_row(key: &str, numbers: &[i64], new: Option<&Encoded<'_>>, of: Of, texts: &[Option<&str>]) -> i64 {
     let mut sum = Sum::default();
     let state = new.map(|new| new.state);
     sum.number(state.map(|state| state.modified.as_micros()));
@@ -67,18 +68,38 @@ pub(crate) fn of_row(key: &str, numbers: &[i64], new: Option<&Encoded<'_>>, of: 
     for number in numbers {
         sum.number(Some(*number));
     }
+    for (place, text) in texts.iter().enumerate() {
+        if let Some(text) = text {
+            sum.number(Some(place as i64));
+            sum.bytes(Some(text.as_bytes()));
+        }
+    }
     sum.finish()
 }
 
-/// Compares a row that begins with the columns of a state (modified to content) with its checksum; `key` and `numbers`
-/// are the columns of the rest, `sum` is the checksum's own.
-pub(crate) fn check(row: &Row<'_>, of: Of, key: usize, numbers: &[usize], sum: usize) -> rusqlite::Result<()> {
+/// Compares a row that begins with the columns of a state (modified to content) with its checksum; `key`, `numbers` and
+/// `texts` are the columns of the rest, `sum` is the checksum's own.
+pub(crate) fn check(
+    row: &Row<'_>,
+    of: Of,
+    key: usize,
+    numbers: &[usize],
+    sum: usize,
+    texts: &[usize],
+) -> rusqlite::Result<()> {
     let ValueRef::Integer(stored) = row.get_ref(sum)? else { return Ok(()) };
     let mut own = Sum::default();
     for column in (0..7).chain([key]).chain(numbers.iter().copied()) {
         let value = if column == 6 && of == Of::Resource { ValueRef::Null } else { row.get_ref(column)? };
         if own.value(value).is_none() {
             return Err(damaged(column));
+        }
+    }
+    for (place, column) in texts.iter().enumerate() {
+        let value = row.get_ref(*column)?;
+        if value != ValueRef::Null {
+            own.number(Some(place as i64));
+            own.value(value).ok_or_else(|| damaged(*column))?;
         }
     }
     if own.finish() == stored { Ok(()) } else { Err(damaged(sum)) }

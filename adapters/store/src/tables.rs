@@ -1,12 +1,12 @@
-//! Which statements change a set's rows? Prepared once, used inside the writer's transaction.
+//! The statements that change a set's rows: prepared once, used inside the writer's transaction.
 
-use crate::apply::{Compared, Deleted, Encoded, Tables};
+use crate::apply::{Compared, Deleted, Encoded, Entry, Tables};
 use crate::book::Book;
-use crate::rows::{content, kind_number};
+use crate::rows::{content, kind_number, read_resource, resource_columns};
 use crate::shards::{Cut, LiveShard, entry_bytes};
 use crate::sum::{self, Of};
 use crate::version_tables::VersionStatements;
-use abreast_core::{ContentId, Kind, Page, Position, SetId};
+use abreast_core::{ContentId, Page, Position, Resource, SetId, State};
 use abreast_webtypes::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row, params};
@@ -21,6 +21,9 @@ pub(crate) struct SqliteTables<'c> {
     set_witness: CachedStatement<'c>,
     set_content: CachedStatement<'c>,
     delete: CachedStatement<'c>,
+    state: CachedStatement<'c>,
+    bury: CachedStatement<'c>,
+    unbury: CachedStatement<'c>,
     record: CachedStatement<'c>,
     put_page: CachedStatement<'c>,
     put_shard: CachedStatement<'c>,
@@ -36,15 +39,17 @@ impl<'c> SqliteTables<'c> {
             versions: VersionStatements::new(connection),
             insert: connection.prepare_cached(
                 "INSERT INTO resources (set_id, key, position, modified, length, media_type, encoding, digests, links, \
-                 witness, content, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
+                 witness, content, sum, description, deprecated) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING",
             )?,
             compare: connection.prepare_cached(
-                "SELECT media_type, encoding, digests, links, modified, length, witness, content, position FROM resources \
-                 WHERE set_id = ?1 AND key = ?2",
+                "SELECT media_type, encoding, digests, links, modified, length, witness, content, position, description, \
+                 deprecated FROM resources WHERE set_id = ?1 AND key = ?2",
             )?,
             update: connection.prepare_cached(
                 "UPDATE resources SET position = ?3, modified = ?4, length = ?5, media_type = ?6, encoding = ?7, \
-                 digests = ?8, links = ?9, witness = ?10, content = ?11, sum = ?12 WHERE set_id = ?1 AND key = ?2",
+                 digests = ?8, links = ?9, witness = ?10, content = ?11, sum = ?12, description = ?13, deprecated = ?14 \
+                 WHERE set_id = ?1 AND key = ?2",
             )?,
             set_witness: connection
                 .prepare_cached("UPDATE resources SET witness = ?3 WHERE set_id = ?1 AND key = ?2")?,
@@ -52,11 +57,22 @@ impl<'c> SqliteTables<'c> {
                 .prepare_cached("UPDATE resources SET content = ?3 WHERE set_id = ?1 AND key = ?2")?,
             delete: connection.prepare_cached(
                 "DELETE FROM resources WHERE set_id = ?1 AND key = ?2 RETURNING media_type, encoding, digests, links, \
-                 content",
+                 content, description",
             )?,
+            state: connection.prepare_cached(concat!(
+                "SELECT ",
+                resource_columns!(),
+                " FROM resources WHERE set_id = ?1 AND key = ?2"
+            ))?,
+            bury: connection.prepare_cached(
+                "INSERT INTO tombstones (set_id, key, position) VALUES (?1, ?2, ?3) \
+                 ON CONFLICT DO UPDATE SET position = excluded.position",
+            )?,
+            unbury: connection.prepare_cached("DELETE FROM tombstones WHERE set_id = ?1 AND key = ?2")?,
             record: connection.prepare_cached(
                 "INSERT INTO changes (set_id, position, time, kind, key, modified, length, media_type, encoding, \
-                 digests, links, content, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                 digests, links, content, sum, description, note) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             )?,
             put_page: connection.prepare_cached(
                 "INSERT INTO pages (set_id, number, after, last, from_time, until_time) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
@@ -141,7 +157,9 @@ impl Tables for SqliteTables<'_> {
             new.links,
             witness,
             new.content(),
-            sum::of_row(key, &[], Some(new), Of::Resource),
+            sum::of_row(key, &[], Some(new), Of::Resource, &[new.description.as_deref(), new.deprecated.as_deref()]),
+            new.description,
+            new.deprecated,
         ])?;
         Ok(added == 1)
     }
@@ -158,10 +176,13 @@ impl Tables for SqliteTables<'_> {
                 && is_text(row.get_ref(0)?, new.state.media_type.as_deref())
                 && is_text(row.get_ref(1)?, new.state.encoding.as_deref())
                 && row.get_ref(2)? == ValueRef::Blob(&new.digests)
-                && is_text(row.get_ref(3)?, new.links.as_deref());
+                && is_text(row.get_ref(3)?, new.links.as_deref())
+                && is_text(row.get_ref(9)?, new.description.as_deref());
+            let same_deprecation = is_text(row.get_ref(10)?, new.deprecated.as_deref());
             let same_witness = row.get_ref(6)? == ValueRef::Blob(witness);
             let position = Position(row.get::<_, i64>(8)? as u64);
-            Ok(Compared { same_state, same_witness, content: content(row, 7)?, position, bytes: row_bytes(row, key)? })
+            let (content, bytes) = (content(row, 7)?, row_bytes(row, key)?);
+            Ok(Compared { same_state, same_witness, same_deprecation, content, position, bytes })
         })
     }
 
@@ -178,7 +199,9 @@ impl Tables for SqliteTables<'_> {
             new.links,
             witness,
             new.content(),
-            sum::of_row(key, &[], Some(new), Of::Resource),
+            sum::of_row(key, &[], Some(new), Of::Resource, &[new.description.as_deref(), new.deprecated.as_deref()]),
+            new.description,
+            new.deprecated,
         ])?;
         Ok(())
     }
@@ -195,23 +218,26 @@ impl Tables for SqliteTables<'_> {
 
     fn delete(&mut self, key: &str) -> rusqlite::Result<Option<Deleted>> {
         let mut rows = self.delete.query(params![self.set, key])?;
-        rows.next()?.map(|row| Ok(Deleted { bytes: row_bytes(row, key)?, content: content(row, 4)? })).transpose()
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(Some(Deleted { bytes: row_bytes(row, key)?, content: content(row, 4)?, description: row.get(5)? }))
     }
 
-    fn record(
-        &mut self,
-        at: Position,
-        time: Timestamp,
-        kind: Kind,
-        key: &str,
-        new: Option<&Encoded>,
-    ) -> rusqlite::Result<()> {
-        let state = new.map(|new| new.state);
+    fn state(&mut self, key: &str) -> rusqlite::Result<Option<(State, Vec<u8>)>> {
+        let mut rows = self.state.query(params![self.set, key])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let mut resource = Resource::default();
+        read_resource(row, &mut resource)?;
+        Ok(Some((resource.state, resource.witness)))
+    }
+
+    fn record(&mut self, entry: &Entry) -> rusqlite::Result<()> {
+        let Entry { position, time, kind, key, new, note, .. } = *entry;
+        let (state, kind, description) = (new.map(|new| new.state), kind_number(kind), entry.description());
         self.record.execute(params![
             self.set,
-            at.0 as i64,
+            position.0 as i64,
             time.as_micros(),
-            kind_number(kind),
+            kind,
             key,
             state.map(|state| state.modified.as_micros()),
             state.and_then(|state| state.length).map(|length| length as i64),
@@ -220,9 +246,19 @@ impl Tables for SqliteTables<'_> {
             new.map(|new| new.digests.as_slice()),
             new.and_then(|new| new.links.as_deref()),
             new.and_then(Encoded::content),
-            sum::of_row(key, &[kind_number(kind), time.as_micros(), at.0 as i64], new, Of::Change),
+            sum::of_row(key, &[kind, time.as_micros(), position.0 as i64], new, Of::Change, &[description, note]),
+            description,
+            note,
         ])?;
         Ok(())
+    }
+
+    fn bury(&mut self, key: &str, at: Position) -> rusqlite::Result<()> {
+        self.bury.execute(params![self.set, key, at.0 as i64]).map(drop)
+    }
+
+    fn unbury(&mut self, key: &str) -> rusqlite::Result<()> {
+        self.unbury.execute(params![self.set, key]).map(drop)
     }
 
     fn close_page(&mut self, closed: &Page, open: &Page) -> rusqlite::Result<()> {

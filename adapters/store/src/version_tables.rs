@@ -82,7 +82,7 @@ impl VersionTables for SqliteTables<'_> {
                 state.and_then(|state| state.encoding.as_deref()),
                 new.map(|new| new.digests.as_slice()),
                 new.and_then(Encoded::content),
-                sum::of_row(key, &[time.as_micros(), at.0 as i64], new, Of::Version),
+                sum::of_row(key, &[time.as_micros(), at.0 as i64], new, Of::Version, &[]),
             ])?;
         Ok(())
     }

@@ -167,8 +167,8 @@ mod tests {
     use crate::connection::{Durability, open_connection};
     use crate::migration::migrate;
     use crate::recorder::{Heads, LogRecorder};
-    use crate::shards::ShardTarget;
     use crate::work::{Job, Outcome, Reply, Work};
+    use abreast_core::ShardRule;
     use abreast_core::{Change, NewSet, PageRule, Position, SetId, State, SystemClock};
     use abreast_webtypes::Timestamp;
     use rusqlite::ffi;
@@ -180,8 +180,8 @@ mod tests {
         let path = folder.path().join("store.sqlite");
         let mut connection = open_connection(&path, Durability::PowerLoss).unwrap();
         migrate(&mut connection, &path, crate::sqlite_log::MIGRATIONS).unwrap();
-        let target = ShardTarget { resources: 20, bytes: 1_000_000 };
-        let recorder = LogRecorder::new(Arc::new(SystemClock), target, Arc::new(Heads::default()));
+        let rule = ShardRule { resources: 20, bytes: 1_000_000 };
+        let recorder = LogRecorder::new(Arc::new(SystemClock), rule, Arc::new(Heads::default()));
         Writer::new(connection, path, recorder).unwrap()
     }
 
@@ -192,7 +192,8 @@ mod tests {
     }
 
     fn set(writer: &mut LogWriter) -> SetId {
-        let new = NewSet { slug: "a".into(), page_rule: PageRule { changes: 7, ..PageRule::default() } };
+        let new =
+            NewSet { slug: "a".into(), page_rule: PageRule { changes: 7, ..PageRule::default() }, ..NewSet::default() };
         let Ok(Outcome::Set(set)) = ask(writer, Work::OpenSet(new)) else { panic!("the set opens") };
         ask(writer, Work::CompleteImport(set.id)).unwrap();
         set.id

@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_core::{
-    Change, ChangeLog, ContentId, Imported, KeyRange, NewSet, Order, PageRule, Position, State, SystemClock, append,
+    Change, ChangeLog, ContentId, Description, Imported, KeyRange, NewSet, Order, PageRule, Position, ShardRule, State,
+    SystemClock, append,
 };
 use abreast_store::check::{Findings, check_log};
 use abreast_store::repair::repair_log;
@@ -28,16 +29,25 @@ fn state(number: u64) -> State {
         media_type: Some("text/plain".into()),
         digests: Digests { md5: Some(md5), ..Digests::default() },
         content: number.is_multiple_of(3).then_some(ContentId([number as u8; 32])),
+        description: number
+            .is_multiple_of(4)
+            .then(|| Box::new(Description { types: vec!["urn:type".into()], label: Some(format!("N {number}")) })),
         ..State::default()
     }
 }
 
 fn open(path: &Path) -> Result<SqliteLog, abreast_core::LogError> {
-    SqliteOptions::default().with_shard_target(40, 1_000_000).open(path, Arc::new(SystemClock))
+    SqliteOptions::default()
+        .with_shard_rule(ShardRule { resources: 40, bytes: 1_000_000 })
+        .open(path, Arc::new(SystemClock))
 }
 
 fn new_set() -> NewSet {
-    NewSet { slug: "set".into(), page_rule: PageRule { changes: 25, age: Duration::from_secs(9_999_999) } }
+    NewSet {
+        slug: "set".into(),
+        page_rule: PageRule { changes: 25, age: Duration::from_secs(9_999_999) },
+        ..NewSet::default()
+    }
 }
 
 fn write(path: &Path) {
@@ -53,7 +63,8 @@ fn write(path: &Path) {
     log.complete_import(set).unwrap();
     for number in 0..140_u64 {
         let change = match number % 7 {
-            6 => Change::delete(format!("new/{:03}", number - 1)),
+            6 => Change::delete(format!("new/{:03}", number - 3)),
+            4 => Change::deprecate(format!("new/{:03}", number - 2), vec![format!("urn:{number}")]).with_summary("old"),
             5 => Change::put(format!("base/{:03}", number % 60), state(number + 500)),
             _ => Change::put(format!("new/{number:03}"), state(number + 100)),
         };
@@ -71,10 +82,15 @@ fn answers(path: &Path) -> Result<String, abreast_core::LogError> {
         writeln!(text, "{change:?}").unwrap();
         ControlFlow::Continue(())
     })?;
+    log.latest(set, Position(0), &mut |change| {
+        writeln!(text, "latest {} {}", change.position, change.key).unwrap();
+        ControlFlow::Continue(())
+    })?;
     let mut keys = Vec::new();
     log.scan(set, &KeyRange::default(), &mut |resource| {
         // Witnesses are only compared: a wrong one means that a file is read again.
-        writeln!(text, "{} {:?} {}", resource.key, resource.state, resource.position.0).unwrap();
+        writeln!(text, "{} {:?} {:?} {}", resource.key, resource.state, resource.deprecated, resource.position.0)
+            .unwrap();
         keys.push(resource.key.clone());
         ControlFlow::Continue(())
     })?;

@@ -1,7 +1,7 @@
 //! Does every store keep the promises of the change log, or of topics?
 
 use abreast_core::testing::{Stores, TopicStores, change_log_contract, topic_log_contract};
-use abreast_core::{ChangeLog, FixedClock, TopicLog};
+use abreast_core::{ChangeLog, FixedClock, ShardRule, TopicLog};
 use abreast_store::hub::HubStore;
 use abreast_store::{MemoryLog, MemoryTopics, SqliteOptions};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ impl Stores for SqliteStores {
     fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog> {
         self.made += 1;
         self.clock = clock;
-        self.options = SqliteOptions::default().with_shard_target(resources, bytes);
+        self.options = SqliteOptions::default().with_shard_rule(ShardRule { resources, bytes });
         self.open()
     }
 
@@ -44,7 +44,7 @@ struct MemoryStores;
 
 impl Stores for MemoryStores {
     fn create(&mut self, clock: Arc<FixedClock>, resources: u64, bytes: u64) -> Arc<dyn ChangeLog> {
-        Arc::new(MemoryLog::with_shard_target(clock, resources, bytes))
+        Arc::new(MemoryLog::with_shard_rule(clock, ShardRule { resources, bytes }))
     }
 
     fn reopen(&mut self, log: Arc<dyn ChangeLog>) -> Arc<dyn ChangeLog> {

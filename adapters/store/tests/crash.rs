@@ -5,7 +5,9 @@
 //! rounds than 30, `ABREAST_CRASH_SEED` repeats a failing run.
 
 use abreast_core::testing::check_consistency;
-use abreast_core::{Change, ChangeLog, ChangeRecord, NewSet, PageRule, Position, SetId, State, SystemClock, append};
+use abreast_core::{
+    Action, Change, ChangeLog, ChangeRecord, NewSet, PageRule, Position, SetId, ShardRule, State, SystemClock, append,
+};
 use abreast_store::{SqliteLog, SqliteOptions};
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::BTreeMap;
@@ -27,10 +29,10 @@ const LIFE_MAX: u64 = 60;
 type Acknowledged = (u64, u64, u64, u64);
 
 fn open(path: &Path) -> (SqliteLog, SetId) {
-    let options = SqliteOptions::default().with_shard_target(25, 1_000_000);
+    let options = SqliteOptions::default().with_shard_rule(ShardRule { resources: 25, bytes: 1_000_000 });
     let log = options.open(path, Arc::new(SystemClock)).expect("the store opens after a kill");
     let page_rule = PageRule { changes: 40, age: Duration::from_secs(3_600) };
-    let set = log.open_set(&NewSet { slug: "crash".into(), page_rule }).expect("the set opens").id;
+    let set = log.open_set(&NewSet { slug: "crash".into(), page_rule, ..NewSet::default() }).expect("the set opens").id;
     log.complete_import(set).expect("the set is complete");
     (log, set)
 }
@@ -42,8 +44,10 @@ fn batch(round: u64, thread: u64, number: u64) -> Vec<Change> {
     let mut changes = vec![Change::put(name.clone(), state(number)).with_idempotency_key(name)];
     for _ in 0..random.below(12) {
         let key = format!("{thread}/{:02}", random.below(60));
-        changes.push(match random.below(4) {
+        changes.push(match random.below(6) {
             0 => Change::delete(key),
+            1 => Change::remove(key).with_summary("left"),
+            2 => Change::add(key, state(random.below(1_000))).with_summary("came"),
             _ => Change::put(key, state(random.below(1_000))).with_witness(vec![1; 40]),
         });
     }
@@ -135,8 +139,9 @@ fn recorded_by(batch: &[Change], table: &mut BTreeMap<String, State>) -> Vec<(St
     let mut recorded = Vec::new();
     for change in batch {
         let new = match &change.action {
-            abreast_core::Action::Put { state, .. } => Some(state.clone()),
-            abreast_core::Action::Delete => None,
+            Action::Put { state, .. } | Action::Add { state, .. } => Some(state.clone()),
+            Action::Remove | Action::Delete => None,
+            Action::Deprecate { .. } => unreachable!("no batch has one"),
         };
         let old = match &new {
             Some(state) => table.insert(change.key.clone(), state.clone()),

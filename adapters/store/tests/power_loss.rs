@@ -10,7 +10,7 @@
 mod power;
 
 use abreast_core::testing::check_consistency;
-use abreast_core::{Change, ChangeLog, NewSet, PageRule, SetId, State, SystemClock, append};
+use abreast_core::{Change, ChangeLog, NewSet, PageRule, SetId, ShardRule, State, SystemClock, append};
 use abreast_store::{SqliteLog, SqliteOptions};
 use std::io::Write as _;
 use std::path::Path;
@@ -24,10 +24,10 @@ const LOSSES: u64 = 120;
 const BATCHES: [u64; 2] = [60, 40];
 
 fn open(path: &Path) -> (SqliteLog, SetId) {
-    let options = SqliteOptions::default().with_shard_target(25, 1_000_000);
+    let options = SqliteOptions::default().with_shard_rule(ShardRule { resources: 25, bytes: 1_000_000 });
     let log = options.open(path, Arc::new(SystemClock)).expect("the store opens after loss of power");
     let page_rule = PageRule { changes: 40, age: Duration::from_secs(3_600) };
-    let set = log.open_set(&NewSet { slug: "power".into(), page_rule }).expect("the set opens").id;
+    let set = log.open_set(&NewSet { slug: "power".into(), page_rule, ..NewSet::default() }).expect("the set opens").id;
     log.complete_import(set).expect("the set is complete");
     (log, set)
 }

@@ -1,13 +1,13 @@
 //! What does the store on SQLite do beyond the contract: opening, closing, other processes, careless callers?
 
-use abreast_core::{Change, ChangeLog, ErrorKind, NewSet, PageRule, SetId, State, SystemClock, append};
+use abreast_core::{Change, ChangeLog, ErrorKind, NewSet, SetId, State, SystemClock, append};
 use abreast_store::SqliteLog;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 fn open(path: &Path) -> (SqliteLog, SetId) {
     let log = SqliteLog::open(path, Arc::new(SystemClock)).expect("opens");
-    let set = log.open_set(&NewSet { slug: "a".into(), page_rule: PageRule::default() }).expect("opens").id;
+    let set = log.open_set(&NewSet { slug: "a".into(), ..NewSet::default() }).expect("opens").id;
     log.complete_import(set).expect("opens");
     (log, set)
 }
@@ -85,7 +85,7 @@ fn a_visit_that_panics_gives_its_connection_back() {
 fn an_import_of_any_size_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let log = SqliteLog::open(&folder.path().join("store.sqlite"), Arc::new(SystemClock)).unwrap();
-    let set = log.open_set(&NewSet { slug: "a".into(), page_rule: PageRule::default() }).unwrap().id;
+    let set = log.open_set(&NewSet { slug: "a".into(), ..NewSet::default() }).unwrap().id;
     let resource = |number: u32| abreast_core::Imported {
         key: format!("{number:06}"),
         state: State::default(),

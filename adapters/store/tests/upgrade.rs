@@ -1,13 +1,20 @@
-//! Does a store that an older version wrote open, with everything in it?
+//! Stores that older versions wrote open with everything in them.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_core::testing::check_consistency;
-use abreast_core::{Change, ChangeLog, ContentId, NewSet, PageRule, Position, State, SystemClock, append};
-use abreast_store::SqliteLog;
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_core::{
+    Change, ChangeLog, ContentId, FixedClock, Imported, KeyRange, NewSet, Order, PageRule, Position, SetId, ShardRule,
+    State, SystemClock, append,
+};
+use abreast_store::check::{Findings, check_log};
+use abreast_store::{SqliteLog, SqliteOptions};
+use abreast_webtypes::{Digests, Link, Timestamp};
 use rusqlite::{Connection, params};
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const START: i64 = 1_767_225_600_000_000;
 
@@ -57,7 +64,7 @@ fn a_store_of_the_first_schema_opens_with_everything_in_it() {
     write_version_1(&path);
     for round in 0..2 {
         let log = SqliteLog::open(&path, Arc::new(SystemClock)).unwrap();
-        let set = log.open_set(&NewSet { slug: "old".into(), page_rule: PageRule::default() }).unwrap().id;
+        let set = log.open_set(&NewSet { slug: "old".into(), ..NewSet::default() }).unwrap().id;
         let head = log.head(set).unwrap();
         assert_eq!((head.position, head.resources, head.importing), (Position(4 + round), 2 + round, false));
         let known = log.resource(set, "a").unwrap().unwrap();
@@ -75,4 +82,131 @@ fn a_store_of_the_first_schema_opens_with_everything_in_it() {
         append(&log, set, vec![Change::delete("a")]).unwrap();
         check_consistency(&log, set);
     }
+}
+
+/// The states in the fixture.
+fn numbered(number: u64) -> State {
+    let mut md5 = [0; 16];
+    md5[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9).to_le_bytes());
+    let link =
+        || Link { target: format!("https://example.org/{number}"), rel: "describedby".into(), ..Link::default() };
+    State {
+        modified: Timestamp::from_seconds(1_700_000_000 + number as i64),
+        length: Some(number * 7),
+        media_type: Some("text/plain".into()),
+        encoding: number.is_multiple_of(10).then(|| "gzip".into()),
+        digests: Digests { md5: Some(md5), ..Digests::default() },
+        links: if number.is_multiple_of(9) { vec![link()] } else { Vec::new() },
+        content: number.is_multiple_of(3).then_some(ContentId([number as u8; 32])),
+        ..State::default()
+    }
+}
+
+fn open_small_shards(path: &Path) -> SqliteLog {
+    let clock = Arc::new(FixedClock::at(Timestamp::from_micros(START)));
+    let rule = ShardRule { resources: 40, bytes: 1_000_000 };
+    SqliteOptions::default().with_shard_rule(rule).open(path, clock).unwrap()
+}
+
+fn new_set() -> NewSet {
+    let page_rule = PageRule { changes: 25, age: Duration::from_secs(9_999_999) };
+    NewSet { slug: "old".into(), page_rule, ..NewSet::default() }
+}
+
+/// What wrote the fixture `log_schema_4.db.gz`, with the program of schema 4.
+fn write_as_the_fixture(log: &SqliteLog) {
+    let set = log.open_set(&new_set()).unwrap().id;
+    log.keep_versions(set, true).unwrap();
+    let imported = |key, number, witness| Imported { key, state: numbered(number), witness };
+    let base = (0..60).map(|number| imported(format!("base/{number:03}"), number, vec![1, 2, 3]));
+    log.import(set, base.collect()).unwrap();
+    log.complete_import(set).unwrap();
+    for number in 0..140_u64 {
+        let change = match number % 7 {
+            6 => Change::delete(format!("new/{:03}", number - 1)),
+            5 => Change::put(format!("base/{:03}", number % 60), numbered(number + 500)),
+            4 => Change::delete(format!("base/{:03}", number % 60)),
+            _ => Change::put(format!("new/{number:03}"), numbered(number + 100)),
+        };
+        append(log, set, vec![change.with_idempotency_key(format!("k{number}"))]).unwrap();
+    }
+    let importing = log.open_set(&NewSet { slug: "importing".into(), ..NewSet::default() }).unwrap().id;
+    log.import(importing, vec![imported("a".into(), 1, Vec::new())]).unwrap();
+}
+
+/// Everything that a store answers.
+fn answers(log: &SqliteLog) -> String {
+    let mut text = String::new();
+    for set in log.sets().unwrap() {
+        let (slug, set) = (set.slug, set.id);
+        writeln!(text, "{slug} {:?} {:?}", log.head(set).unwrap(), log.shards(set).unwrap()).unwrap();
+        writeln!(text, "{:?}", log.pages(set, 1, 1_000).unwrap()).unwrap();
+        let mut keys = Vec::new();
+        log.read(set, Position(0), &mut |change| {
+            keys.push(change.key.clone());
+            writeln!(text, "{change:?}").unwrap();
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        log.latest(set, Position(0), &mut |change| {
+            writeln!(text, "latest {} {}", change.position, change.key).unwrap();
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        log.scan(set, &KeyRange::default(), &mut |resource| {
+            writeln!(text, "{resource:?}").unwrap();
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        for key in keys {
+            let versions = log.versions(set, &key, Timestamp::MIN, Order::OldestFirst, 100).unwrap();
+            writeln!(text, "{key} {versions:?}").unwrap();
+        }
+    }
+    text
+}
+
+fn findings(path: &Path) -> Findings {
+    let mut findings = Findings::default();
+    check_log(path, &mut findings, &mut |_, _| {}).unwrap();
+    findings
+}
+
+#[test]
+fn a_store_of_schema_4_answers_what_a_new_one_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old.db"), folder.path().join("new.db"));
+    let mut unpacked = Vec::new();
+    let fixture = include_bytes!("fixtures/log_schema_4.db.gz");
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&fixture[..]), &mut unpacked).unwrap();
+    std::fs::write(&old, unpacked).unwrap();
+    let before = findings(&old);
+    assert!(before.is_sound() && before.has(&["store.schema-old"]), "{:?}", before.list());
+
+    let log = open_small_shards(&new);
+    write_as_the_fixture(&log);
+    let expected = answers(&log);
+    assert!(expected.contains("latest 23 base/025"), "the fixture has removals");
+    log.close();
+    for _ in 0..2 {
+        let log = open_small_shards(&old);
+        log.open_set(&new_set()).unwrap();
+        similar(&answers(&log), &expected);
+        let again = Change::put("again", numbered(1)).with_idempotency_key("k139");
+        let answer = append(&log, SetId(1), vec![again]).unwrap();
+        assert_eq!(answer.recorded, 0, "idempotency keys are kept");
+        log.close();
+        assert_eq!(findings(&old).list(), []);
+    }
+    let copy = folder.path().join("copy.db");
+    abreast_store::backup::copy(&old, &copy).unwrap();
+    similar(&answers(&open_small_shards(&copy)), &expected);
+}
+
+/// Compares line by line: the whole is too long to read.
+fn similar(found: &str, expected: &str) {
+    for (found, expected) in found.lines().zip(expected.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count());
 }

@@ -251,7 +251,7 @@ fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(
     for set in config.sets {
         let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
         let opened = log
-            .open_set(&NewSet { slug: set.slug.clone(), page_rule })
+            .open_set(&NewSet { slug: set.slug.clone(), page_rule, ..NewSet::default() })
             .with_context(|| format!("cannot open the set `{}`", set.slug))?;
         let folder = abreast_source::open_folder(&set.folder, set.follow_links, &set.filter)
             .context("cannot open a published folder")?;

@@ -6,8 +6,8 @@ use crate::data_folder::check_data;
 use abreast_core::{Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, SystemClock, append};
 use abreast_folder::Folder;
 use abreast_net::{Client, Options, Post, Request, Response, Retries, Shared};
+use abreast_server::api::change_of;
 use abreast_server::api::model::{RecordAnswer, RecordRequest};
-use abreast_server::api::{change_of, position_at};
 use abreast_store::SqliteLog;
 use abreast_webtypes::Timestamp;
 use anyhow::{Context as _, Result, bail};
@@ -191,7 +191,7 @@ impl Local {
             }
             (Some(known), _) if task == Task::Read => known,
             (_, rule) => {
-                let new = NewSet { slug: set.to_owned(), page_rule: rule.unwrap_or_default() };
+                let new = NewSet { slug: set.to_owned(), page_rule: rule.unwrap_or_default(), ..NewSet::default() };
                 log.open_set(&new).context("cannot open the set")?
             }
         };
@@ -213,8 +213,10 @@ impl Local {
         let count = changes.len() as u64;
         for Change { key, action, .. } in changes {
             match action {
-                Action::Put { state, witness } => base.push(Imported { key, state, witness }),
-                Action::Delete => {
+                Action::Put { state, witness } | Action::Add { state, witness } => {
+                    base.push(Imported { key, state, witness });
+                }
+                Action::Deprecate { .. } | Action::Remove | Action::Delete => {
                     let message = format!("`{key}` is deleted before the log began\n  help: leave it out");
                     bail!(Refused { message, code: 2 });
                 }
@@ -234,7 +236,7 @@ impl Local {
 
     fn read(&self, after: u64, since: Option<Timestamp>, limit: usize) -> Result<(Vec<Value>, u64)> {
         let start = match since {
-            Some(since) => position_at(&self.log, self.set, since)?.max(Position(after)),
+            Some(since) => self.log.position_at(self.set, since)?.max(Position(after)),
             None => Position(after),
         };
         let (mut changes, mut next) = (Vec::new(), start.0);

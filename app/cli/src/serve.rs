@@ -121,7 +121,7 @@ impl Running {
         for set in config.sets {
             let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
             let opened = log
-                .open_set(&NewSet { slug: set.slug.clone(), page_rule })
+                .open_set(&NewSet { slug: set.slug.clone(), page_rule, ..NewSet::default() })
                 .with_context(|| format!("cannot open the set `{}`", set.slug))?;
             let set_urls = urls.set(&set.slug);
             let mut options = WatchOptions::new(&set.folder);

@@ -215,7 +215,21 @@ impl ChangeLog for NoLog {
     fn open_set(&self, _: &NewSet) -> Result<ResourceSet, LogError> {
         never()
     }
+    fn sets(&self) -> Result<Vec<ResourceSet>, LogError> {
+        never()
+    }
     fn head(&self, _: SetId) -> Result<Head, LogError> {
+        never()
+    }
+    fn latest(
+        &self,
+        _: SetId,
+        _: Position,
+        _: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        never()
+    }
+    fn position_at(&self, _: SetId, _: Timestamp) -> Result<Position, LogError> {
         never()
     }
     fn import(&self, _: SetId, _: Vec<Imported>) -> Result<(), LogError> {

@@ -6,7 +6,7 @@ use crate::run::{log_path, settle, timed};
 use crate::samples::Samples;
 use crate::settings::Settings;
 use crate::tree::{Profile, Tree};
-use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
+use abreast_core::{ChangeLog, NewSet, SystemClock};
 use abreast_folder::Folder;
 use abreast_source::publish::{DocumentPath, PublishedSet, Publisher, SourceUrls};
 use abreast_source::{ScanOptions, scan};
@@ -95,7 +95,7 @@ fn own_cpu() -> f64 {
 /// The whole path of the product, without the process around it.
 fn publish_all(folder: &Path, store: &Path, count: usize) -> Result<()> {
     let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::open(&store.join("source.db"), Arc::new(SystemClock))?);
-    let set = log.open_set(&NewSet { slug: "data".into(), page_rule: PageRule::default() })?.id;
+    let set = log.open_set(&NewSet { slug: "data".into(), ..NewSet::default() })?.id;
     let found = scan(&Folder::open(folder)?, b"", &*log, set, &ScanOptions::default(), &AtomicBool::new(false))?;
     ensure!(found.ingest.recorded == count as u64, "the scan recorded {} of {count} files", found.ingest.recorded);
     log.complete_import(set)?;

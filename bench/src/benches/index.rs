@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::samples::{Samples, number};
 use crate::settings::Settings;
-use abreast_core::{Change, ChangeLog, Imported, NewSet, PageRule, SetId, Shard, State, SystemClock, append};
+use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, Shard, State, SystemClock, append};
 use abreast_source::publish::{DocumentPath, PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteLog;
 use abreast_webtypes::{Algorithm, Digests, Timestamp};
@@ -87,7 +87,7 @@ fn state(number: u64, version: u64) -> State {
 /// A store with that many resources; made once.
 fn generated(path: &Path, count: u64) -> Result<(SqliteLog, SetId)> {
     let log = SqliteLog::open(path, Arc::new(SystemClock))?;
-    let id = log.open_set(&NewSet { slug: "data".into(), page_rule: PageRule::default() })?.id;
+    let id = log.open_set(&NewSet { slug: "data".into(), ..NewSet::default() })?.id;
     if log.head(id)?.importing {
         eprintln!("   generating a store of {count} resources");
         let mut next = log.head(id)?.resources;

@@ -2,8 +2,8 @@
 
 use super::{DAY, Fixture, START, Stores, everything, put, state};
 use crate::{
-    Appended, Change, ChangeRecord, ContentId, ErrorKind, FixedClock, KeyRange, Kind, NewSet, Order, PageRule,
-    Position, SetId, ShardId, State, VersionPolicy, append,
+    Appended, Change, ChangeRecord, ContentId, Description, ErrorKind, FixedClock, KeyRange, Kind, NewSet, Order,
+    PageRule, Position, SetId, ShardId, State, VersionPolicy, append,
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ const fn appended(head: u64, recorded: u64, unchanged: u64) -> Appended {
 
 pub(super) fn sets_are_opened_by_name(stores: &mut dyn Stores) {
     let log = stores.create(Arc::new(FixedClock::at(START)), 1_000, 1_000_000);
-    let open = |slug: &str| log.open_set(&NewSet { slug: slug.into(), page_rule: PageRule::default() });
+    let open = |slug: &str| log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() });
     let (one, two) = (open("one").expect("opened"), open("two").expect("opened"));
     assert_ne!(one.id, two.id);
     assert_eq!(open("one").expect("opened again"), one);
@@ -35,7 +35,8 @@ pub(super) fn sets_are_opened_by_name(stores: &mut dyn Stores) {
     }
     for changes in [0, 50_001] {
         let page_rule = PageRule { changes, ..PageRule::default() };
-        let refused = log.open_set(&NewSet { slug: "three".into(), page_rule }).expect_err("refused");
+        let refused =
+            log.open_set(&NewSet { slug: "three".into(), page_rule, ..NewSet::default() }).expect_err("refused");
         assert_eq!(refused.kind(), ErrorKind::Refused, "pages of {changes} changes");
     }
     for set in [one.id, two.id] {
@@ -48,7 +49,7 @@ pub(super) fn sets_are_opened_by_name(stores: &mut dyn Stores) {
     assert_eq!(log.resource(two.id, "b").expect("read"), None);
     assert_eq!(log.resource(two.id, "a").expect("read").map(|found| found.state), Some(state(2)));
     let log = stores.reopen(log);
-    assert_eq!(log.open_set(&NewSet { slug: "two".into(), page_rule: PageRule::default() }).expect("opened"), two);
+    assert_eq!(log.open_set(&NewSet { slug: "two".into(), ..NewSet::default() }).expect("opened"), two);
     assert_eq!(log.head(one.id).expect("a head").position, Position(2));
 }
 
@@ -182,10 +183,14 @@ pub(super) fn states_are_kept_whole(stores: &mut dyn Stores) {
             },
             Link::default(),
         ],
+        description: Some(Box::new(Description {
+            types: vec!["http://example.org/Term".into(), "urn:ä".into()],
+            label: Some("A \"term\"".into()),
+        })),
         content: Some(ContentId([5; ContentId::BYTES])),
     };
     // Each differs from the one before in one part only: all of them are changes.
-    let steps: [fn(&mut State); 9] = [
+    let steps: [fn(&mut State); 12] = [
         |_| {},
         |state| state.modified = Timestamp::MIN,
         |state| state.length = Some(0),
@@ -195,6 +200,9 @@ pub(super) fn states_are_kept_whole(stores: &mut dyn Stores) {
         |state| state.digests.sha512 = None,
         |state| state.links.swap(0, 1),
         |state| state.links[1].params.truncate(1),
+        |state| state.description.as_mut().expect("one").types.truncate(1),
+        |state| state.description = Some(Box::default()),
+        |state| state.description = None,
     ];
     let mut state = full;
     let mut expected = Vec::new();
@@ -243,7 +251,7 @@ pub(super) fn idempotency_keys_name_one_change(stores: &mut dyn Stores) {
     let deleted = || Change::delete("b").with_idempotency_key("n4");
     assert_eq!(fixture.append(vec![deleted(), put("b", 1), deleted()]), appended(6, 2, 1));
 
-    let other = fixture.log.open_set(&NewSet { slug: "other".into(), page_rule: PageRule::default() });
+    let other = fixture.log.open_set(&NewSet { slug: "other".into(), ..NewSet::default() });
     let other = other.expect("opened").id;
     fixture.log.complete_import(other).expect("completed");
     let first = append(&*fixture.log, other, vec![named("a", 1, "n1")]).expect("appended");

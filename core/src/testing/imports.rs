@@ -1,7 +1,7 @@
 //! Does a set begin with its base, and its log after it?
 
 use super::{DAY, Fixture, START, Stores, everything, put, state};
-use crate::{ErrorKind, FixedClock, Imported, NewSet, PageRule, Position, append};
+use crate::{ErrorKind, FixedClock, Imported, NewSet, Position, append};
 use std::sync::Arc;
 
 fn imported(key: &str, number: u64) -> Imported {
@@ -11,7 +11,7 @@ fn imported(key: &str, number: u64) -> Imported {
 fn importing(stores: &mut dyn Stores) -> Fixture {
     let clock = Arc::new(FixedClock::at(START));
     let log = stores.create(Arc::clone(&clock), 3, 1_000_000);
-    let new = NewSet { slug: "imported".into(), page_rule: PageRule::default() };
+    let new = NewSet { slug: "imported".into(), ..NewSet::default() };
     let set = log.open_set(&new).expect("a set can be opened").id;
     Fixture { log, clock, set }
 }

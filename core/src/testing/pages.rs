@@ -73,7 +73,10 @@ pub(super) fn closed_pages_outlive_their_rule(stores: &mut dyn Stores) {
     append(&fixture, 11);
     let closed = pages(&fixture)[..2].to_vec();
     let change_rule = |fixture: &Fixture, page_rule: PageRule| {
-        let set = fixture.log.open_set(&NewSet { slug: "checked".into(), page_rule }).expect("opened again");
+        let set = fixture
+            .log
+            .open_set(&NewSet { slug: "checked".into(), page_rule, ..NewSet::default() })
+            .expect("opened again");
         assert_eq!(set.id, fixture.set);
     };
     change_rule(&fixture, rule(7, WEEK));

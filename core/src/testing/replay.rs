@@ -1,9 +1,9 @@
-//! Does the log imply the table, the pages and the shards?
+//! Checks that the log implies the table, the latest changes, the pages and the shards.
 
 use super::random::Random;
 use super::{DAY, Fixture, HOUR, START, Stores, YEAR, put, rule, state};
-use crate::{Change, ChangeLog, ChangeRecord, Head, KeyRange, Kind, Position, Resource, SetId, State};
-use std::collections::BTreeMap;
+use crate::{Action, Change, ChangeLog, ChangeRecord, Head, KeyRange, Kind, Position, Resource, SetId, State};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -17,16 +17,18 @@ use std::time::Duration;
 pub fn check_consistency(log: &dyn ChangeLog, set: SetId) {
     let head = log.head(set).expect("a head");
     let mut table: BTreeMap<String, (State, Position)> = BTreeMap::new();
-    let mut changes = Vec::new();
+    let (mut changes, mut latest) = (Vec::new(), BTreeMap::new());
     let mut replay = |change: &ChangeRecord| {
         assert_eq!(change.position.0, changes.len() as u64 + 1, "positions have no gaps");
         let before = table.remove(&change.key);
+        latest.insert(change.key.clone(), change.position);
         match (change.kind, &change.state) {
-            (Kind::Create, Some(_)) => assert!(before.is_none(), "created twice: {change:?}"),
+            (Kind::Create | Kind::Add, Some(_)) => assert!(before.is_none(), "created twice: {change:?}"),
             (Kind::Update, Some(state)) => {
                 assert!(before.is_some_and(|(old, _)| old != *state), "no update: {change:?}");
             }
-            (Kind::Delete, None) => assert!(before.is_some(), "deleted what was not there: {change:?}"),
+            (Kind::Deprecate, Some(_)) => {}
+            (Kind::Delete | Kind::Remove, None) => assert!(before.is_some(), "removed what was not there: {change:?}"),
             _ => panic!("a state belongs to what stays: {change:?}"),
         }
         if let Some(state) = &change.state {
@@ -50,6 +52,16 @@ pub fn check_consistency(log: &dyn ChangeLog, set: SetId) {
     log.scan(set, &KeyRange::default(), &mut compare).expect("the table can be read");
     assert_eq!(expected.next(), None, "the table has less than the log implies");
     assert_eq!(head.resources, table.len() as u64);
+
+    let mut expected: Vec<_> = latest.into_iter().map(|(key, position)| (position, key)).collect();
+    expected.sort_unstable();
+    let mut found = Vec::new();
+    let mut visit = |change: &ChangeRecord| {
+        found.push((change.position, change.key.clone()));
+        ControlFlow::Continue(())
+    };
+    log.latest(set, Position(0), &mut visit).expect("the latest changes can be read");
+    assert_eq!(found, expected, "the latest change of each resource");
 
     check_pages(log, set, &head, &changes);
     check_shards(log, set, &head, &table, &changes);
@@ -106,18 +118,29 @@ fn check_shards(
 #[derive(Default)]
 struct Model {
     table: BTreeMap<String, u64>,
+    deprecated: BTreeSet<String>,
     recorded: u64,
 }
 
 impl Model {
     fn put(&mut self, key: &str, number: u64) {
         if self.table.insert(key.to_owned(), number) != Some(number) {
+            self.deprecated.remove(key);
+            self.recorded += 1;
+        }
+    }
+
+    fn deprecate(&mut self, key: &str, number: Option<u64>) {
+        let Some(number) = number.or_else(|| self.table.get(key).copied()) else { return };
+        let is_new = self.deprecated.insert(key.to_owned());
+        if self.table.insert(key.to_owned(), number) != Some(number) || is_new {
             self.recorded += 1;
         }
     }
 
     fn delete(&mut self, key: &str) {
         if self.table.remove(key).is_some() {
+            self.deprecated.remove(key);
             self.recorded += 1;
         }
     }
@@ -161,11 +184,28 @@ fn random_sequence(stores: &mut dyn Stores, seed: u64) {
                 let key = format!("{}{}{}", random.of(PARTS), random.of(PARTS), random.of(PARTS));
                 if random.below(3) == 0 {
                     model.delete(&key);
-                    return Change::delete(key);
+                    return if random.below(2) == 0 { Change::delete(key) } else { Change::remove(key) };
                 }
                 let number = random.below(4);
-                model.put(&key, number);
-                put(key, number)
+                match random.below(6) {
+                    0 => {
+                        model.deprecate(&key, None);
+                        Change::deprecate(key, Vec::new())
+                    }
+                    1 => {
+                        model.deprecate(&key, Some(number));
+                        let state = Some((state(number), Vec::new()));
+                        Change::new(key, Action::Deprecate { state, replaced_by: Vec::new() })
+                    }
+                    2 => {
+                        model.put(&key, number);
+                        Change::add(key, state(number))
+                    }
+                    _ => {
+                        model.put(&key, number);
+                        put(key, number)
+                    }
+                }
             })
             .collect();
         let before = fixture.log.head(fixture.set).expect("a head").position.0;

@@ -3,8 +3,7 @@
 use super::random::Random;
 use super::{DAY, Fixture, HOUR, START, Stores, everything, rule, state};
 use crate::{
-    Change, ContentId, FixedClock, Imported, NewSet, Order, PageRule, Position, SetId, State, Version, VersionPolicy,
-    append,
+    Change, ContentId, FixedClock, Imported, NewSet, Order, Position, SetId, State, Version, VersionPolicy, append,
 };
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeSet;
@@ -92,7 +91,7 @@ pub(super) fn versions_are_kept_only_when_asked(stores: &mut dyn Stores) {
 pub(super) fn versions_tell_the_history_of_a_resource(stores: &mut dyn Stores) {
     let clock = Arc::new(FixedClock::at(START));
     let log = stores.create(Arc::clone(&clock), 1_000, 1_000_000);
-    let set = log.open_set(&NewSet { slug: "a".into(), page_rule: PageRule::default() }).expect("opened").id;
+    let set = log.open_set(&NewSet { slug: "a".into(), ..NewSet::default() }).expect("opened").id;
     log.keep_versions(set, true).expect("kept");
     let imported = |number| Imported { key: "a".into(), state: kept(number), witness: Vec::new() };
     log.import(set, vec![imported(9)]).expect("imported");
@@ -226,7 +225,7 @@ pub(super) fn what_is_needed_is_told(stores: &mut dyn Stores) {
     for seed in 0..8 {
         let mut random = Random::new(seed);
         let fixture = Fixture::new(stores, rule(7, Duration::from_secs(1_000_000)), 5, 10_000);
-        let other = fixture.log.open_set(&NewSet { slug: "other".into(), page_rule: PageRule::default() });
+        let other = fixture.log.open_set(&NewSet { slug: "other".into(), ..NewSet::default() });
         let other = other.expect("opened").id;
         fixture.log.complete_import(other).expect("completed");
         fixture.log.keep_versions(fixture.set, true).expect("kept");

@@ -1,7 +1,7 @@
 //! Who waits for a change, and how long?
 
 use super::{Fixture, START, Stores, put};
-use crate::{FixedClock, NewSet, PageRule, Position, SetId};
+use crate::{FixedClock, NewSet, Position, SetId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ pub(super) fn waiting_ends_with_a_change(stores: &mut dyn Stores) {
 pub(super) fn waiting_is_for_any_of_several_sets(stores: &mut dyn Stores) {
     let log = stores.create(Arc::new(FixedClock::at(START)), 1_000, 1_000_000);
     let open = |slug: &str| {
-        let set = log.open_set(&NewSet { slug: slug.into(), page_rule: PageRule::default() }).expect("opened").id;
+        let set = log.open_set(&NewSet { slug: slug.into(), ..NewSet::default() }).expect("opened").id;
         log.complete_import(set).expect("completed");
         set
     };

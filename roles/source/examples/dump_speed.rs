@@ -3,7 +3,7 @@
 //! `cargo run --release -p abreast-source --example dump_speed -- FOLDER`
 #![expect(clippy::print_stdout, reason = "it is a program for people")]
 
-use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
+use abreast_core::{ChangeLog, NewSet, SystemClock};
 use abreast_folder::Folder;
 use abreast_source::dump::{DumpOptions, DumpSet, Dumps};
 use abreast_source::publish::{PublishedSet, SourceUrls};
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("name a folder")?;
     let folder = Folder::open(&path)?;
     let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
-    let set = log.open_set(&NewSet { slug: "set".into(), page_rule: PageRule::default() })?.id;
+    let set = log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() })?.id;
     let ingest = IngestOptions { settle: Duration::ZERO, ..IngestOptions::default() };
     let options = ScanOptions { ingest, ..ScanOptions::default() };
     scan(&folder, b"", &*log, set, &options, &AtomicBool::new(false))?;

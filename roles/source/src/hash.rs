@@ -321,8 +321,7 @@ pub(crate) fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
         media_type: Some(media_type_of(name).to_owned()),
         encoding: None,
         digests,
-        links: Vec::new(),
-        content: None,
+        ..State::default()
     }
 }
 

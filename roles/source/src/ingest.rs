@@ -8,7 +8,7 @@ use crate::links::{Links, witness_with};
 use crate::names::path_of;
 use crate::writes::Writes;
 use abreast_contents::{Contents, Kept};
-use abreast_core::{Action, Change, ChangeLog, ErrorKind, Imported, LogError, SetId, State};
+use abreast_core::{Change, ChangeLog, ErrorKind, Imported, LogError, SetId, State};
 use abreast_folder::{Dir, Stat};
 use abreast_webtypes::Link;
 use std::collections::BTreeMap;
@@ -590,11 +590,7 @@ fn record(
 
 fn changes_of(puts: Vec<Imported>, gone: Vec<String>) -> Vec<Change> {
     let mut changes: Vec<Change> = gone.into_iter().map(Change::delete).collect();
-    changes.extend(puts.into_iter().map(|put| Change {
-        key: put.key,
-        action: Action::Put { state: put.state, witness: put.witness },
-        idempotency_key: None,
-    }));
+    changes.extend(puts.into_iter().map(|put| Change::put(put.key, put.state).with_witness(put.witness)));
     changes
 }
 

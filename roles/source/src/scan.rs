@@ -654,14 +654,14 @@ impl<'a> KnownResources<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abreast_core::{Change, NewSet, PageRule, Position, State, SystemClock};
+    use abreast_core::{Change, NewSet, Position, State, SystemClock};
     use std::sync::Arc;
 
     #[test]
     fn a_file_that_a_listing_passed_over_is_not_deleted() {
         let place = tempfile::tempdir().unwrap();
         let log = abreast_store::SqliteLog::open(&place.path().join("db"), Arc::new(SystemClock)).unwrap();
-        let set = log.open_set(&NewSet { slug: "set".into(), page_rule: PageRule::default() }).unwrap().id;
+        let set = log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() }).unwrap().id;
         log.complete_import(set).unwrap();
         let puts = ["d/e/here", "d/e/gone"].map(|key| Change::put(key, State::default()));
         abreast_core::append(&log, set, puts.into()).unwrap();

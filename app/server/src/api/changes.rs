@@ -80,7 +80,7 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
         (Some(after), _) => Position(after),
         (None, Some(since)) => {
             let log = Arc::clone(&log);
-            blocking(move || Ok(position_at(&*log, id, since)?)).await?
+            blocking(move || Ok(log.position_at(id, since)?)).await?
         }
         (None, None) => Position(0),
     };
@@ -150,30 +150,6 @@ fn is_known(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<bool,
         ControlFlow::Break(())
     })?;
     Ok(known)
-}
-
-/// A position before the first change after an instant, at most a page before it.
-///
-/// # Errors
-/// When the store fails.
-pub fn position_at(log: &dyn ChangeLog, set: SetId, instant: Timestamp) -> Result<Position, LogError> {
-    // A log that began anew has no first pages.
-    let first = log.pages(set, 1, 1)?.first().map_or(1, |page| page.number);
-    let (mut low, mut high) = (first, log.head(set)?.open_page.max(first));
-    let mut found = Position(0);
-    while low <= high {
-        let middle = low + (high - low) / 2;
-        let Some(page) = log.pages(set, middle, 1)?.into_iter().next().filter(|page| page.number == middle) else {
-            break;
-        };
-        if page.from <= instant {
-            found = page.after;
-            low = middle + 1;
-        } else {
-            high = middle - 1;
-        }
-    }
-    Ok(found)
 }
 
 pub(super) async fn record(context: &Context<'_>, slug: &str, request: Request<Incoming>) -> Result<Answer, Problem> {

@@ -59,7 +59,7 @@ impl ApiWorld {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::open(&temporary.path().join("source.db"), clock).unwrap());
         let page_rule = PageRule { changes: 50, ..PageRule::default() };
-        let open = |slug: &str| log.open_set(&NewSet { slug: slug.into(), page_rule }).unwrap().id;
+        let open = |slug: &str| log.open_set(&NewSet { slug: slug.into(), page_rule, ..NewSet::default() }).unwrap().id;
         let (files, records) = (open("set"), open("records"));
         log.complete_import(records).unwrap();
         let urls = SourceUrls::new(BASE);

@@ -1,7 +1,7 @@
 //! Probes and figures.
 
 use crate::world::{World, eventually};
-use abreast_core::{NewSet, PageRule, SystemClock};
+use abreast_core::{NewSet, SystemClock};
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ fn not_ready_while_the_store_is_gone() {
     let mut world = World::new();
     let path = world.temporary.path().join("source.db");
     world.log = Arc::new(abreast_store::SqliteLog::open(&path, Arc::new(SystemClock)).unwrap());
-    world.set = world.log.open_set(&NewSet { slug: "set".into(), page_rule: PageRule::default() }).unwrap().id;
+    world.set = world.log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() }).unwrap().id;
     world.publish();
     let served = world.serve();
     assert_eq!(served.get("/readyz").status, 200);

@@ -2,7 +2,7 @@
 
 use crate::world::{BASE, Reply, SECRET, Served, World};
 use abreast_contents::Contents;
-use abreast_core::{FixedClock, NewSet, PageRule, VersionPolicy};
+use abreast_core::{FixedClock, NewSet, VersionPolicy};
 use abreast_store::MemoryLog;
 use abreast_webtypes::{Link, Timestamp, parse_link_header};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Versioned {
         let mut world = World::new();
         let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(START)));
         world.log = Arc::new(MemoryLog::new(Arc::clone(&clock) as _));
-        world.set = world.log.open_set(&NewSet { slug: "set".into(), page_rule: PageRule::default() }).unwrap().id;
+        world.set = world.log.open_set(&NewSet { slug: "set".into(), ..NewSet::default() }).unwrap().id;
         world.log.keep_versions(world.set, true).unwrap();
         world.contents = Some(Contents::open(&world.temporary.path().join("contents")).unwrap());
         world.write("other.txt", "other");

@@ -43,7 +43,7 @@ impl World {
         std::fs::write(temporary.path().join("secret"), SECRET).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let log: Arc<dyn ChangeLog> = Arc::new(MemoryLog::new(clock));
-        let set = log.open_set(&NewSet { slug: "set".into(), page_rule }).unwrap().id;
+        let set = log.open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() }).unwrap().id;
         Self { temporary, folder, log, set, status: Arc::default(), dumps: None, contents: None }
     }
 

@@ -167,7 +167,7 @@ pub(super) fn make_patiently(job: &Job<'_>, range: &Range, folder: &Path, name: 
 }
 
 fn item(job: &Job<'_>, record: ChangeRecord) -> Item {
-    let ChangeRecord { position, time, kind, key, state } = record;
+    let ChangeRecord { position, time, kind, key, state, .. } = record;
     let at = Some(W3cDatetime { instant: time, precision: Precision::Fraction });
     let resources = job.set.urls.resources();
     let change = match kind {

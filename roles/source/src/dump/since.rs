@@ -68,27 +68,12 @@ pub(crate) fn time_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Re
 
 /// The last change until a time, and its own time; the log's beginning if there is none.
 pub(super) fn position_at(log: &dyn ChangeLog, set: SetId, time: Timestamp) -> Result<(Position, Timestamp), LogError> {
-    let Some(page) = last_page(log, set, |page| page.from <= time)? else {
-        return Ok((Position(0), log.head(set)?.created));
-    };
-    let mut found = (page.after, page.from);
-    log.read(set, page.after, &mut |record| {
-        if record.time > time {
-            return ControlFlow::Break(());
-        }
-        found = (record.position, record.time);
-        ControlFlow::Continue(())
-    })?;
-    Ok(found)
+    let position = log.position_at(set, time)?;
+    Ok((position, time_of(log, set, position)?))
 }
 
 /// The page that a position is on, or would be.
 pub(super) fn page_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<Option<Page>, LogError> {
-    last_page(log, set, |page| page.after < position)
-}
-
-/// The last page of which something is so that is so of all before it.
-fn last_page(log: &dyn ChangeLog, set: SetId, so: impl Fn(&Page) -> bool) -> Result<Option<Page>, LogError> {
     // A log that began anew has no first pages.
     let first = log.pages(set, 1, 1)?.first().map_or(1, |page| page.number);
     let (mut low, mut high) = (first, log.head(set)?.open_page);
@@ -97,7 +82,7 @@ fn last_page(log: &dyn ChangeLog, set: SetId, so: impl Fn(&Page) -> bool) -> Res
         let middle = low + (high - low) / 2;
         let page = log.pages(set, middle, 1)?.into_iter().next().filter(|page| page.number == middle);
         match page {
-            Some(page) if so(&page) => {
+            Some(page) if page.after < position => {
                 low = middle + 1;
                 found = Some(page);
             }

@@ -8,13 +8,15 @@
 use super::{Drain, MAX_IN_MEMORY, PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
 use crate::links::{Place, state_links};
 use crate::versions::version_links;
-use abreast_core::{ChangeLog, Shard, ShardId};
+use abreast_core::{ChangeLog, Shard, ShardId, ShardRule};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 use abreast_webtypes::{Precision, Timestamp};
 use std::ops::ControlFlow;
 
 /// A shard that grew beyond this stopped answering: a Sitemap holds no more [rs-core §7].
 const MAX_ENTRIES: u64 = 50_000;
+// A shard is split before it is more than a list can hold: 50,000 entries and 50 MB.
+const _: () = assert!(ShardRule::DEFAULT.resources < MAX_ENTRIES && ShardRule::DEFAULT.bytes < 50_000_000);
 
 /// The Resource List itself while one is enough, else the index; with a link to older ones, if there are.
 pub(super) fn entry_point(

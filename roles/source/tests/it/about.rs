@@ -1,7 +1,7 @@
 //! Several sets, and what people are told of them.
 
 use crate::world::{BASE, World, bytes};
-use abreast_core::{NewSet, PageRule};
+use abreast_core::NewSet;
 use abreast_resourcesync::v1_1::{Capability, Document, Head, Root};
 use abreast_source::publish::{About, DocumentPath, PublishedSet, Publisher, SourceUrls};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ fn sets(world: &World, number: usize) -> Publisher {
     let urls = SourceUrls::new(BASE);
     let sets = (0..number).map(|number| {
         let slug = format!("s{number}");
-        let id = world.log.open_set(&NewSet { slug: slug.clone(), page_rule: PageRule::default() }).unwrap().id;
+        let id = world.log.open_set(&NewSet { slug: slug.clone(), ..NewSet::default() }).unwrap().id;
         world.log.complete_import(id).unwrap();
         PublishedSet::new(id, slug.as_str(), urls.set(&slug))
     });

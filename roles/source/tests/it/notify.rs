@@ -487,7 +487,7 @@ fn dumps_and_archives_are_told_when_they_are_made() {
 fn two_sets(world: &World, slugs: &[&str]) -> Publisher {
     let urls = SourceUrls::new(BASE);
     let open = |slug: &&str| {
-        let set = world.log.open_set(&NewSet { slug: (*slug).into(), page_rule: PageRule::default() }).unwrap();
+        let set = world.log.open_set(&NewSet { slug: (*slug).into(), ..NewSet::default() }).unwrap();
         world.log.complete_import(set.id).unwrap();
         PublishedSet::new(set.id, *slug, urls.set(slug))
     };

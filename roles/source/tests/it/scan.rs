@@ -227,7 +227,7 @@ fn digests_are_of_the_bytes_small_and_large() {
 
 #[test]
 fn what_lies_in_an_unreadable_folder_stays_published() {
-    use abreast_core::{Action, Change};
+    use abreast_core::Change;
     let world = World::begun();
     // A folder whose path is too long cannot be looked into, whoever asks; permissions would not stop root.
     let long = "d".repeat(200);
@@ -246,7 +246,7 @@ fn what_lies_in_an_unreadable_folder_stays_published() {
     world.scan();
     let known = format!("{inner}/file");
     let state = world.log.resource(world.set, "a").unwrap().unwrap().state;
-    let put = Change { key: known.clone(), action: Action::Put { state, witness: vec![1] }, idempotency_key: None };
+    let put = Change::put(known.clone(), state).with_witness(vec![1]);
     abreast_core::append(&*world.log, world.set, vec![put]).unwrap();
     std::fs::remove_file(world.folder.join("z")).unwrap();
     let report = world.scan();

@@ -1,6 +1,6 @@
 //! A folder, a store, and what is published of the one from the other.
 
-use abreast_core::{ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, SystemClock};
+use abreast_core::{ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, ShardRule, SystemClock};
 use abreast_folder::Folder;
 use abreast_source::publish::{Body, DocumentPath, PublishedSet, Publisher, SourceUrls};
 use abreast_source::{IngestOptions, ScanOptions, ScanReport, scan};
@@ -32,11 +32,11 @@ impl World {
         std::fs::create_dir(&folder).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let log = SqliteOptions::default()
-            .with_shard_target(shard, 36_000_000)
+            .with_shard_rule(ShardRule { resources: shard, bytes: 36_000_000 })
             .open(&temporary.path().join("source.db"), clock)
             .unwrap();
         let log: Arc<dyn ChangeLog> = Arc::new(log);
-        let set = log.open_set(&NewSet { slug: "set".into(), page_rule }).unwrap().id;
+        let set = log.open_set(&NewSet { slug: "set".into(), page_rule, ..NewSet::default() }).unwrap().id;
         Self { temporary, folder, log, set }
     }
 

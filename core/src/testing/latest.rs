@@ -1,0 +1,88 @@
+//! Checks of what is found by position and by time without reading the whole log.
+
+use super::{Fixture, HOUR, START, Stores, put, state};
+use crate::{Change, ChangeLog, ChangeRecord, FixedClock, Imported, Kind, NewSet, Position, SetId, append};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+fn latest(log: &dyn ChangeLog, set: SetId, after: u64) -> Vec<ChangeRecord> {
+    let mut found = Vec::new();
+    let mut visit = |change: &ChangeRecord| {
+        found.push(change.clone());
+        ControlFlow::Continue(())
+    };
+    log.latest(set, Position(after), &mut visit).expect("the latest changes can be read");
+    found
+}
+
+fn named(changes: &[ChangeRecord]) -> Vec<(u64, Kind, &str)> {
+    changes.iter().map(|change| (change.position.0, change.kind, change.key.as_str())).collect()
+}
+
+pub(super) fn latest_changes_leave_out_superseded(stores: &mut dyn Stores) {
+    let fixture = Fixture::plain(stores);
+    fixture.append(vec![put("a", 1), put("b", 1), put("c", 1), Change::delete("b"), put("a", 2)]);
+    fixture.append(vec![Change::remove("c"), put("d", 1), put("c", 2), Change::delete("d"), put("e", 13)]);
+    for fixture in [fixture].map(|fixture| fixture.reopen(stores)) {
+        let (log, set) = (&*fixture.log, fixture.set);
+        let all = latest(log, set, 0);
+        let expected = [
+            (4, Kind::Delete, "b"),
+            (5, Kind::Update, "a"),
+            (8, Kind::Create, "c"),
+            (9, Kind::Delete, "d"),
+            (10, Kind::Create, "e"),
+        ];
+        assert_eq!(named(&all), expected);
+        assert_eq!(all[4].state, Some(state(13)), "whole records");
+        assert_eq!(named(&latest(log, set, 5)), expected[2..]);
+        assert_eq!(named(&latest(log, set, 10)), []);
+        let mut seen = 0;
+        let mut first = |_: &ChangeRecord| {
+            seen += 1;
+            ControlFlow::Break(())
+        };
+        log.latest(set, Position(0), &mut first).expect("read");
+        assert_eq!(seen, 1, "it ends when it is told to");
+    }
+    let fixture = Fixture::plain(stores);
+    // More than is read at a time.
+    for round in 0..3 {
+        for part in 0..3 {
+            let keys = part * 5_000..(part + 1) * 5_000;
+            fixture.append(keys.map(|key| put(format!("k{key:05}"), round + 1)).collect());
+        }
+    }
+    let found = latest(&*fixture.log, fixture.set, 0);
+    assert_eq!(found.len(), 15_000);
+    assert!(found.iter().zip(30_001..).all(|(change, position)| change.position.0 == position), "in order");
+}
+
+pub(super) fn base_has_no_latest_change(stores: &mut dyn Stores) {
+    let clock = Arc::new(FixedClock::at(START));
+    let log = stores.create(Arc::clone(&clock), 30, 1_000_000);
+    let set = log.open_set(&NewSet { slug: "based".into(), ..NewSet::default() }).expect("opened").id;
+    let base = ["a", "b", "c"].map(|key| Imported { key: key.into(), state: state(1), witness: Vec::new() });
+    log.import(set, base.to_vec()).expect("imported");
+    log.complete_import(set).expect("completed");
+    assert_eq!(latest(&*log, set, 0), []);
+    append(&*log, set, vec![put("b", 2), Change::delete("c")]).expect("recorded");
+    assert_eq!(named(&latest(&*log, set, 0)), [(1, Kind::Update, "b"), (2, Kind::Delete, "c")]);
+}
+
+pub(super) fn times_lead_to_positions(stores: &mut dyn Stores) {
+    let fixture = Fixture::plain(stores);
+    let (log, set) = (&*fixture.log, fixture.set);
+    let at = |micros: i64| log.position_at(set, START.plus_micros(micros)).expect("found").0;
+    assert_eq!((at(-HOUR), at(HOUR)), (0, 0), "there is no change");
+    for hour in 1..40 {
+        fixture.clock.set(START.plus_micros(hour * HOUR));
+        fixture.append(vec![put(format!("k{hour}"), 1)]);
+    }
+    assert_eq!((at(-1), at(0), at(HOUR - 1)), (0, 0, 0));
+    for hour in 1..40 {
+        let expected = hour as u64;
+        assert_eq!((at(hour * HOUR - 1), at(hour * HOUR), at(hour * HOUR + 1)), (expected - 1, expected, expected));
+    }
+    assert_eq!(at(400 * HOUR), 39);
+}
