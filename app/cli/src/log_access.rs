@@ -185,8 +185,9 @@ impl Local {
             // As it is: nobody said how its lists are to be made.
             (Some(known), None) => known,
             (None, _) if task == Task::Read => {
-                let names = log.set_names().context("cannot list the sets")?;
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let sets = log.sets().context("cannot list the sets")?;
+                let mut names: Vec<&str> = sets.iter().map(|set| set.slug.as_str()).collect();
+                names.sort_unstable();
                 return Err(unknown_set(set, &format!("the store `{}`", data.display()), &names));
             }
             (Some(known), _) if task == Task::Read => known,
