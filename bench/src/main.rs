@@ -27,7 +27,7 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 13] = [
+const BENCHES: [(&str, &str, Bench); 14] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
@@ -39,6 +39,7 @@ const BENCHES: [(&str, &str, Bench); 13] = [
     ("validate", "Judging a Source", benches::validate::run),
     ("hub", "Telling a thousand subscribers", benches::hub::run),
     ("hub-store", "What a hub must not forget", benches::hub_store::run),
+    ("contents", "Keeping a million small contents", benches::contents::run),
     ("index", "Documents of very large sets", benches::index::run),
     ("real", "Real collections, followed", benches::real::run),
 ];

@@ -1,13 +1,16 @@
-//! How are bytes kept, made durable, read and removed?
+//! A folder of kept contents, held by one process: putting, making durable, reading, removing.
 
+use crate::content::Content;
 use crate::error::{Error, ErrorKind};
-use crate::layout::{Layout, Temporary};
+use crate::layout::{self, Layout, Temporary};
+use crate::packed::{Files, Limits, Packed, Tidying};
 use crate::pins::{Kept, Pins};
 use abreast_core::ContentId;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek as _, Write as _};
+use std::io::{self, Cursor, Read, Seek as _, Write as _};
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +20,16 @@ const CHUNK: usize = 256 * 1024;
 /// As many new files are made durable one by one; more, by one call for the whole file system.
 const SYNC_EACH: usize = 8;
 
-/// A folder of bytes named by their BLAKE3 digest. Cloning shares it.
+/// A folder of bytes named by their BLAKE3 digest: small ones packed together, large ones as files. Cloning shares it.
 #[derive(Clone)]
 pub struct Contents {
     inner: Arc<Inner>,
 }
 
 struct Inner {
+    /// Ends first.
+    _tidying: Tidying,
+    packed: Arc<Packed>,
     layout: Layout,
     pins: Arc<Pins>,
     /// What was put since the last sync began.
@@ -31,6 +37,13 @@ struct Inner {
     /// One sync at a time: who comes second waits until what the first took over is durable.
     syncing: Mutex<()>,
     untrusted: AtomicBool,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // What cannot be written now is read from the segments by the next open.
+        let _ = self.packed.close();
+    }
 }
 
 #[derive(Default)]
@@ -53,11 +66,26 @@ impl Contents {
     /// # Errors
     /// Another process has it open ([`ErrorKind::Busy`]), or the disk failed.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_with(path, Limits::default())
+    }
+
+    /// The same, with other sizes of its files.
+    ///
+    /// # Errors
+    /// As [`Contents::open`].
+    pub fn open_with(path: &Path, limits: Limits) -> Result<Self, Error> {
         let layout = Layout::open(path)?;
         layout
             .sync_filesystem()
             .map_err(|cause| Error::io(&format!("make the folder {} durable", path.display()), cause))?;
+        let packed = Files::open(layout.root(), layout.temporary_folder())
+            .and_then(|files| Packed::open(files, limits).map(Arc::new))
+            .map_err(|cause| Error::io(&format!("open the packed contents in {}", path.display()), cause))?;
+        let tidying = Tidying::start(Arc::clone(&packed))
+            .map_err(|cause| Error::io("start the thread that compacts packed contents", cause))?;
         let inner = Inner {
+            _tidying: tidying,
+            packed,
             layout,
             pins: Arc::default(),
             fresh: Mutex::default(),
@@ -75,7 +103,12 @@ impl Contents {
         self.trusted()?;
         let id = ContentId(*blake3::hash(bytes).as_bytes());
         let kept = self.inner.pins.pin(id, bytes.len() as u64);
-        if !self.has(&kept)? {
+        if self.is_file(&kept)? {
+            return Ok(kept);
+        }
+        if bytes.len() as u64 <= self.packed_bytes() {
+            self.inner.packed.put(&id, bytes).map_err(writing)?;
+        } else {
             let mut temporary = self.temporary()?;
             temporary.file.write_all(bytes).map_err(writing)?;
             self.place(temporary, &kept)?;
@@ -90,9 +123,26 @@ impl Contents {
     /// Nothing is left of the bytes then.
     pub fn put_reader(&self, reader: &mut dyn Read, limit: u64) -> Result<Kept, Error> {
         self.trusted()?;
+        let (begin, ended) = self.begin(reader, limit)?;
+        if ended {
+            return self.put_bytes(&begin);
+        }
         let mut temporary = self.temporary()?;
-        let (id, length) = digest(reader, limit, &mut |bytes| temporary.file.write_all(bytes).map_err(writing))?;
+        let mut whole = begin.chain(reader);
+        let (id, length) = digest(&mut whole, limit, &mut |bytes| temporary.file.write_all(bytes).map_err(writing))?;
         self.keep(temporary, id, length)
+    }
+
+    /// Reads as much as is packed; says whether that was all.
+    fn begin(&self, reader: &mut dyn Read, limit: u64) -> Result<(Vec<u8>, bool), Error> {
+        let most = self.packed_bytes();
+        let mut begin = Vec::new();
+        reader.take(most + 1).read_to_end(&mut begin).map_err(Error::input)?;
+        if begin.len() as u64 > limit {
+            return Err(too_long(limit));
+        }
+        let ended = begin.len() as u64 <= most;
+        Ok((begin, ended))
     }
 
     /// Keeps what is in a file, at most `limit` bytes, and shows the bytes to `seen`, so that other digests need no
@@ -109,6 +159,16 @@ impl Contents {
         seen: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<Kept, Error> {
         self.trusted()?;
+        if file.metadata().map_err(Error::input)?.len() <= self.packed_bytes() {
+            let mut original = file;
+            original.rewind().map_err(Error::input)?;
+            let (begin, ended) = self.begin(&mut original, limit)?;
+            // One that grows while it is read is copied below.
+            if ended {
+                seen(&begin).map_err(Error::input)?;
+                return self.put_bytes(&begin);
+            }
+        }
         let mut temporary = self.temporary()?;
         let (id, length) = if clone_file(&temporary.file, file) {
             let mut copy = &temporary.file;
@@ -145,18 +205,20 @@ impl Contents {
         let layout = &self.inner.layout;
         let synced =
             if fresh.more { layout.sync_filesystem() } else { fresh.ids.iter().try_for_each(|id| layout.sync_one(id)) };
+        let synced = synced.map_err(io::Error::from).and_then(|()| self.inner.packed.sync());
         synced.map_err(|cause| {
             self.inner.untrusted.store(true, Ordering::SeqCst);
             Error::io("make kept contents durable", cause)
         })
     }
 
-    /// Opens kept bytes for reading. What is open can be read to its end, also when it is removed meanwhile.
+    /// Opens kept bytes for reading. What is open can be read to its end, also when it is removed meanwhile. Small contents
+    /// are read whole, and compared with their address.
     ///
     /// # Errors
-    /// They are not kept ([`ErrorKind::NotFound`]), or the disk failed.
-    pub fn open_read(&self, id: &ContentId) -> Result<File, Error> {
-        self.inner.layout.open_read(id).map_err(|cause| Error::io(&format!("open the kept content {id}"), cause))
+    /// They are not kept ([`ErrorKind::NotFound`]) or damaged ([`ErrorKind::Damaged`]), or the disk failed.
+    pub fn open_read(&self, id: &ContentId) -> Result<Content, Error> {
+        open_content(&self.inner.packed, self.inner.layout.root(), id)
     }
 
     /// Are these bytes kept?
@@ -172,7 +234,7 @@ impl Contents {
     /// # Errors
     /// The disk failed.
     pub fn length(&self, id: &ContentId) -> Result<Option<u64>, Error> {
-        self.inner.layout.length(id).map_err(|cause| Error::io(&format!("examine the kept content {id}"), cause))
+        content_length(&self.inner.packed, self.inner.layout.root(), id)
     }
 
     /// Removes kept bytes unless they are pinned, or `needed` says that a row names them. While it is asked nobody
@@ -189,8 +251,11 @@ impl Contents {
         if pins.contains_key(id) || needed()? {
             return Ok(false);
         }
-        let removed = self.inner.layout.remove(id);
+        // In both places: one that was a file may be packed since.
+        let packed = self.inner.packed.remove(id);
+        let file = self.inner.layout.remove(id);
         drop(pins);
+        let removed = packed.and_then(|packed| Ok(file? || packed));
         Ok(removed.map_err(|cause| Error::io(&format!("remove the kept content {id}"), cause))?)
     }
 
@@ -208,7 +273,28 @@ impl Contents {
     /// # Errors
     /// The disk failed.
     pub fn visit(&self, first: u8, visit: &mut dyn FnMut(ContentId) -> ControlFlow<()>) -> Result<(), Error> {
-        self.inner.layout.visit(first, visit).map_err(|cause| Error::io("list the kept contents", cause))
+        visit_part(&self.inner.packed, self.inner.layout.root(), first, &mut |id, _| Ok(visit(id)))
+            .map_err(|cause| Error::io("list the kept contents", cause))
+    }
+
+    /// Writes a packed content once more, from its bytes: its record may be damaged though they are not.
+    ///
+    /// # Errors
+    /// The disk is full or failed.
+    pub fn rewrite(&self, id: &ContentId) -> Result<(), Error> {
+        self.inner.packed.rewrite(id).map_err(writing)
+    }
+
+    /// Does at once what is otherwise done in the background: gives free the space of packed contents that were removed.
+    ///
+    /// # Errors
+    /// The disk is full or failed.
+    pub fn compact(&self) -> Result<(), Error> {
+        self.inner.packed.tidy_now().map_err(|cause| Error::io("compact the packed contents", cause))
+    }
+
+    fn packed_bytes(&self) -> u64 {
+        u64::from(self.inner.packed.limits().packed_bytes)
     }
 
     fn trusted(&self) -> Result<(), Error> {
@@ -224,14 +310,15 @@ impl Contents {
         self.inner.layout.temporary().map_err(|cause| writing(cause.into()))
     }
 
-    /// Are these bytes there, as many as they should be?
-    fn has(&self, kept: &Kept) -> Result<bool, Error> {
-        Ok(self.length(&kept.id())? == Some(kept.length()))
+    /// Are these bytes there as a file, as many as they should be?
+    fn is_file(&self, kept: &Kept) -> Result<bool, Error> {
+        let length = layout::length(self.inner.layout.root(), &kept.id());
+        Ok(length.map_err(|cause| examining(&kept.id(), cause.into()))? == Some(kept.length()))
     }
 
     fn keep(&self, temporary: Temporary<'_>, id: ContentId, length: u64) -> Result<Kept, Error> {
         let kept = self.inner.pins.pin(id, length);
-        if !self.has(&kept)? {
+        if !self.is_file(&kept)? {
             self.place(temporary, &kept)?;
         }
         Ok(kept)
@@ -248,6 +335,64 @@ impl Contents {
         }
         Ok(())
     }
+}
+
+/// Opens a content, packed or a file.
+pub(crate) fn open_content(packed: &Packed, root: &OwnedFd, id: &ContentId) -> Result<Content, Error> {
+    let opening = |cause: io::Error| Error::io(&format!("open the kept content {id}"), cause);
+    match packed.read(id).map_err(opening)? {
+        Some(bytes) => Ok(Content::Bytes(Cursor::new(bytes))),
+        None => layout::open_read(root, id).map(Content::File).map_err(|cause| opening(cause.into())),
+    }
+}
+
+/// How many bytes a content has, packed or a file.
+pub(crate) fn content_length(packed: &Packed, root: &OwnedFd, id: &ContentId) -> Result<Option<u64>, Error> {
+    match packed.length(id).map_err(|cause| examining(id, cause))? {
+        Some(length) => Ok(Some(length)),
+        None => layout::length(root, id).map_err(|cause| examining(id, cause.into())),
+    }
+}
+
+/// Visits contents whose first byte is that, packed ones and files; those that are both, once.
+pub(crate) fn visit_part(
+    packed: &Packed,
+    root: &OwnedFd,
+    first: u8,
+    visit: &mut dyn FnMut(ContentId, Option<u64>) -> io::Result<ControlFlow<()>>,
+) -> io::Result<()> {
+    let (mut from, mut to) = ([0; ContentId::BYTES], [u8::MAX; ContentId::BYTES]);
+    (from[0], to[0]) = (first, first);
+    let mut ended = false;
+    packed.visit(&ContentId(from), &ContentId(to), &mut |id, length| {
+        let flow = visit(id, Some(length))?;
+        ended = flow.is_break();
+        Ok(flow)
+    })?;
+    if ended {
+        return Ok(());
+    }
+    let mut failed = None;
+    layout::visit(root, first, &mut |id| {
+        let visited = match packed.length(&id) {
+            Ok(None) => visit(id, None),
+            Ok(Some(_)) => return ControlFlow::Continue(()),
+            Err(error) => Err(error),
+        };
+        visited.unwrap_or_else(|error| {
+            failed = Some(error);
+            ControlFlow::Break(())
+        })
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
+fn examining(id: &ContentId, cause: io::Error) -> Error {
+    Error::io(&format!("examine the kept content {id}"), cause)
+}
+
+fn too_long(limit: u64) -> Error {
+    Error::new(ErrorKind::TooLong, format!("there are more than {limit} bytes to keep"))
 }
 
 fn writing(cause: io::Error) -> Error {
@@ -272,7 +417,7 @@ fn digest(
         };
         length += read as u64;
         if length > limit {
-            return Err(Error::new(ErrorKind::TooLong, format!("there are more than {limit} bytes to keep")));
+            return Err(too_long(limit));
         }
         hasher.update(&chunk[..read]);
         to(&chunk[..read])?;

@@ -5,6 +5,7 @@ use std::io;
 
 const FOREIGN: &str =
     "\n  help: something else, perhaps a symbolic link, stands in the folder of kept contents; remove it";
+const DAMAGED: &str = "\n  help: stop the server, then run `abreast check --read-data` and `abreast repair`";
 /// A symbolic link where none is followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
@@ -26,6 +27,8 @@ pub enum ErrorKind {
     Untrusted,
     /// What was to be kept could not be read.
     Input,
+    /// The bytes are not those that were kept.
+    Damaged,
     /// Anything else the system said.
     Other,
 }
@@ -52,6 +55,7 @@ impl Error {
                 (ErrorKind::Full, "\n  help: free space on its disk, then try again")
             }
             io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => (ErrorKind::Foreign, FOREIGN),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => (ErrorKind::Damaged, DAMAGED),
             _ if cause.raw_os_error() == Some(LOOP) => (ErrorKind::Foreign, FOREIGN),
             _ => (ErrorKind::Other, ""),
         };

@@ -1,4 +1,5 @@
-//! Where in the folder are the bytes of an address? Every name is looked up beneath its handle, through no link.
+//! The folder of kept contents: one file for each large content. Every name is looked up beneath its handle, through no
+//! link.
 
 use crate::error::{Error, ErrorKind};
 use abreast_core::ContentId;
@@ -10,9 +11,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-const NEW: OFlags =
+pub(crate) const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(crate) const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+pub(crate) const NEW: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Kept bytes are written once.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o444);
@@ -52,6 +54,16 @@ impl Layout {
         Ok(Self { root, temporary, next: AtomicU64::new(0), lock })
     }
 
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &OwnedFd {
+        &self.root
+    }
+
+    /// The folder for what is being written.
+    pub(crate) fn temporary_folder(&self) -> &OwnedFd {
+        &self.temporary
+    }
+
     /// Makes everything in the folder's file system durable.
     pub(crate) fn sync_filesystem(&self) -> Result<(), Errno> {
         #[cfg(target_os = "linux")]
@@ -80,30 +92,6 @@ impl Layout {
         rustix::fs::fsync(&self.root)
     }
 
-    /// Opens kept bytes for reading.
-    pub(crate) fn open_read(&self, id: &ContentId) -> Result<File, Errno> {
-        let (folder, name) = names(id);
-        let folder = openat(&self.root, folder.as_str(), FOLDER, Mode::empty())?;
-        let file = openat(&folder, name.as_str(), READ, Mode::empty())?;
-        if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
-            return Err(Errno::ISDIR);
-        }
-        Ok(File::from(file))
-    }
-
-    /// How many bytes are kept there; `None` when there are none.
-    pub(crate) fn length(&self, id: &ContentId) -> Result<Option<u64>, Errno> {
-        let (folder, name) = names(id);
-        let stat = openat(&self.root, folder.as_str(), FOLDER, Mode::empty())
-            .and_then(|folder| rustix::fs::statat(&folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW));
-        match stat {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => Ok(Some(stat.st_size as u64)),
-            Ok(_) => Err(Errno::LOOP),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno),
-        }
-    }
-
     /// A new file without a lasting name.
     pub(crate) fn temporary(&self) -> Result<Temporary<'_>, Errno> {
         let name = format!("{:x}", self.next.fetch_add(1, Ordering::Relaxed));
@@ -122,23 +110,51 @@ impl Layout {
             Err(errno) => Err(errno),
         }
     }
+}
 
-    /// Visits the addresses whose first byte is that, in no order.
-    pub(crate) fn visit(&self, first: u8, visit: &mut dyn FnMut(ContentId) -> ControlFlow<()>) -> Result<(), Errno> {
-        let folder = match openat(&self.root, format!("{first:02x}").as_str(), FOLDER, Mode::empty()) {
-            Ok(folder) => folder,
-            Err(Errno::NOENT) => return Ok(()),
-            Err(errno) => return Err(errno),
-        };
-        each_name(&folder, &mut |name| {
-            let text = name.to_str().unwrap_or_default();
-            // What is not named as we name is not ours.
-            Ok(match format!("{first:02x}{text}").parse() {
-                Ok(id) => visit(id),
-                Err(_) => ControlFlow::Continue(()),
-            })
-        })
+/// Opens a file of kept bytes for reading.
+pub(crate) fn open_read(root: &OwnedFd, id: &ContentId) -> Result<File, Errno> {
+    let (folder, name) = names(id);
+    let folder = openat(root, folder.as_str(), FOLDER, Mode::empty())?;
+    let file = openat(&folder, name.as_str(), READ, Mode::empty())?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Err(Errno::ISDIR);
     }
+    Ok(File::from(file))
+}
+
+/// How many bytes a file of kept bytes has; `None` when there is none.
+pub(crate) fn length(root: &OwnedFd, id: &ContentId) -> Result<Option<u64>, Errno> {
+    let (folder, name) = names(id);
+    let stat = openat(root, folder.as_str(), FOLDER, Mode::empty())
+        .and_then(|folder| rustix::fs::statat(&folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW));
+    match stat {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => Ok(Some(stat.st_size as u64)),
+        Ok(_) => Err(Errno::LOOP),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Visits the addresses of files whose first byte is that, in no order.
+pub(crate) fn visit(
+    root: &OwnedFd,
+    first: u8,
+    visit: &mut dyn FnMut(ContentId) -> ControlFlow<()>,
+) -> Result<(), Errno> {
+    let folder = match openat(root, format!("{first:02x}").as_str(), FOLDER, Mode::empty()) {
+        Ok(folder) => folder,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    each_name(&folder, &mut |name| {
+        let text = name.to_str().unwrap_or_default();
+        // What is not named as we name is not ours.
+        Ok(match format!("{first:02x}{text}").parse() {
+            Ok(id) => visit(id),
+            Err(_) => ControlFlow::Continue(()),
+        })
+    })
 }
 
 /// A file that is being written. Without [`Temporary::place`] nothing is left of it.
@@ -182,7 +198,7 @@ fn names(id: &ContentId) -> (String, String) {
     (folder, name)
 }
 
-fn make_folder(root: &OwnedFd, name: &str) -> Result<(), Errno> {
+pub(crate) fn make_folder(root: &OwnedFd, name: &str) -> Result<(), Errno> {
     match rustix::fs::mkdirat(root, name, FOLDER_MODE) {
         Err(Errno::EXIST) => Ok(()),
         result => result,

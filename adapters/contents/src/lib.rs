@@ -1,13 +1,19 @@
 //! Bytes kept by what they are: a content-addressed folder.
 #![doc = include_str!("../README.md")]
 
+mod content;
 mod contents;
+mod digest;
 mod error;
 mod layout;
-mod look;
+mod packed;
 mod pins;
+mod view;
 
+pub use content::Content;
 pub use contents::Contents;
+pub use digest::digest;
 pub use error::{Error, ErrorKind};
-pub use look::{digest, path_of, visit_all};
+pub use packed::Limits;
 pub use pins::Kept;
+pub use view::{Condition, View};

@@ -1,7 +1,8 @@
-//! What does a folder of kept bytes promise?
+//! The promises of a folder of kept bytes, each checked for contents that are files, for packed ones, and for packed ones
+//! whose segments and index change all the time.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
-use abreast_contents::{Contents, Error, ErrorKind};
+use abreast_contents::{Condition, Content, Contents, Error, ErrorKind, Limits, View};
 use abreast_core::ContentId;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,13 +15,42 @@ use tempfile::TempDir;
 struct Place {
     folder: TempDir,
     contents: Contents,
+    limits: Limits,
+}
+
+/// No content is packed, except the empty one.
+fn files() -> Limits {
+    let mut limits = Limits::default();
+    limits.packed_bytes = 0;
+    limits
+}
+
+/// Segments of a few contents, an index of many files.
+fn tiny() -> Limits {
+    let mut limits = Limits::default();
+    (limits.packed_bytes, limits.segment_bytes, limits.unindexed, limits.garbage_bytes) = (3_000, 5_000, 4, 0);
+    limits
+}
+
+/// Checks a promise in each way that contents are kept.
+fn each(check: fn(Place)) {
+    for limits in [files(), Limits::default(), tiny()] {
+        check(Place::new(limits));
+    }
 }
 
 impl Place {
-    fn new() -> Self {
+    fn new(limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(&folder.path().join("contents")).unwrap();
-        Self { folder, contents }
+        let contents = Contents::open_with(&folder.path().join("contents"), limits).unwrap();
+        Self { folder, contents, limits }
+    }
+
+    /// Closed, and opened again.
+    fn reopen(self) -> Self {
+        let Self { folder, contents, limits } = self;
+        drop(contents);
+        Self { contents: Contents::open_with(&folder.path().join("contents"), limits).unwrap(), folder, limits }
     }
 
     fn path(&self, id: &ContentId) -> PathBuf {
@@ -65,84 +95,88 @@ fn never(_: &[u8]) -> io::Result<()> {
 
 #[test]
 fn equal_bytes_are_kept_once_however_they_come() {
-    let place = Place::new();
-    let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
-    let one = place.contents.put_bytes(&bytes).unwrap();
-    let two = place.contents.put_reader(&mut bytes.as_slice(), u64::MAX).unwrap();
-    let mut seen = Vec::new();
-    let file = place.file(&bytes);
-    let mut see = |part: &[u8]| {
-        seen.extend_from_slice(part);
-        Ok(())
-    };
-    let three = place.contents.put_file(&file, u64::MAX, &mut see).unwrap();
-    assert_eq!((one.id(), one.length()), (two.id(), 1_000_000));
-    assert_eq!(one.id(), three.id());
-    assert_eq!(one.id().as_bytes(), blake3::hash(&bytes).as_bytes());
-    assert!(seen == bytes, "all bytes are shown once");
-    assert_eq!(place.all(), BTreeSet::from([one.id()]));
-    assert!(place.read(&one.id()) == bytes);
-    assert_eq!((place.contents.length(&one.id()).unwrap(), place.temporaries()), (Some(1_000_000), 0));
-    place.contents.sync().unwrap();
+    each(|place| {
+        let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
+        let one = place.contents.put_bytes(&bytes).unwrap();
+        let two = place.contents.put_reader(&mut bytes.as_slice(), u64::MAX).unwrap();
+        let mut seen = Vec::new();
+        let file = place.file(&bytes);
+        let mut see = |part: &[u8]| {
+            seen.extend_from_slice(part);
+            Ok(())
+        };
+        let three = place.contents.put_file(&file, u64::MAX, &mut see).unwrap();
+        assert_eq!((one.id(), one.length()), (two.id(), 1_000_000));
+        assert_eq!(one.id(), three.id());
+        assert_eq!(one.id().as_bytes(), blake3::hash(&bytes).as_bytes());
+        assert!(seen == bytes, "all bytes are shown once");
+        assert_eq!(place.all(), BTreeSet::from([one.id()]));
+        assert!(place.read(&one.id()) == bytes);
+        assert_eq!((place.contents.length(&one.id()).unwrap(), place.temporaries()), (Some(1_000_000), 0));
+        place.contents.sync().unwrap();
+    });
 }
 
 #[test]
 fn a_copy_does_not_follow_its_original() {
-    let place = Place::new();
-    let kept = place.contents.put_file(&place.file(b"before"), 100, &mut never).unwrap();
-    fs::write(place.folder.path().join("original"), "after!").unwrap();
-    assert_eq!(place.read(&kept.id()), b"before");
+    each(|place| {
+        let kept = place.contents.put_file(&place.file(b"before"), 100, &mut never).unwrap();
+        fs::write(place.folder.path().join("original"), "after!").unwrap();
+        assert_eq!(place.read(&kept.id()), b"before");
+    });
 }
 
 #[test]
 fn what_is_too_long_or_cannot_be_read_leaves_nothing() {
-    struct Broken;
-    impl io::Read for Broken {
-        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-            Err(io::Error::other("on purpose"))
+    each(|place| {
+        struct Broken;
+        impl io::Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("on purpose"))
+            }
         }
-    }
-    let place = Place::new();
-    let kind = |result: Result<abreast_contents::Kept, Error>| result.unwrap_err().kind();
-    assert_eq!(kind(place.contents.put_reader(&mut b"12345".as_slice(), 4)), ErrorKind::TooLong);
-    assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 4, &mut never)), ErrorKind::TooLong);
-    assert_eq!(kind(place.contents.put_reader(&mut Broken, 4)), ErrorKind::Input);
-    let mut stop = |_: &[u8]| Err(io::Error::other("stopped"));
-    assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 9, &mut stop)), ErrorKind::Input);
-    assert_eq!((place.all().len(), place.temporaries()), (0, 0));
-    let _ = place.contents.put_reader(&mut b"1234".as_slice(), 4).unwrap();
+        let kind = |result: Result<abreast_contents::Kept, Error>| result.unwrap_err().kind();
+        assert_eq!(kind(place.contents.put_reader(&mut b"12345".as_slice(), 4)), ErrorKind::TooLong);
+        assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 4, &mut never)), ErrorKind::TooLong);
+        assert_eq!(kind(place.contents.put_reader(&mut Broken, 4)), ErrorKind::Input);
+        let mut stop = |_: &[u8]| Err(io::Error::other("stopped"));
+        assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 9, &mut stop)), ErrorKind::Input);
+        assert_eq!((place.all().len(), place.temporaries()), (0, 0));
+        let _ = place.contents.put_reader(&mut b"1234".as_slice(), 4).unwrap();
+    });
 }
 
 #[test]
 fn pinned_bytes_stay_and_others_go_unless_needed() {
-    let place = Place::new();
-    let contents = &place.contents;
-    let kept = contents.put_bytes(b"x").unwrap();
-    let (id, second) = (kept.id(), contents.hold(&kept.id()).unwrap().unwrap());
-    assert_eq!((second.id(), second.length()), (id, 1));
-    drop(kept);
-    assert!(!contents.remove(&id).unwrap(), "still pinned");
-    let asked = contents.remove_unless(&id, || -> Result<bool, Error> { panic!("a pin is known without asking") });
-    assert!(!asked.unwrap());
-    drop(second);
-    assert!(!contents.remove_unless(&id, || Ok::<_, Error>(true)).unwrap(), "a row needs it");
-    assert!(contents.contains(&id).unwrap());
-    let mut open = contents.open_read(&id).unwrap();
-    assert!(contents.remove(&id).unwrap());
-    assert!(!contents.remove(&id).unwrap(), "nothing is left");
-    assert!(!contents.contains(&id).unwrap());
-    assert_eq!(contents.open_read(&id).unwrap_err().kind(), ErrorKind::NotFound);
-    let mut text = String::new();
-    open.read_to_string(&mut text).unwrap();
-    assert_eq!(text, "x", "who reads it reads on");
-    assert!(contents.hold(&id).unwrap().is_none(), "what is not kept is not held");
-    assert_eq!(contents.put_bytes(b"x").unwrap().id(), id);
-    assert_eq!(place.read(&id), b"x");
+    each(|place| {
+        let contents = &place.contents;
+        let kept = contents.put_bytes(b"x").unwrap();
+        let (id, second) = (kept.id(), contents.hold(&kept.id()).unwrap().unwrap());
+        assert_eq!((second.id(), second.length()), (id, 1));
+        drop(kept);
+        assert!(!contents.remove(&id).unwrap(), "still pinned");
+        let asked = contents.remove_unless(&id, || -> Result<bool, Error> { panic!("a pin is known without asking") });
+        assert!(!asked.unwrap());
+        drop(second);
+        assert!(!contents.remove_unless(&id, || Ok::<_, Error>(true)).unwrap(), "a row needs it");
+        assert!(contents.contains(&id).unwrap());
+        let mut open = contents.open_read(&id).unwrap();
+        assert!(contents.remove(&id).unwrap());
+        assert!(!contents.remove(&id).unwrap(), "nothing is left");
+        assert!(!contents.contains(&id).unwrap());
+        assert_eq!(contents.open_read(&id).unwrap_err().kind(), ErrorKind::NotFound);
+        let mut text = String::new();
+        open.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "x", "who reads it reads on");
+        assert!(contents.hold(&id).unwrap().is_none(), "what is not kept is not held");
+        assert_eq!(contents.put_bytes(b"x").unwrap().id(), id);
+        assert_eq!(place.read(&id), b"x");
+    });
 }
 
 #[test]
 fn a_damaged_copy_is_replaced_by_the_next_put() {
-    let place = Place::new();
+    let place = Place::new(files());
     let kept = place.contents.put_bytes(b"whole").unwrap();
     fs::remove_file(place.path(&kept.id())).unwrap();
     fs::write(place.path(&kept.id()), "who").unwrap();
@@ -152,7 +186,7 @@ fn a_damaged_copy_is_replaced_by_the_next_put() {
 
 #[test]
 fn links_are_not_followed() {
-    let place = Place::new();
+    let place = Place::new(files());
     let outside = tempfile::tempdir().unwrap();
     let target = outside.path().join("secret");
     fs::write(&target, "secret").unwrap();
@@ -171,15 +205,15 @@ fn links_are_not_followed() {
 
 #[test]
 fn what_a_killed_process_was_writing_is_removed_and_the_rest_stays() {
-    let place = Place::new();
+    let place = Place::new(files());
     let id = place.contents.put_bytes(b"x").unwrap().id();
-    let Place { folder, contents } = place;
+    let Place { folder, contents, limits } = place;
     let path = folder.path().join("contents");
     assert_eq!(Contents::open(&path).unwrap_err().kind(), ErrorKind::Busy);
     drop(contents);
     fs::write(path.join("tmp/0"), "half").unwrap();
     fs::write(path.join("a note"), "not ours").unwrap();
-    let place = Place { contents: Contents::open(&path).unwrap(), folder };
+    let place = Place { contents: Contents::open_with(&path, limits).unwrap(), folder, limits };
     assert_eq!((place.temporaries(), place.all()), (0, BTreeSet::from([id])));
     let _ = place.contents.put_bytes(b"y").unwrap();
     assert!(Path::new(&path).join("a note").exists());
@@ -187,31 +221,32 @@ fn what_a_killed_process_was_writing_is_removed_and_the_rest_stays() {
 
 #[test]
 fn many_threads_put_and_remove_the_same_bytes_without_losing_any() {
-    let place = Place::new();
-    let contents = &place.contents;
-    std::thread::scope(|scope| {
-        for thread in 0..4_u64 {
-            scope.spawn(move || {
-                for round in 0..200_u64 {
-                    let bytes = vec![(round % 5) as u8; 2_000];
-                    let kept = contents.put_bytes(&bytes).unwrap();
-                    contents.sync().unwrap();
-                    let mut read = Vec::new();
-                    contents.open_read(&kept.id()).unwrap().read_to_end(&mut read).unwrap();
-                    assert!(read == bytes, "thread {thread}, round {round}");
-                    let id = kept.id();
-                    drop(kept);
-                    contents.remove(&id).unwrap();
-                }
-            });
-        }
+    each(|place| {
+        let contents = &place.contents;
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                scope.spawn(move || {
+                    for round in 0..200_u64 {
+                        let bytes = vec![(round % 5) as u8; 2_000];
+                        let kept = contents.put_bytes(&bytes).unwrap();
+                        contents.sync().unwrap();
+                        let mut read = Vec::new();
+                        contents.open_read(&kept.id()).unwrap().read_to_end(&mut read).unwrap();
+                        assert!(read == bytes, "thread {thread}, round {round}");
+                        let id = kept.id();
+                        drop(kept);
+                        contents.remove(&id).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!((place.all().len(), place.temporaries()), (0, 0));
     });
-    assert_eq!((place.all().len(), place.temporaries()), (0, 0));
 }
 
 #[test]
 fn after_a_sync_that_failed_nothing_is_accepted_until_it_is_opened_again() {
-    let place = Place::new();
+    let place = Place::new(files());
     let kept = place.contents.put_bytes(b"x").unwrap();
     let part = place.path(&kept.id()).parent().unwrap().to_owned();
     fs::rename(&part, place.folder.path().join("aside")).unwrap();
@@ -221,9 +256,213 @@ fn after_a_sync_that_failed_nothing_is_accepted_until_it_is_opened_again() {
     assert_eq!(kind(place.contents.put_bytes(b"y")), ErrorKind::Untrusted);
     assert_eq!(kind(place.contents.put_reader(&mut b"y".as_slice(), 9)), ErrorKind::Untrusted);
     assert_eq!(place.contents.sync().unwrap_err().kind(), ErrorKind::Untrusted, "it is not tried again");
-    let Place { folder, contents } = place;
+    let place = place.reopen();
+    let _ = place.contents.put_bytes(b"y").unwrap();
+    place.contents.sync().unwrap();
+}
+
+#[test]
+fn small_contents_share_files_and_large_ones_have_their_own() {
+    let place = Place::new(Limits::default());
+    let largest = usize::try_from(Limits::default().packed_bytes).unwrap();
+    for length in [0, 1, largest - 1, largest, largest + 1, 2 * largest] {
+        let bytes = vec![7; length];
+        let kept = place.contents.put_bytes(&bytes).unwrap();
+        let other = place.contents.put_reader(&mut bytes.as_slice(), u64::MAX).unwrap();
+        let third = place.contents.put_file(&place.file(&bytes), u64::MAX, &mut never).unwrap();
+        assert_eq!((kept.id(), kept.length()), (other.id(), other.length()));
+        assert_eq!((kept.id(), kept.length()), (third.id(), third.length()));
+        assert_eq!(place.path(&kept.id()).exists(), length > largest, "{length} bytes");
+        assert_eq!(matches!(place.contents.open_read(&kept.id()).unwrap(), Content::File(_)), length > largest);
+        assert!(place.read(&kept.id()) == bytes);
+    }
+    let place = place.reopen();
+    assert_eq!(place.all().len(), 6);
+}
+
+#[test]
+fn files_of_small_contents_from_earlier_versions_are_read_and_removed() {
+    let place = Place::new(files());
+    let ids: Vec<ContentId> = (0..50_u8).map(|one| place.contents.put_bytes(&[one; 9]).unwrap().id()).collect();
+    let place = Place { limits: Limits::default(), ..place }.reopen();
+    for (one, id) in ids.iter().enumerate() {
+        assert_eq!(place.read(id), [one as u8; 9]);
+        assert_eq!(place.contents.length(id).unwrap(), Some(9));
+    }
+    let again = place.contents.put_bytes(&[3; 9]).unwrap();
+    assert_eq!(place.all(), ids.iter().copied().collect(), "it is kept once");
+    drop(again);
+    for id in &ids {
+        assert!(place.contents.remove(id).unwrap());
+        assert!(!place.path(id).exists());
+    }
+    assert_eq!(place.all().len(), 0);
+}
+
+#[test]
+fn whatever_happened_is_as_it_was_after_opening_again() {
+    each(|mut place| {
+        let mut expected = BTreeSet::new();
+        let mut random = 7_u64;
+        for round in 0..400_u64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let number = random >> 56;
+            let bytes = vec![number as u8; 20 + number as usize * 11];
+            let id = ContentId(*blake3::hash(&bytes).as_bytes());
+            if (random >> 32).is_multiple_of(4) {
+                assert_eq!(place.contents.remove(&id).unwrap(), expected.remove(&id), "round {round}");
+            } else {
+                assert_eq!(place.contents.put_bytes(&bytes).unwrap().id(), id);
+                expected.insert(id);
+            }
+            match round % 40 {
+                7 => place.contents.sync().unwrap(),
+                19 => place.contents.compact().unwrap(),
+                33 => place = place.reopen(),
+                _ => {}
+            }
+            if round % 20 == 0 {
+                assert_eq!(place.all(), expected, "round {round}");
+            }
+        }
+        for id in &expected {
+            let bytes = place.read(id);
+            assert_eq!(blake3::hash(&bytes).as_bytes(), id.as_bytes());
+        }
+        assert_eq!(place.reopen().all(), expected);
+    });
+}
+
+#[test]
+fn a_damaged_packed_content_is_refused_and_replaced_by_the_next_put() {
+    let place = Place::new(Limits::default());
+    let kept = place.contents.put_bytes(b"whole").unwrap();
+    let other = place.contents.put_bytes(b"another").unwrap();
+    let path = place.folder.path().join("contents/packed/0000000001.segment");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(5).position(|part| part == b"whole").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let error = place.contents.open_read(&kept.id()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Damaged);
+    assert!(error.to_string().contains("help:"), "{error}");
+    let _again = place.contents.put_bytes(b"whole").unwrap();
+    assert_eq!(place.read(&kept.id()), b"whole");
+    assert_eq!(place.reopen().read(&other.id()), b"another");
+}
+
+#[test]
+fn a_damaged_or_missing_index_is_made_again() {
+    let place = Place::new(tiny());
+    let ids: Vec<ContentId> = (0..90_u8).map(|one| place.contents.put_bytes(&[one; 200]).unwrap().id()).collect();
+    place.contents.sync().unwrap();
+    let Place { folder, contents, limits } = place;
     drop(contents);
-    let contents = Contents::open(&folder.path().join("contents")).unwrap();
-    let _ = contents.put_bytes(b"y").unwrap();
+    let runs = || {
+        let names = fs::read_dir(folder.path().join("contents/packed")).unwrap().map(|entry| entry.unwrap().path());
+        let mut runs: Vec<PathBuf> = names.filter(|path| path.extension().unwrap() == "index").collect();
+        runs.sort();
+        runs
+    };
+    for round in 0..4 {
+        let runs = runs();
+        match round {
+            0 => fs::remove_file(&runs[0]).unwrap(),
+            1 => fs::remove_file(runs.last().unwrap()).unwrap(),
+            2 => File::options().write(true).open(&runs[0]).unwrap().set_len(100).unwrap(),
+            _ => {
+                let mut bytes = fs::read(&runs[0]).unwrap();
+                bytes[50] ^= 8;
+                fs::write(&runs[0], bytes).unwrap();
+            }
+        }
+        let contents = Contents::open_with(&folder.path().join("contents"), limits).unwrap();
+        for (one, id) in ids.iter().enumerate() {
+            let mut bytes = Vec::new();
+            contents.open_read(id).unwrap().read_to_end(&mut bytes).unwrap();
+            assert_eq!(bytes, [one as u8; 200], "round {round}");
+        }
+    }
+}
+
+#[test]
+fn space_of_removed_contents_is_given_free_while_others_are_read_and_put() {
+    let mut limits = tiny();
+    (limits.segment_bytes, limits.unindexed) = (100_000, 300);
+    let place = Place::new(limits);
+    let body = |number: u64| number.to_le_bytes().repeat(100);
+    let ids: Vec<ContentId> = (0..2_000).map(|number| place.contents.put_bytes(&body(number)).unwrap().id()).collect();
+    let (kept, gone): (Vec<_>, Vec<_>) = ids.iter().enumerate().partition(|(number, _)| number % 2 == 0);
+    let contents = &place.contents;
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                for (number, id) in &kept {
+                    let mut bytes = Vec::new();
+                    contents.open_read(id).unwrap().read_to_end(&mut bytes).unwrap();
+                    assert!(bytes == body(*number as u64), "{number}");
+                }
+            }
+        });
+        scope.spawn(|| {
+            for number in 2_000..3_000 {
+                let id = contents.put_bytes(&body(number)).unwrap().id();
+                assert!(contents.contains(&id).unwrap());
+            }
+        });
+        for (_, id) in &gone {
+            assert!(contents.remove(id).unwrap());
+        }
+        contents.compact().unwrap();
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    contents.compact().unwrap();
     contents.sync().unwrap();
+    assert_eq!(place.all().len(), 2_000);
+    let on_disk: u64 = fs::read_dir(place.folder.path().join("contents/packed"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(on_disk * 10 < 2_000 * 800 * 13, "{on_disk} bytes for 1,600,000");
+}
+
+#[test]
+fn another_process_sees_every_content_while_segments_and_index_are_replaced() {
+    let place = Place::new(tiny());
+    let body = |number: u32| number.to_le_bytes().repeat(1 + number as usize % 90);
+    let stay: Vec<ContentId> = (0..60).map(|number| place.contents.put_bytes(&body(number)).unwrap().id()).collect();
+    place.contents.sync().unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 60..900 {
+                let id = place.contents.put_bytes(&body(number)).unwrap().id();
+                if number % 4 > 0 {
+                    place.contents.remove(&id).unwrap();
+                }
+                if number % 25 == 0 {
+                    place.contents.compact().unwrap();
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        let mut views = 0;
+        while views < 3 || !done.load(std::sync::atomic::Ordering::SeqCst) {
+            let view = View::open(&place.folder.path().join("contents")).unwrap();
+            let mut seen = BTreeSet::new();
+            view.visit(&mut |id, length| {
+                assert_eq!(view.length(&id).unwrap(), Some(length));
+                assert!(seen.insert(id));
+                Ok(())
+            })
+            .unwrap();
+            for id in &stay {
+                assert!(seen.contains(id), "view {views}");
+                assert_eq!(view.examine(id).unwrap(), Condition::Whole, "view {views}");
+            }
+            views += 1;
+        }
+    });
+    assert!(View::open(&place.folder.path().join("nothing")).unwrap().length(&stay[0]).unwrap().is_none());
 }

@@ -1,7 +1,7 @@
 //! `abreast backup`: a consistent copy of a Source's store, also while it is served.
 //!
 //! ```text
-//! BACKUPS/contents/ab/cdef…          kept contents, once for all backups
+//! BACKUPS/contents/                  kept contents, once for all backups: packed as in the store
 //! BACKUPS/20260131T120000.000000Z/   one backup: manifest.json, source.db, hub.db, and what else is not derived
 //! ```
 //!
@@ -13,7 +13,7 @@ use crate::config::Unusable;
 use crate::repair::code_of;
 use crate::terminal::line;
 use crate::{check, logging};
-use abreast_contents::{digest, path_of, visit_all};
+use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_store::backup::{check_copy, copy, needed_contents};
 use abreast_store::hub::copy_hub;
@@ -42,6 +42,8 @@ Exit codes: 0 done, 1 the store is not sound, 2 usage, 10 another backup is at w
 const ATTEMPTS: u32 = 5;
 /// What is derived, or of this moment only.
 const LEFT_OUT: [&str; 4] = ["contents", "documents", "dumps", "tmp"];
+/// Since small contents are packed. Backups of format 1 are restored as well.
+pub(crate) const FORMAT: u32 = 2;
 pub(crate) const MANIFEST: &str = "manifest.json";
 const DATABASE: &str = "source.db";
 const MAKING: &str = "making-";
@@ -62,7 +64,7 @@ pub(crate) struct BackupArgs {
 /// What a backup holds.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Manifest {
-    /// Of the format of backups: 1.
+    /// Of the format of backups: [`FORMAT`]; 1 had each content as a file.
     pub(crate) format: u32,
     pub(crate) created: String,
     pub(crate) program: String,
@@ -150,8 +152,9 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         copy_hub(&store.join(HUB_DATABASE), &making.join(HUB_DATABASE))?;
     }
     let mut copied = 0;
-    visit_all(&store.join("contents"), &mut |id, length| {
-        copied += u64::from(keep_content(store, backups, &id, length)?.unwrap_or(false));
+    let (from, to) = (View::open(&store.join("contents"))?, Contents::open(&backups.join("contents"))?);
+    from.visit(&mut |id, length| {
+        copied += u64::from(copy_content(&from, &to, &id, length)?.unwrap_or(false));
         Ok(())
     })
     .context("cannot copy kept contents")?;
@@ -161,7 +164,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         attempt += 1;
         copy(&store.join(DATABASE), &database)?;
         let (mut failed, mut missing) = (None, None);
-        needed_contents(&database, &mut |id, length| match keep_content(store, backups, &id, length) {
+        needed_contents(&database, &mut |id, length| match copy_content(&from, &to, &id, length) {
             Ok(Some(new)) => copied += u64::from(new),
             Ok(None) => missing = Some(id),
             Err(error) => failed = Some(error),
@@ -177,6 +180,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         }
         fs::remove_file(&database).context("cannot copy the database once more")?;
     }
+    to.sync().context("cannot make the copied contents durable")?;
     let sets = check_copy(&database, &mut |_, _| {})?;
     copy_rest(store, Path::new(""), &making).context("cannot copy the other files of the store")?;
     let mut files = Vec::new();
@@ -184,7 +188,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     let sets =
         sets.into_iter().map(|set| SetEntry { name: set.slug, position: set.position, resources: set.resources });
     let manifest = Manifest {
-        format: 1,
+        format: FORMAT,
         created: created.to_string(),
         program: format!("abreast {}", env!("CARGO_PKG_VERSION")),
         sets: sets.collect(),
@@ -210,27 +214,23 @@ fn remove_unfinished(backups: &Path) -> Result<()> {
 }
 
 /// Copies a kept content unless it is there; `None` when the store does not have it.
-fn keep_content(store: &Path, backups: &Path, id: &ContentId, length: u64) -> io::Result<Option<bool>> {
-    let from = store.join("contents").join(path_of(id));
-    let to = backups.join("contents").join(path_of(id));
-    if fs::metadata(&to).is_ok_and(|metadata| metadata.len() == length) {
+pub(crate) fn copy_content(from: &View, to: &Contents, id: &ContentId, length: u64) -> io::Result<Option<bool>> {
+    if to.length(id)? == Some(length) {
         return Ok(Some(false));
     }
-    if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent)?;
+    let copied = match from.open_read(id) {
+        Ok(Content::File(file)) => to.put_file(&file, u64::MAX, &mut |_| Ok(())),
+        Ok(Content::Bytes(bytes)) => to.put_bytes(bytes.get_ref()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => Err(error),
+    }?;
+    if copied.id() == *id {
+        return Ok(Some(true));
     }
-    let aside = to.with_extension("new");
-    match fs::copy(&from, &aside) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !from.exists() => return Ok(None),
-        Err(error) => return Err(error),
-    }
-    if digest(&aside)?.0 != *id {
-        fs::remove_file(&aside)?;
-        return Err(io::Error::other(format!("the kept content {id} is damaged (help: `abreast check --read-data`)")));
-    }
-    fs::rename(&aside, &to)?;
-    Ok(Some(true))
+    let other = copied.id();
+    drop(copied);
+    to.remove(&other)?;
+    Err(io::Error::other(format!("the kept content {id} is damaged (help: `abreast check --read-data`)")))
 }
 
 /// Everything else that is not derived: archives of lists, tokens, the book of a static site.

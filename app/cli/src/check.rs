@@ -2,7 +2,7 @@
 
 use crate::logging;
 use crate::terminal::line;
-use abreast_contents::{digest, path_of, visit_all};
+use abreast_contents::{Condition, ErrorKind, View};
 use abreast_core::{ContentId, Finding, Severity};
 use abreast_destination::check as copy;
 use abreast_store::check::{Findings, check_log};
@@ -128,6 +128,10 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
         b"contents.missing" | b"contents.length" | b"contents.digest" => {
             "stop the server and run `abreast repair`; versions whose bytes are lost are dropped, others come from a backup"
         }
+        b"contents.index" => {
+            "stop the server and run `abreast repair`, or start the server again: the index is made again from the contents"
+        }
+        b"contents.record" => "stop the server and run `abreast repair --read-data`: the content is written once more",
         b"contents.orphan" => "nothing; the next start of the server or `abreast repair` may remove them",
         b"dumps.unfinished" | b"dumps.record" | b"dumps.package" => {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
@@ -257,39 +261,53 @@ pub(crate) fn check_store(
     let contents = store.join("contents");
     let place = contents.display().to_string();
     let (mut kept, mut read, mut orphans) = (0_u64, 0_u64, 0_u64);
-    visit_all(&contents, &mut |id, length| {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(std::io::ErrorKind::Interrupted.into());
-        }
-        kept += 1;
-        match needed.remove(&id) {
-            None => orphans += 1,
-            Some(expected) if expected != length => {
-                findings.add(
-                    "contents.length",
-                    format!("{place}: {id}"),
-                    format!("{length} bytes, {expected} were kept"),
-                );
-            }
-            Some(_) if wants(&id.to_string()) => {
-                read += 1;
-                match digest(&contents.join(path_of(&id))) {
-                    Ok((found, _)) if found == id => {}
-                    Ok(_) => findings.add("contents.digest", format!("{place}: {id}"), "other bytes than were kept"),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    Err(error) => findings.add("contents.digest", format!("{place}: {id}"), error.to_string()),
-                }
-            }
-            Some(_) => {}
-        }
-        Ok(())
-    })
-    .with_context(|| format!("cannot look at the kept contents in `{place}`"))?;
     // What a server put or dropped since the rows were read is no finding.
     let served = holder_of(&store.join("source.lock")).is_some();
-    for (id, _) in needed {
-        if !(served && contents.join(path_of(&id)).exists()) {
-            findings.add("contents.missing", format!("{place}: {id}"), "rows need bytes that are not kept");
+    let view = match View::open(&contents) {
+        Err(error) if error.kind() == ErrorKind::Damaged => {
+            let message = "the index of packed contents is damaged, so that contents were not checked";
+            findings.add("contents.index", place.clone(), message);
+            needed.clear();
+            None
+        }
+        view => Some(view.with_context(|| format!("cannot read the kept contents in `{place}`"))?),
+    };
+    if let Some(view) = &view {
+        view.visit(&mut |id, length| {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(std::io::ErrorKind::Interrupted.into());
+            }
+            kept += 1;
+            match needed.remove(&id) {
+                None => orphans += 1,
+                Some(expected) if expected != length => {
+                    let message = format!("{length} bytes, {expected} were kept");
+                    findings.add("contents.length", format!("{place}: {id}"), message);
+                }
+                Some(_) if wants(&id.to_string()) => {
+                    read += 1;
+                    let mut add = |rule, message: &str| findings.add(rule, format!("{place}: {id}"), message);
+                    match view.examine(&id) {
+                        // One that a server removes now is missing, and found to be below if it is needed.
+                        Ok(Condition::Whole | Condition::Missing) => {}
+                        Ok(Condition::RecordDamaged) => {
+                            add("contents.record", "the bytes are whole, but their record in the segment is damaged");
+                        }
+                        Ok(_) => add("contents.digest", "other bytes than were kept"),
+                        Err(error) => add("contents.digest", &error.to_string()),
+                    }
+                }
+                Some(_) => {}
+            }
+            Ok(())
+        })
+        .with_context(|| format!("cannot read the kept contents in `{place}`"))?;
+        let now = if needed.is_empty() || !served { None } else { View::open(&contents).ok() };
+        for (id, _) in needed {
+            let there = now.as_ref().is_some_and(|now| matches!(now.length(&id), Ok(Some(_))));
+            if !there {
+                findings.add("contents.missing", format!("{place}: {id}"), "rows need bytes that are not kept");
+            }
         }
     }
     if orphans > 0 {

@@ -4,7 +4,7 @@ use crate::check::{DataArgs, Place, check_store, holder_of, named};
 use crate::config::Unusable;
 use crate::logging;
 use crate::terminal::line;
-use abreast_contents::{Contents, path_of};
+use abreast_contents::Contents;
 use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_destination::check as copy;
 use abreast_folder::Folder;
@@ -199,26 +199,37 @@ fn mend_store(
     if unreadable {
         return Ok(());
     }
+    // Opened once: that makes a damaged index again, and removes what a killed server was writing.
+    let path = store.join("contents");
+    let contents = if args.dry_run || !path.is_dir() { None } else { Some(Contents::open(&path)?) };
     // Contents whose bytes are lost: the versions that name them go.
     let mut findings = Findings::default();
     check_store(store, wants, &mut findings, &mut Vec::new(), cancel)?;
-    let lost: Vec<ContentId> = findings
-        .list()
-        .iter()
-        .filter(|finding| finding.rule.starts_with("contents.") && finding.rule != "contents.orphan")
-        .filter_map(|finding| finding.location.rsplit(' ').next()?.parse().ok())
-        .collect();
+    let named = |wanted: &dyn Fn(&str) -> bool| -> Vec<ContentId> {
+        let found = findings.list().iter().filter(|finding| wanted(finding.rule));
+        found.filter_map(|finding| finding.location.rsplit(' ').next()?.parse().ok()).collect()
+    };
+    let lost = named(&|rule| matches!(rule, "contents.missing" | "contents.length" | "contents.digest"));
+    let records = named(&|rule| rule == "contents.record");
+    if findings.list().iter().any(|finding| finding.rule == "contents.index") {
+        steps.push("make the index of packed contents again".to_owned());
+    }
     if !lost.is_empty() {
         steps.push(format!("drop {} kept contents that are missing or damaged, and what names them", lost.len()));
-        if !args.dry_run {
-            drop_contents(&database, &lost)?;
-            let contents = store.join("contents");
-            for id in &lost {
-                let _ = std::fs::remove_file(contents.join(path_of(id)));
-            }
-            // Held once, so that what a killed server was writing is removed as well.
-            drop(Contents::open(&contents)?);
-        }
     }
+    if !records.is_empty() {
+        steps.push(format!("write {} kept contents once more, whose records are damaged", records.len()));
+    }
+    let Some(contents) = contents else { return Ok(()) };
+    if !lost.is_empty() {
+        drop_contents(&database, &lost)?;
+    }
+    for id in &lost {
+        let _ = contents.remove(id);
+    }
+    for id in &records {
+        contents.rewrite(id)?;
+    }
+    contents.sync()?;
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
 
-use crate::backup::{MANIFEST, Manifest};
+use crate::backup::{FORMAT, MANIFEST, Manifest, copy_content};
 use crate::check::HUB_DATABASE;
 use crate::logging;
 use crate::repair::code_of;
 use crate::terminal::line;
-use abreast_contents::{digest, path_of};
+use abreast_contents::{Condition, Contents, View, digest};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_store::backup::{begin_anew, check_copy, needed_contents};
 use abreast_store::hub::{begin_hub_anew, check_hub_copy};
@@ -108,9 +108,13 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
         .with_context(|| format!("cannot read the manifest of `{}`", backup.display()))?;
     let manifest: Manifest = serde_json::from_slice(&manifest)
         .map_err(|error| anyhow::anyhow!("the manifest of `{}` is damaged: {error}", backup.display()))?;
-    if manifest.format != 1 {
-        bail!("the backup has format {}, this program knows 1\n  help: use the newer program", manifest.format);
+    if !(1..=FORMAT).contains(&manifest.format) {
+        bail!(
+            "the backup has format {}, this program reads 1 to {FORMAT}\n  help: use the newer program",
+            manifest.format
+        );
     }
+    let contents = View::open(&contents)?;
     verify(&backup, &contents, &manifest)?;
     // Beside its place, so that it appears there at once and whole.
     let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -124,16 +128,22 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
             .with_context(|| format!("cannot copy `{}`", file.path))?;
     }
     let database = making.join("source.db");
+    let kept = Contents::open(&making.join("contents"))?;
     let mut failed = None;
-    needed_contents(&database, &mut |id, _| {
-        let path = path_of(&id);
+    needed_contents(&database, &mut |id, length| {
         if failed.is_none() {
-            failed = copy_to(&contents.join(&path), &making.join("contents").join(&path)).err();
+            failed = match copy_content(&contents, &kept, &id, length) {
+                Ok(Some(_)) => None,
+                Ok(None) => Some(io::Error::other(format!("the kept content {id} is missing in the backup"))),
+                Err(error) => Some(error),
+            };
         }
     })?;
     if let Some(error) = failed {
         return Err(error).context("cannot copy kept contents");
     }
+    kept.sync()?;
+    drop(kept);
     if !args.same_log {
         begin_anew(&database, SystemClock.now())?;
         if making.join(HUB_DATABASE).is_file() {
@@ -166,7 +176,7 @@ fn newest(path: &Path) -> Result<PathBuf> {
     found.pop().ok_or_else(|| Refused(format!("there is no complete backup in `{}`", path.display())).into())
 }
 
-fn verify(backup: &Path, contents: &Path, manifest: &Manifest) -> Result<()> {
+fn verify(backup: &Path, contents: &View, manifest: &Manifest) -> Result<()> {
     for file in &manifest.files {
         let path = Path::new(&file.path);
         if !path.components().all(|component| matches!(component, Component::Normal(_))) {
@@ -180,20 +190,17 @@ fn verify(backup: &Path, contents: &Path, manifest: &Manifest) -> Result<()> {
     }
     let mut damaged = None;
     let mut check = |id: abreast_core::ContentId, _| {
-        let path = contents.join(path_of(&id));
-        if damaged.is_none() && !digest(&path).is_ok_and(|(found, _)| found == id) {
-            damaged = Some(path);
+        let whole = || matches!(contents.examine(&id), Ok(Condition::Whole | Condition::RecordDamaged));
+        if damaged.is_none() && !whole() {
+            damaged = Some(id);
         }
     };
     check_copy(&backup.join("source.db"), &mut check)?;
     if backup.join(HUB_DATABASE).is_file() {
         check_hub_copy(&backup.join(HUB_DATABASE))?;
     }
-    if let Some(path) = damaged {
-        bail!(
-            "the kept content `{}` is missing or damaged in the backup\n  help: use an earlier backup",
-            path.display()
-        );
+    if let Some(id) = damaged {
+        bail!("the kept content {id} is missing or damaged in the backup\n  help: use an earlier backup");
     }
     Ok(())
 }

@@ -645,7 +645,7 @@ mod tests {
     fn what_could_not_be_made_durable_is_not_recorded() {
         let place = tempfile::tempdir().unwrap();
         let contents = Contents::open(place.path()).unwrap();
-        let kept = contents.put_bytes(b"x").unwrap();
+        let kept = contents.put_bytes(&vec![b'x'; 100_000]).unwrap();
         let part = place.path().join(&kept.id().to_string()[..2]);
         std::fs::rename(&part, place.path().join("aside")).unwrap();
         std::fs::write(&part, "no folder").unwrap();

@@ -1,4 +1,5 @@
-//! What may a disk hold after power was lost? Made from the notes of `strace`.
+//! What a disk may hold after power was lost, made from the notes of `strace`: of a database, or of a folder.
+#![allow(dead_code, reason = "each test that includes this module uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -8,11 +9,36 @@ use std::process::{Command, Stdio};
 const SECTOR: usize = 512;
 
 /// What happened, in order.
-enum Event {
-    Write { file: String, offset: usize, bytes: Vec<u8> },
-    Truncate { file: String, length: usize },
-    Durable { file: String },
-    Removed { file: String },
+pub(crate) enum Event {
+    Created {
+        file: String,
+    },
+    Renamed {
+        from: String,
+        to: String,
+    },
+    /// Written behind what was written this way before.
+    Appended {
+        file: String,
+        bytes: Vec<u8>,
+    },
+    /// All of the file system was made durable.
+    AllDurable,
+    Write {
+        file: String,
+        offset: usize,
+        bytes: Vec<u8>,
+    },
+    Truncate {
+        file: String,
+        length: usize,
+    },
+    Durable {
+        file: String,
+    },
+    Removed {
+        file: String,
+    },
     Acknowledged(u64),
 }
 
@@ -22,7 +48,11 @@ fn notes(variable: &str, path: &Path, notes: &Path) -> Option<Vec<Event>> {
     let strace = std::env::var_os("ABREAST_TEST_STRACE").unwrap_or_else(|| "strace".into());
     let status = Command::new(strace)
         .args(["-f", "-qq", "-xx", "-y", "-s", "1000000", "-e", "signal=none"])
-        .args(["-e", "trace=pwrite64,write,ftruncate,fdatasync,fsync,unlink,unlinkat,rename,renameat2", "-o"])
+        .args([
+            "-e",
+            "trace=openat,pwrite64,write,ftruncate,fdatasync,fsync,syncfs,unlink,unlinkat,rename,renameat,renameat2",
+            "-o",
+        ])
         .arg(notes)
         .arg(std::env::current_exe().expect("the test binary"))
         .args(["--exact", "child", "--nocapture", "--test-threads=1"])
@@ -43,11 +73,11 @@ fn notes(variable: &str, path: &Path, notes: &Path) -> Option<Vec<Event>> {
         if let Some(begun) = call.strip_suffix(" <unfinished ...>") {
             unfinished.insert(thread, begun);
             // Written from here on, as far as a reader of the disk can tell.
-            events.extend(event(begun).filter(|event| !matches!(event, Event::Durable { .. })));
+            events.extend(event(begun).filter(|event| !is_durability(event)));
         } else if call.starts_with("<... ") {
             // Durable only when the call has returned.
             let begun = unfinished.remove(thread)?;
-            events.extend(event(begun).filter(|event| matches!(event, Event::Durable { .. })));
+            events.extend(event(begun).filter(is_durability));
         } else {
             events.extend(event(call));
         }
@@ -55,8 +85,30 @@ fn notes(variable: &str, path: &Path, notes: &Path) -> Option<Vec<Event>> {
     Some(events)
 }
 
+fn is_durability(event: &Event) -> bool {
+    matches!(event, Event::Durable { .. } | Event::AllDurable)
+}
+
+/// The paths of a call: names, each below the folder before it.
+fn paths(arguments: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (place, part) in arguments.split('"').enumerate().filter(|(place, _)| place % 2 == 1) {
+        let name = text(part);
+        let before = arguments.split('"').nth(place - 1).unwrap_or_default();
+        let folder = before.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(folder, _)| text(folder));
+        paths.push(match folder {
+            Some(folder) if !name.starts_with('/') => format!("{folder}/{name}"),
+            _ => name,
+        });
+    }
+    paths
+}
+
 fn event(call: &str) -> Option<Event> {
     let (name, arguments) = call.split_once('(')?;
+    if call.contains(" = -1 ") {
+        return None;
+    }
     let file = || arguments.split_once('<')?.1.split_once('>').map(|(name, _)| text(name));
     let string = || arguments.split_once('"')?.1.split_once('"').map(|(string, rest)| (decoded(string), rest));
     let numbers = |rest: &str| -> Vec<usize> {
@@ -70,15 +122,23 @@ fn event(call: &str) -> Option<Event> {
         }
         "write" => {
             let (bytes, _) = string()?;
-            let told = String::from_utf8(bytes).ok()?;
-            told.strip_prefix("ack ")?.trim().parse().ok().map(Event::Acknowledged)
+            let text = std::str::from_utf8(&bytes).unwrap_or_default();
+            let acknowledged = text.strip_prefix("ack ").and_then(|step| step.trim().parse().ok());
+            acknowledged.map(Event::Acknowledged).or_else(|| Some(Event::Appended { file: file()?, bytes }))
         }
         "ftruncate" => {
             let length = *numbers(arguments.split_once('>')?.1).first()?;
             Some(Event::Truncate { file: file()?, length })
         }
         "fdatasync" | "fsync" => Some(Event::Durable { file: file()? }),
-        "unlink" | "unlinkat" => Some(Event::Removed { file: String::from_utf8(string()?.0).ok()? }),
+        "syncfs" => Some(Event::AllDurable),
+        "unlink" | "unlinkat" => Some(Event::Removed { file: paths(arguments).pop()? }),
+        "openat" if arguments.contains("O_CREAT") => Some(Event::Created { file: paths(arguments).pop()? }),
+        "rename" | "renameat" | "renameat2" => {
+            let mut both = paths(arguments);
+            let (to, from) = (both.pop()?, both.pop()?);
+            Some(Event::Renamed { from, to })
+        }
         _ => None,
     }
 }
@@ -98,7 +158,7 @@ fn after_loss(events: &[Event], wanted: &str, random: &mut Random) -> Option<Vec
         | Event::Truncate { file, .. }
         | Event::Durable { file }
         | Event::Removed { file } => file == wanted,
-        Event::Acknowledged(_) => false,
+        _ => false,
     };
     let durable = events.iter().rposition(|event| matches!(event, Event::Durable { file } if file == wanted));
     let mut bytes: Option<Vec<u8>> = None;
@@ -125,10 +185,148 @@ fn after_loss(events: &[Event], wanted: &str, random: &mut Random) -> Option<Vec
     bytes
 }
 
-struct Random(u64);
+/// A folder as it may be after a crash: each file's bytes, by its path.
+pub(crate) type Folder = BTreeMap<String, Vec<u8>>;
+
+/// What the system had after these events, with nothing lost: as after a kill.
+pub(crate) fn after_kill(events: &[Event]) -> Folder {
+    replayed(events, &mut |_| 0)
+}
+
+/// What the disk may have after these events and a loss of power.
+pub(crate) fn folder_after_loss(events: &[Event], random: &mut Random) -> Folder {
+    replayed(events, &mut |choices| random.below(choices))
+}
+
+/// Applies events in order. What is not durable at the end is chosen by `luck`: 0 is as it was written.
+///
+/// A name that was given or taken away is durable when its folder is; each may be lost by itself otherwise.
+fn replayed(events: &[Event], luck: &mut dyn FnMut(u64) -> u64) -> Folder {
+    let parent = |path: &str| path.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
+    // Which file each call was about: names change.
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    let mut files = 0;
+    let mut subject: Vec<Option<usize>> = Vec::new();
+    let mut ends: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut offsets: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut durable_files: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut durable_folders: BTreeMap<String, usize> = BTreeMap::new();
+    let mut all_durable = None;
+    for (place, event) in events.iter().enumerate() {
+        subject.push(match event {
+            Event::Created { file } => Some(*names.entry(file.clone()).or_insert_with(|| {
+                files += 1;
+                files
+            })),
+            Event::Renamed { from, to } => {
+                let file = names.remove(from);
+                names.extend(file.map(|file| (to.clone(), file)));
+                file
+            }
+            Event::Removed { file } => names.remove(file),
+            Event::Write { file, .. } | Event::Truncate { file, .. } => names.get(file).copied(),
+            Event::Appended { file, bytes } => names.get(file).map(|file| {
+                let end = ends.entry(*file).or_default();
+                offsets.insert(place, *end);
+                *end += bytes.len();
+                *file
+            }),
+            Event::Durable { file } => {
+                durable_folders.insert(file.clone(), place);
+                names.get(file).map(|file| {
+                    durable_files.insert(*file, place);
+                    *file
+                })
+            }
+            Event::AllDurable => {
+                all_durable = Some(place);
+                None
+            }
+            Event::Acknowledged(_) => None,
+        });
+    }
+    let sure =
+        |place: usize, durable: Option<&usize>| all_durable.max(durable.copied()).is_some_and(|last| place <= last);
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    let mut bytes: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+    for (place, event) in events.iter().enumerate() {
+        let Some(file) = subject[place] else { continue };
+        let mut is_lost = |folder: &str| !sure(place, durable_folders.get(folder)) && luck(2) > 0;
+        match event {
+            Event::Created { file: path } if !is_lost(&parent(path)) => drop(names.insert(path.clone(), file)),
+            Event::Renamed { from, to } if !is_lost(&parent(to)) => {
+                names.remove(from);
+                names.insert(to.clone(), file);
+            }
+            Event::Removed { file: path } if !is_lost(&parent(path)) => drop(names.remove(path)),
+            Event::Write { bytes: written, .. } | Event::Appended { bytes: written, .. } => {
+                let offset = match event {
+                    Event::Write { offset, .. } => *offset,
+                    _ => offsets[&place],
+                };
+                let luck = if sure(place, durable_files.get(&file)) { 0 } else { luck(3) };
+                let length = match luck {
+                    0 => written.len(),
+                    1 => 0,
+                    // Torn: some sectors of the file from its beginning.
+                    _ => torn(offset, written.len()),
+                };
+                if length > 0 {
+                    let bytes = bytes.entry(file).or_default();
+                    bytes.resize(bytes.len().max(offset + length), 0);
+                    bytes[offset..offset + length].copy_from_slice(&written[..length]);
+                }
+            }
+            Event::Truncate { length, .. } if sure(place, durable_files.get(&file)) || luck(2) == 0 => {
+                bytes.entry(file).or_default().resize(*length, 0);
+            }
+            _ => {}
+        }
+    }
+    names.into_iter().map(|(path, file)| (path, bytes.get(&file).cloned().unwrap_or_default())).collect()
+}
+
+/// Bytes of a write up to the last border of a sector in it.
+fn torn(offset: usize, length: usize) -> usize {
+    let border = (offset + length) / SECTOR * SECTOR;
+    border.saturating_sub(offset).min(length)
+}
+
+/// What the child does to a folder; `None` when this system cannot trace it.
+pub(crate) fn folder_events(variable: &str, folder: &Path) -> Option<Vec<Event>> {
+    let place = tempfile::tempdir().expect("a folder");
+    let events = notes(variable, folder, &place.path().join("notes"));
+    if events.is_none() {
+        skip();
+    }
+    let below = format!("{}/", folder.display());
+    let is_there = |path: &str| path.starts_with(&below);
+    let own = |event: &Event| match event {
+        Event::Created { file }
+        | Event::Write { file, .. }
+        | Event::Appended { file, .. }
+        | Event::Truncate { file, .. }
+        | Event::Removed { file } => is_there(file),
+        Event::Durable { file } => is_there(file) || Path::new(file) == folder,
+        Event::Renamed { to, .. } => is_there(to),
+        Event::AllDurable | Event::Acknowledged(_) => true,
+    };
+    Some(events?.into_iter().filter(own).collect())
+}
+
+/// Writes files below another folder than the one they were noted in.
+pub(crate) fn lay_down(files: &Folder, noted: &Path, to: &Path) {
+    for (path, bytes) in files {
+        let path = to.join(Path::new(path).strip_prefix(noted).expect("within the folder"));
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, bytes).expect("written");
+    }
+}
+
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -137,8 +335,17 @@ impl Random {
     }
 }
 
+fn skip() {
+    let line = "loss of power: strace is not there, or may not trace; install the package strace\n";
+    if let Some(log) = std::env::var_os("ABREAST_TEST_SKIP_LOG") {
+        let mut log = std::fs::File::options().append(true).create(true).open(log).expect("the log opens");
+        log.write_all(line.as_bytes()).expect("noted");
+    }
+    eprint!("skipped: {line}");
+}
+
 /// A number of the environment.
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok())
 }
 
@@ -155,12 +362,7 @@ pub(crate) fn lose_power(
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
     let Some(events) = notes(variable, &path, &folder.path().join("notes")) else {
-        let line = "loss of power: strace is not there, or may not trace; install the package strace\n";
-        if let Some(log) = std::env::var_os("ABREAST_TEST_SKIP_LOG") {
-            let mut log = std::fs::File::options().append(true).create(true).open(log).expect("the log opens");
-            log.write_all(line.as_bytes()).expect("noted");
-        }
-        eprint!("skipped: {line}");
+        skip();
         return;
     };
     let acknowledged = events.iter().filter(|event| matches!(event, Event::Acknowledged(_))).count();

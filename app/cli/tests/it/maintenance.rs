@@ -171,25 +171,41 @@ fn what_is_damaged_in_a_store_is_found_and_mended() {
     let world = world(30);
     let source = world.serve(0);
     put(&world.original, "f001.txt", "another version");
-    eventually("the change is published", || lists(&source, "f001.txt"));
+    put(&world.original, "large.txt", &"large ".repeat(20_000));
+    eventually("the changes are published", || lists(&source, "f001.txt") && lists(&source, "large.txt"));
     let (port, url) = (source.port(), source.url());
     sync(&url, &world.copy, 0, &[]);
     source.stop();
     assert!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 0)).is_empty());
-    // A content with a flipped bit, one that is gone, a dump that was never completed, a count that is wrong.
-    let contents: Vec<PathBuf> = files_below(&world.data.join("contents"));
-    let mut bytes = fs::read(&contents[0]).unwrap();
-    bytes[0] ^= 1;
-    fs::remove_file(&contents[0]).unwrap();
-    fs::write(&contents[0], bytes).unwrap();
-    fs::remove_file(&contents[1]).unwrap();
+    // A packed content with a flipped bit, one whose record has one, a large content that is gone, a dump that was never
+    // completed, a count that is wrong.
+    let segment = world.data.join("contents/packed/0000000001.segment");
+    let mut bytes = fs::read(&segment).unwrap();
+    let content = bytes.windows(15).position(|window| window == b"another version").unwrap();
+    bytes[content] ^= 1;
+    bytes[30] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let files: Vec<PathBuf> = files_below(&world.data.join("contents"));
+    let large: Vec<&PathBuf> = files.iter().filter(|path| path.file_name().unwrap().len() == 62).collect();
+    assert_eq!(large.len(), 1, "{files:?}");
+    fs::remove_file(large[0]).unwrap();
     fs::create_dir_all(world.data.join("dumps/set/resources/making-resources-x")).unwrap();
     let json = tool(&["check", "--read-data", "--json"], &[&world.data], 1);
-    assert_eq!(codes(&json), ["contents.digest", "contents.missing", "dumps.unfinished"], "{json}");
+    let mut found = codes(&json);
+    found.sort();
+    assert_eq!(found, ["contents.digest", "contents.missing", "contents.record", "dumps.unfinished"], "{json}");
     let planned = tool(&["repair", "--dry-run", "--read-data"], &[&world.data], 0);
-    assert!(planned.contains("drop 2 kept contents"), "{planned}");
-    assert_eq!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 1)).len(), 3, "a dry run does nothing");
+    assert!(planned.contains("drop 2 kept contents") && planned.contains("write 1 kept contents"), "{planned}");
+    assert_eq!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 1)).len(), 4, "a dry run does nothing");
     tool(&["repair", "--read-data"], &[&world.data], 0);
+    assert!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 0)).is_empty());
+    // The index of packed contents: something else has the name of one of its files.
+    let index = world.data.join("contents/packed/000000000001-000000000001.index");
+    fs::write(&index, "no index").unwrap();
+    assert_eq!(codes(&tool(&["check", "--json"], &[&world.data], 1)), ["contents.index"]);
+    assert!(tool(&["repair", "--dry-run"], &[&world.data], 0).contains("index of packed contents"));
+    assert!(index.exists(), "a dry run does nothing");
+    tool(&["repair"], &[&world.data], 0);
     assert!(codes(&tool(&["check", "--read-data", "--json"], &[&world.data], 0)).is_empty());
     // The database itself: a page in the middle is overwritten.
     let database = world.data.join("source.db");

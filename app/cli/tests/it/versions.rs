@@ -223,9 +223,14 @@ fn digest(body: &[u8]) -> String {
     format!("md5:{}", hex(&Md5::digest(body)))
 }
 
-/// Kept contents in the folder.
+/// Kept contents in the folder, as another process than the Source sees them.
 fn count(folder: &Path) -> usize {
-    let parts = fs::read_dir(folder).unwrap().map(|part| part.unwrap());
-    let parts = parts.filter(|part| part.file_name().len() == 2);
-    parts.map(|part| fs::read_dir(part.path()).unwrap().count()).sum()
+    let mut count = 0;
+    let view = abreast_contents::View::open(folder).unwrap();
+    view.visit(&mut |_, _| {
+        count += 1;
+        Ok(())
+    })
+    .unwrap();
+    count
 }

@@ -8,7 +8,7 @@ use crate::conditional::http_date;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::routes::resource::relative_path;
 use crate::site::Site;
-use abreast_contents::ErrorKind;
+use abreast_contents::{Content as Kept, ErrorKind};
 use abreast_core::{LogError, SetId, State, Version};
 use abreast_folder::Stat;
 use abreast_source::versions::{History, VersionUrls, at_stamp, key_of};
@@ -139,10 +139,10 @@ fn represent(
         ));
     };
     let opened = match (&state.content, site.publisher.contents()) {
-        (Some(id), Some(contents)) => contents.open_read(id).map(|file| Some((id, file))),
+        (Some(id), Some(contents)) => contents.open_read(id).map(|kept| Some((id, kept))),
         _ => Ok(None),
     };
-    let (id, file) = match opened {
+    let (id, kept) = match opened {
         Ok(Some(opened)) => opened,
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         // Dropped between the two looks, or never kept.
@@ -150,7 +150,13 @@ fn represent(
             return Ok(with(problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"), more));
         }
     };
-    let stat = Stat::of(&file).map_err(io::Error::other)?;
+    let (length, content) = match kept {
+        Kept::File(file) => {
+            let stat = Stat::of(&file).map_err(io::Error::other)?;
+            (stat.size, Content::File(Arc::new(file), stat))
+        }
+        Kept::Bytes(bytes) => (bytes.get_ref().len() as u64, Content::Memory(bytes.into_inner().into())),
+    };
     more.push(datetime);
     more.extend([
         (CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
@@ -158,12 +164,12 @@ fn represent(
     ]);
     more.extend(state.encoding.as_ref().map(|encoding| (CONTENT_ENCODING, header(encoding))));
     Ok(Representation {
-        length: stat.size,
+        length,
         tag: format!("\"{id}\""),
         modified: Some(state.modified.as_seconds()),
         content_type: media_type(state),
         coarse_time: true,
-        content: Content::File(Arc::new(file), stat),
+        content,
         more,
     }
     .answer(method, headers))

@@ -7,11 +7,11 @@ use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, now, resources};
 use crate::WatchStatus;
 use crate::publish::PublishedSet;
+use abreast_contents::Content;
 use abreast_core::{ChangeLog, ContentId, Position};
 use abreast_folder::Folder;
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::count_of;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ const SINCE_AGE: Duration = Duration::from_secs(3_600);
 const SINCE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Opens kept bytes of earlier versions.
-pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<File> + Send + Sync>;
+pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<Content> + Send + Sync>;
 
 /// A set, and what its dumps are made from.
 pub struct DumpSet {

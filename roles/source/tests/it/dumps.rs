@@ -400,7 +400,7 @@ fn kept(world: &World) -> (OpenKept, impl Fn(&str, &str) + use<>) {
             append(&*log, set, vec![LogChange::put(key, state)]).unwrap();
         }
     };
-    (Arc::new(move |id| File::open(folder.join(id.to_string()))), put)
+    (Arc::new(move |id| File::open(folder.join(id.to_string())).map(abreast_contents::Content::File)), put)
 }
 
 #[test]

@@ -284,7 +284,7 @@ fn a_copy_that_cannot_be_kept_is_a_failure_of_the_store() {
     let place = world.temporary.path().join("contents");
     let contents = abreast_contents::Contents::open(&place).unwrap();
     // A disk that failed once is not trusted again.
-    let kept = contents.put_bytes(b"x").unwrap();
+    let kept = contents.put_bytes(&vec![b'x'; 100_000]).unwrap();
     let part = place.join(&kept.id().to_string()[..2]);
     std::fs::rename(&part, place.join("aside")).unwrap();
     std::fs::write(&part, "no folder").unwrap();

@@ -1,0 +1,44 @@
+//! A kept content that is open for reading.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+
+/// A kept content, open for reading: to its end, also when it is removed meanwhile.
+#[derive(Debug)]
+pub enum Content {
+    /// A large one, which is a file.
+    File(File),
+    /// A small one, read whole and as its address says.
+    Bytes(Cursor<Vec<u8>>),
+}
+
+impl Content {
+    /// How many bytes it has.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn length(&self) -> io::Result<u64> {
+        match self {
+            Self::File(file) => Ok(file.metadata()?.len()),
+            Self::Bytes(bytes) => Ok(bytes.get_ref().len() as u64),
+        }
+    }
+}
+
+impl Read for Content {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(buffer),
+            Self::Bytes(bytes) => bytes.read(buffer),
+        }
+    }
+}
+
+impl Seek for Content {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::File(file) => file.seek(to),
+            Self::Bytes(bytes) => bytes.seek(to),
+        }
+    }
+}

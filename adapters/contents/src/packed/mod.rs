@@ -1,0 +1,457 @@
+//! Small contents, packed: appended to segments of bounded size, found by an index of sorted files.
+//!
+//! - **Appending.** A content is one record at the end of the newest segment. Records are durable after one `fdatasync` of
+//!   that segment, however many they are. What is not durable is at the end, so an open after a crash keeps what is whole.
+//! - **Finding.** Places of the newest records are in memory, those of all others in runs (`run.rs`). When there are
+//!   [`Limits::unindexed`] in memory they become a run; runs of like size are merged in the background.
+//! - **Removing.** A record says that a content was removed; segments with much of that are written anew without it
+//!   (`compaction.rs`). After loss of power a removed content may be back: then no row needs it, and it is removed again.
+//! - **Trust.** Bytes are compared with their address whenever they are read. The index has checksums; all of it can be made
+//!   again from the segments, which happens when a part of it is damaged or missing.
+
+mod compaction;
+mod files;
+mod load;
+mod record;
+mod run;
+
+pub(crate) use compaction::Tidying;
+pub(crate) use files::Files;
+use record::{Head, Marker, RECORD_HEAD, SEGMENT_HEAD};
+use run::{Covered, Entry, Merge, Part, Place, Run, Span};
+
+use abreast_core::ContentId;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Segments held open at a time.
+const OPEN_FILES: usize = 64;
+/// How often a content is looked for again that moved to another segment while it was read.
+const ATTEMPTS: usize = 8;
+
+/// From which size on files change; what is smaller costs more files, what is larger more memory.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Contents of at most this many bytes are packed; larger ones are files of their own. One is read and verified whole, in
+    /// memory, before its first byte is given out.
+    pub packed_bytes: u32,
+    /// A segment that has this many bytes gets no more. It is what is written anew at a time when contents were removed.
+    pub segment_bytes: u32,
+    /// Contents whose places are held in memory until they are written to the index, 64 bytes each.
+    pub unindexed: usize,
+    /// Bytes of removed contents that are not worth writing segments anew.
+    pub garbage_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { packed_bytes: 64 << 10, segment_bytes: 64 << 20, unindexed: 100_000, garbage_bytes: 1 << 20 }
+    }
+}
+
+/// Bytes of a segment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    all: u64,
+    /// In records of contents that are kept.
+    kept: u64,
+    /// A part that is needed is damaged: it stays as it is.
+    stuck: bool,
+}
+
+/// Where contents are.
+#[derive(Default)]
+struct Index {
+    /// Not yet in a run.
+    recent: HashMap<ContentId, Place>,
+    /// Being written to a run.
+    frozen: Arc<HashMap<ContentId, Place>>,
+    /// Oldest first.
+    runs: Arc<Vec<Arc<Run>>>,
+    segments: BTreeMap<u32, Usage>,
+    open: HashMap<u32, Arc<File>>,
+}
+
+/// The segment that is appended to.
+struct Active {
+    number: u32,
+    file: Arc<File>,
+    marker: Marker,
+    length: u64,
+}
+
+/// What appends.
+struct Writer {
+    active: Option<Active>,
+    next_segment: u32,
+    next_run: u64,
+    /// Segments with records that are not durable.
+    unsynced: Vec<Arc<File>>,
+    /// There are segments whose names are not durable.
+    new_names: bool,
+    /// Bytes of records that are not yet in a run.
+    unindexed: u64,
+    record: Vec<u8>,
+}
+
+/// The packed contents of a folder.
+pub(crate) struct Packed {
+    files: Files,
+    limits: Limits,
+    /// Held for one change of what is kept; then the index, for a moment.
+    writer: Mutex<Writer>,
+    index: Mutex<Index>,
+    syncing: Mutex<()>,
+    tidying: Mutex<()>,
+    /// The disk failed to make something durable: nothing more is appended.
+    untrusted: AtomicBool,
+}
+
+/// Places that become a run.
+struct Frozen {
+    span: Span,
+    covered: Covered,
+    places: Arc<HashMap<ContentId, Place>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn record_bytes(length: u32) -> u64 {
+    RECORD_HEAD as u64 + u64::from(length)
+}
+
+impl Packed {
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Keeps bytes, unless they are kept already. Durable after [`Packed::sync`].
+    pub(crate) fn put(&self, id: &ContentId, bytes: &[u8]) -> io::Result<()> {
+        let mut writer = lock(&self.writer);
+        let before = self.find(id)?;
+        if let Some(place) = before
+            && place.length as usize == bytes.len()
+            && self.bytes_at(place).is_ok_and(|kept| kept == bytes)
+        {
+            return Ok(());
+        }
+        self.append(&mut writer, id, Some(bytes), before)?;
+        self.bound(writer)
+    }
+
+    /// Removes a content; false when it is not kept.
+    pub(crate) fn remove(&self, id: &ContentId) -> io::Result<bool> {
+        let mut writer = lock(&self.writer);
+        let before = self.find(id)?;
+        if before.is_none() {
+            return Ok(false);
+        }
+        self.append(&mut writer, id, None, before)?;
+        self.bound(writer)?;
+        Ok(true)
+    }
+
+    /// Writes places to the index when many are in memory, however long nobody asked for what was put to be durable.
+    fn bound(&self, writer: MutexGuard<'_, Writer>) -> io::Result<()> {
+        let due = self.is_due(&writer);
+        drop(writer);
+        if due { self.sync() } else { Ok(()) }
+    }
+
+    fn is_due(&self, writer: &Writer) -> bool {
+        writer.unindexed >= u64::from(self.limits.segment_bytes)
+            || lock(&self.index).recent.len() >= self.limits.unindexed
+    }
+
+    /// Appends a record and puts it into the index: a content, or that it was removed. `before` says where it was.
+    fn append(
+        &self,
+        writer: &mut Writer,
+        id: &ContentId,
+        bytes: Option<&[u8]>,
+        before: Option<Place>,
+    ) -> io::Result<()> {
+        self.trusted()?;
+        if writer.active.as_ref().is_some_and(|active| active.length >= u64::from(self.limits.segment_bytes)) {
+            writer.active = None;
+        }
+        if writer.active.is_none() {
+            self.begin_segment(writer)?;
+        }
+        let Writer { active, unsynced, unindexed, record, .. } = writer;
+        let Some(active) = active else { return Err(io::ErrorKind::NotFound.into()) };
+        let head = Head { id: *id, length: bytes.map(|bytes| bytes.len() as u32) };
+        record.clear();
+        head.write(active.marker, record);
+        record.extend_from_slice(bytes.unwrap_or_default());
+        if !unsynced.iter().any(|file| Arc::ptr_eq(file, &active.file)) {
+            unsynced.push(Arc::clone(&active.file));
+        }
+        // What a failure leaves behind the end is written over by the next record, or passed over by the next open.
+        active.file.write_all_at(record, active.length)?;
+        let place = match head.length {
+            Some(length) => Place { segment: active.number, offset: active.length as u32, length },
+            None => Place::REMOVED,
+        };
+        active.length += record.len() as u64;
+        *unindexed += record.len() as u64;
+        let (number, added) = (active.number, record.len() as u64);
+        let mut index = lock(&self.index);
+        index.segments.entry(number).or_default().all += added;
+        index.set(id, before, place);
+        Ok(())
+    }
+
+    fn begin_segment(&self, writer: &mut Writer) -> io::Result<()> {
+        let number = writer.next_segment;
+        let file = Arc::new(self.files.create_segment(number)?);
+        writer.next_segment += 1;
+        writer.new_names = true;
+        let marker = Marker::random();
+        file.write_all_at(&marker.segment_head(), 0)?;
+        let mut index = lock(&self.index);
+        index.segments.insert(number, Usage { all: SEGMENT_HEAD, ..Usage::default() });
+        index.hold(number, &file);
+        writer.active = Some(Active { number, file, marker, length: SEGMENT_HEAD });
+        Ok(())
+    }
+
+    /// Makes everything durable that was put before.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.sync_and(false)
+    }
+
+    /// The same, and writes all places to the index, so that the next open has nothing to read from the segments.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        self.sync_and(true)
+    }
+
+    fn sync_and(&self, close: bool) -> io::Result<()> {
+        let _one_at_a_time = lock(&self.syncing);
+        let mut writer = lock(&self.writer);
+        let files = std::mem::take(&mut writer.unsynced);
+        let new_names = std::mem::take(&mut writer.new_names);
+        // What is put from here on is in the next run.
+        let close = close && !lock(&self.index).recent.is_empty();
+        let frozen = (close || self.is_due(&writer)).then(|| {
+            let covered = match &writer.active {
+                Some(active) => Covered { segment: active.number, offset: active.length },
+                None => Covered { segment: writer.next_segment, offset: 0 },
+            };
+            self.freeze(&mut writer, covered)
+        });
+        drop(writer);
+        let synced = self.trusted().and_then(|()| files.iter().try_for_each(|file| file.sync_data()));
+        let synced = synced.and_then(|()| if new_names { self.files.sync_names() } else { Ok(()) });
+        if let Err(error) = synced {
+            // Whatever was written may be lost: to repeat the call would only hide that.
+            self.untrusted.store(true, Ordering::SeqCst);
+            return Err(error);
+        }
+        frozen.map_or(Ok(()), |frozen| self.write_frozen(&frozen))
+    }
+
+    fn trusted(&self) -> io::Result<()> {
+        if self.untrusted.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the disk failed to make contents durable"));
+        }
+        Ok(())
+    }
+
+    /// Takes what is not yet in a run, to write it. Whoever calls holds `syncing`, or is alone.
+    fn freeze(&self, writer: &mut Writer, covered: Covered) -> Frozen {
+        let mut index = lock(&self.index);
+        index.frozen = Arc::new(std::mem::take(&mut index.recent));
+        writer.unindexed = 0;
+        let span = Span { from: writer.next_run, to: writer.next_run };
+        Frozen { span, covered, places: Arc::clone(&index.frozen) }
+    }
+
+    /// Writes it; the records must be durable.
+    fn write_frozen(&self, frozen: &Frozen) -> io::Result<()> {
+        let written = self.write_run(frozen.span, frozen.covered, &frozen.places);
+        let mut writer = lock(&self.writer);
+        let mut index = lock(&self.index);
+        index.frozen = Arc::default();
+        match written {
+            Ok(run) => {
+                writer.next_run += 1;
+                Arc::make_mut(&mut index.runs).push(Arc::new(run));
+                Ok(())
+            }
+            Err(error) => {
+                for (id, place) in &*frozen.places {
+                    index.recent.entry(*id).or_insert(*place);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn write_run(&self, span: Span, covered: Covered, places: &HashMap<ContentId, Place>) -> io::Result<Run> {
+        let mut entries: Vec<Entry> = places.iter().map(|(id, place)| (*id, *place)).collect();
+        entries.sort_unstable_by_key(|entry| entry.0);
+        let file = self.files.write_run(span, |file| run::write(file, covered, &mut entries.into_iter().map(Ok)))?;
+        Run::open(file, span)
+    }
+
+    /// Where a content is.
+    fn find(&self, id: &ContentId) -> io::Result<Option<Place>> {
+        let mut last = None;
+        loop {
+            let index = lock(&self.index);
+            let mut place = index.unwritten(id);
+            let runs = Arc::clone(&index.runs);
+            drop(index);
+            for run in runs.iter().rev() {
+                if place.is_some() {
+                    break;
+                }
+                place = run.find(id)?;
+            }
+            let Some(place) = place.and_then(Place::kept) else { return Ok(None) };
+            if lock(&self.index).segments.contains_key(&place.segment) {
+                return Ok(Some(place));
+            }
+            // It has just moved; or loss of power took away that it was removed, and its segment is gone.
+            if last == Some(place) {
+                return Ok(None);
+            }
+            last = Some(place);
+        }
+    }
+
+    /// How many bytes a content has; `None` when it is not kept here.
+    pub(crate) fn length(&self, id: &ContentId) -> io::Result<Option<u64>> {
+        Ok(self.find(id)?.map(|place| u64::from(place.length)))
+    }
+
+    /// The bytes of a content, as its address says; `None` when it is not kept here.
+    pub(crate) fn read(&self, id: &ContentId) -> io::Result<Option<Vec<u8>>> {
+        for _ in 0..ATTEMPTS {
+            let Some(place) = self.find(id)? else { return Ok(None) };
+            match self.bytes_at(place) {
+                Ok(bytes) if *blake3::hash(&bytes).as_bytes() == id.0 => return Ok(Some(bytes)),
+                Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes than were kept")),
+                // Its segment was just written anew.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    /// Is the record of a content whole, so that it would be found without the index?
+    pub(crate) fn is_record_whole(&self, id: &ContentId) -> io::Result<bool> {
+        let Some(place) = self.find(id)? else { return Ok(false) };
+        let file = self.segment(place.segment)?;
+        let mut head = [0; RECORD_HEAD];
+        file.read_exact_at(&mut head, u64::from(place.offset))?;
+        let Some(marker) = Marker::of(&file)? else { return Ok(false) };
+        Ok(Head::read(marker, &head, place.length) == Some(Head { id: *id, length: Some(place.length) }))
+    }
+
+    /// Appends a content once more.
+    pub(crate) fn rewrite(&self, id: &ContentId) -> io::Result<()> {
+        let Some(bytes) = self.read(id)? else { return Ok(()) };
+        let mut writer = lock(&self.writer);
+        let before = self.find(id)?;
+        self.append(&mut writer, id, Some(&bytes), before)?;
+        self.bound(writer)
+    }
+
+    fn bytes_at(&self, place: Place) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; place.length as usize];
+        self.segment(place.segment)?.read_exact_at(&mut bytes, u64::from(place.offset) + RECORD_HEAD as u64)?;
+        Ok(bytes)
+    }
+
+    fn segment(&self, number: u32) -> io::Result<Arc<File>> {
+        if let Some(file) = lock(&self.index).open.get(&number) {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(self.files.open_segment(number)?);
+        lock(&self.index).hold(number, &file);
+        Ok(file)
+    }
+
+    /// Visits the addresses of kept contents from one to another, both included, in order, with their lengths.
+    pub(crate) fn visit(
+        &self,
+        from: &ContentId,
+        to: &ContentId,
+        visit: &mut dyn FnMut(ContentId, u64) -> io::Result<ControlFlow<()>>,
+    ) -> io::Result<()> {
+        let index = lock(&self.index);
+        let (recent, frozen, runs) =
+            (sorted(&index.recent, from, to), sorted(&index.frozen, from, to), Arc::clone(&index.runs));
+        drop(index);
+        let mut parts: Vec<Part<'_>> = vec![Box::new(recent.into_iter().map(Ok)), Box::new(frozen.into_iter().map(Ok))];
+        let within = |entry: &io::Result<Entry>| entry.as_ref().map_or(true, |entry| entry.0 <= *to);
+        parts.extend(runs.iter().rev().map(|run| Box::new(run.iterate(from).take_while(within)) as Part<'_>));
+        for entry in Merge::new(parts)? {
+            let (id, place) = entry?;
+            let Some(place) = place.kept() else { continue };
+            let there = lock(&self.index).segments.contains_key(&place.segment);
+            // One whose segment is gone has just moved, unless loss of power took away that it was removed.
+            if (there || self.find(&id)?.is_some()) && visit(id, u64::from(place.length))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of all segments, and those of kept contents in them.
+    pub(crate) fn usage(&self) -> (u64, u64) {
+        lock(&self.index).segments.values().fold((0, 0), |(all, kept), one| (all + one.all, kept + one.kept))
+    }
+}
+
+impl Index {
+    /// What is known of a content besides the runs.
+    fn unwritten(&self, id: &ContentId) -> Option<Place> {
+        self.recent.get(id).or_else(|| self.frozen.get(id)).copied()
+    }
+
+    /// Notes where a content is now, or that it was removed.
+    fn set(&mut self, id: &ContentId, before: Option<Place>, place: Place) {
+        let mut usage = |place: Place, change: fn(u64, u64) -> u64| {
+            if let Some(usage) = self.segments.get_mut(&place.segment) {
+                usage.kept = change(usage.kept, record_bytes(place.length));
+            }
+        };
+        if let Some(before) = before {
+            usage(before, u64::saturating_sub);
+        }
+        if let Some(place) = place.kept() {
+            usage(place, u64::saturating_add);
+        }
+        self.recent.insert(*id, place);
+    }
+
+    /// Keeps a segment open, unless it was removed meanwhile.
+    fn hold(&mut self, number: u32, file: &Arc<File>) {
+        if !self.segments.contains_key(&number) {
+            return;
+        }
+        if self.open.len() >= OPEN_FILES {
+            self.open.clear();
+        }
+        self.open.insert(number, Arc::clone(file));
+    }
+}
+
+fn sorted(places: &HashMap<ContentId, Place>, from: &ContentId, to: &ContentId) -> Vec<Entry> {
+    let within = places.iter().filter(|(id, _)| *from <= **id && **id <= *to);
+    let mut entries: Vec<Entry> = within.map(|(id, place)| (*id, *place)).collect();
+    entries.sort_unstable_by_key(|entry| entry.0);
+    entries
+}

@@ -1,0 +1,147 @@
+//! Kept contents as another process sees them: read beside the one that holds the folder, nothing changed.
+
+use crate::content::Content;
+use crate::contents::{content_length, open_content, visit_part};
+use crate::digest::digest_of;
+use crate::error::Error;
+use crate::layout::{self, FOLDER};
+use crate::packed::{Files, Packed};
+use abreast_core::ContentId;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How often the folder is read again when its files are replaced meanwhile.
+const ATTEMPTS: usize = 10;
+
+/// A folder of kept contents, to read only; the process that keeps contents in it may be running.
+pub struct View {
+    /// `None`: there is no such folder, so nothing is kept.
+    root: Option<OwnedFd>,
+    packed: Mutex<Arc<Packed>>,
+}
+
+/// How a content was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// As it was kept.
+    Whole,
+    /// Its bytes are, but not what stands around them: it would be lost if the index were made again.
+    RecordDamaged,
+    /// Its bytes are not those that were kept.
+    Damaged,
+    /// It is not there.
+    Missing,
+}
+
+impl View {
+    /// Opens the folder. One that is not there has no contents.
+    ///
+    /// # Errors
+    /// It cannot be read, or the index of packed contents is damaged ([`ErrorKind::Damaged`](crate::ErrorKind::Damaged)).
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let opening = |cause: io::Error| Error::io(&format!("read the kept contents {}", path.display()), cause);
+        let root = match rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty()) {
+            Ok(root) => Some(root),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(opening(errno.into())),
+        };
+        let packed = Mutex::new(Arc::new(load(root.as_ref()).map_err(opening)?));
+        Ok(Self { root, packed })
+    }
+
+    /// How many bytes are kept under that address, if any are.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn length(&self, id: &ContentId) -> Result<Option<u64>, Error> {
+        let Some(root) = &self.root else { return Ok(None) };
+        content_length(&self.packed(), root, id)
+    }
+
+    /// Opens kept bytes for reading.
+    ///
+    /// # Errors
+    /// They are not kept, or damaged, or the disk failed.
+    pub fn open_read(&self, id: &ContentId) -> Result<Content, Error> {
+        let missing = || Error::io(&format!("open the kept content {id}"), Errno::NOENT);
+        let root = self.root.as_ref().ok_or_else(missing)?;
+        match open_content(&self.packed(), root, id) {
+            // It may have been put, or moved to another file, since the index was read.
+            Err(error) if error.kind() == crate::ErrorKind::NotFound => {
+                let again =
+                    Arc::new(load(Some(root)).map_err(|cause| Error::io("read the kept contents again", cause))?);
+                *self.packed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&again);
+                open_content(&again, root, id)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Reads a content and compares it with its address.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn examine(&self, id: &ContentId) -> Result<Condition, Error> {
+        let mut content = match self.open_read(id) {
+            Ok(content) => content,
+            Err(error) if error.kind() == crate::ErrorKind::NotFound => return Ok(Condition::Missing),
+            Err(error) if error.kind() == crate::ErrorKind::Damaged => return Ok(Condition::Damaged),
+            Err(error) => return Err(error),
+        };
+        let reading = |cause: io::Error| Error::io(&format!("read the kept content {id}"), cause);
+        if let Content::Bytes(_) = content {
+            return Ok(match self.packed().is_record_whole(id) {
+                Ok(false) => Condition::RecordDamaged,
+                Ok(true) => Condition::Whole,
+                // Its segment was just written anew: from whole records only.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Condition::Whole,
+                Err(error) => return Err(reading(error)),
+            });
+        }
+        let (found, _) = digest_of(&mut content).map_err(reading)?;
+        Ok(if found == *id { Condition::Whole } else { Condition::Damaged })
+    }
+
+    /// Visits every kept content with its length, in no order. What is put or removed meanwhile may be visited or not.
+    ///
+    /// # Errors
+    /// The disk failed, or what the visit says.
+    pub fn visit(&self, visit: &mut dyn FnMut(ContentId, u64) -> io::Result<()>) -> io::Result<()> {
+        let Some(root) = &self.root else { return Ok(()) };
+        let packed = self.packed();
+        for first in 0..=u8::MAX {
+            visit_part(&packed, root, first, &mut |id, length| {
+                // One that was removed since the folder was listed is none.
+                let length = length.map_or_else(|| layout::length(root, &id), |length| Ok(Some(length)))?;
+                length.map_or(Ok(()), |length| visit(id, length))?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn packed(&self) -> Arc<Packed> {
+        Arc::clone(&self.packed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Reads the index; again while its files are being replaced.
+fn load(root: Option<&OwnedFd>) -> io::Result<Packed> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let files = Files::open_read(root)?;
+        match Packed::open_view(files) {
+            Err(error)
+                if attempt < ATTEMPTS
+                    && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {}
+            loaded => return loaded,
+        }
+    }
+}

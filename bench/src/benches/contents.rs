@@ -1,0 +1,222 @@
+//! Kept contents, packed: a million small ones put, read, removed and opened, beside what the disk alone can do.
+
+use crate::report::Report;
+use crate::run::own_cpu;
+use crate::samples::Samples;
+use crate::settings::Settings;
+use abreast_contents::Contents;
+use abreast_core::ContentId;
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read as _, Write as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+/// Bytes of a content.
+const BODY: usize = 1_000;
+/// Contents made durable together.
+const BATCH: usize = 1_000;
+
+#[derive(Default)]
+struct Figures {
+    bare: Samples,
+    put: Samples,
+    put_cpu: Samples,
+    over_bare: Samples,
+    in_order: Samples,
+    in_order_cpu: Samples,
+    by_address: Samples,
+    opened: Samples,
+    removed: Samples,
+    on_disk: Samples,
+    index_made: Samples,
+    memory: Samples,
+}
+
+pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let count = settings.size(1_000_000, 100_000);
+    let mut figures = Figures::default();
+    for round in 0..settings.rounds {
+        let folder = settings.empty_folder("contents")?;
+        let bare = bare(&folder.join("bare"), count)?;
+        reset_peak()?;
+        measure(&folder, count, &mut figures)?;
+        let memory = peak_mib()?;
+        figures.memory.push(memory);
+        figures.bare.push(bare);
+        figures.over_bare.push(figures.put.last() / bare);
+        report.raw(&json!({ "round": round, "contents": count, "bare_per_s": bare, "put_per_s": figures.put.last(),
+            "put_cpu_us": figures.put_cpu.last(), "read_in_order_per_s": figures.in_order.last(),
+            "read_by_address_per_s": figures.by_address.last(), "open_s": figures.opened.last(),
+            "removed_per_s": figures.removed.last(), "disk_after_removing_half": figures.on_disk.last(),
+            "open_without_index_s": figures.index_made.last(), "memory_mib": memory }));
+    }
+    report.at_least("put durably, a second, 1,000 at a time", &figures.put, 50_000.0, "");
+    report.at_least("read in the order of keys, a second", &figures.in_order, 100_000.0, "");
+    report.at_most("bytes on disk after half was removed, of what is kept", &figures.on_disk, 1.3, " ×");
+    report.at_most("memory of the process, at its highest", &figures.memory, 64.0, " MiB");
+    report.at_most("open", &figures.opened, 2.0, " s");
+    report.text(&format!(
+        "{count} contents of {BODY} bytes in one thread. Beside it the disk alone: the same bytes appended to one file, made durable \
+         (`fdatasync`) after every {BATCH}. The order of keys is the order in which they were put, as a set is imported and read; \
+         that of addresses is random on disk. Every content is compared with its address when it is read."
+    ));
+    let row = |name: &str, samples: &Samples| vec![name.to_owned(), samples.text()];
+    report.table(
+        &["", "found"],
+        &[
+            row("disk alone, a second", &figures.bare),
+            row("put durably, a second", &figures.put),
+            row("the same, of the disk alone", &figures.over_bare),
+            row("the same, CPU µs each", &figures.put_cpu),
+            row("read in the order of keys, a second", &figures.in_order),
+            row("the same, CPU µs each", &figures.in_order_cpu),
+            row("read in the order of addresses, a second", &figures.by_address),
+            row("every other one removed, a second", &figures.removed),
+            row("open, s", &figures.opened),
+            row("open without an index, which is made again, s", &figures.index_made),
+        ],
+    );
+    Ok(())
+}
+
+/// A content that no other number has.
+fn body(number: usize, out: &mut Vec<u8>) {
+    out.clear();
+    let mut state = number as u64 + 1;
+    while out.len() < BODY {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        out.extend_from_slice(&state.to_le_bytes());
+    }
+    out.truncate(BODY);
+}
+
+/// How many a second are appended to one file, durable in batches.
+fn bare(path: &Path, count: usize) -> Result<f64> {
+    let mut file = File::create(path)?;
+    let mut batch = vec![0; BODY * BATCH];
+    let begun = Instant::now();
+    for number in 0..count / BATCH {
+        batch[..8].copy_from_slice(&number.to_le_bytes());
+        file.write_all(&batch)?;
+        file.sync_data()?;
+    }
+    let rate = count as f64 / begun.elapsed().as_secs_f64();
+    fs::remove_file(path)?;
+    Ok(rate)
+}
+
+fn measure(folder: &Path, count: usize, figures: &mut Figures) -> Result<()> {
+    let (path, ids) = (folder.join("contents"), folder.join("ids"));
+    let contents = Contents::open(&path)?;
+    // Addresses are in a file: in memory they would be most of what is measured.
+    let mut out = BufWriter::new(File::create(&ids)?);
+    let mut bytes = Vec::new();
+    let (begun, cpu) = (Instant::now(), own_cpu());
+    for first in (0..count).step_by(BATCH) {
+        let mut kept = Vec::with_capacity(BATCH);
+        for number in first..first + BATCH {
+            body(number, &mut bytes);
+            kept.push(contents.put_bytes(&bytes)?);
+        }
+        contents.sync()?;
+        for one in &kept {
+            out.write_all(one.id().as_bytes())?;
+        }
+    }
+    figures.put.push(count as f64 / begun.elapsed().as_secs_f64());
+    figures.put_cpu.push((own_cpu() - cpu) * 1e6 / count as f64);
+    out.flush()?;
+    drop(contents);
+
+    let begun = Instant::now();
+    let contents = Contents::open(&path)?;
+    figures.opened.push(begun.elapsed().as_secs_f64());
+
+    let (begun, cpu) = (Instant::now(), own_cpu());
+    each(&ids, count, &mut |_, id| read(&contents, &id))?;
+    figures.in_order.push(count as f64 / begun.elapsed().as_secs_f64());
+    figures.in_order_cpu.push((own_cpu() - cpu) * 1e6 / count as f64);
+
+    let begun = Instant::now();
+    let mut seen = 0;
+    for first in 0..=u8::MAX {
+        let mut part = Vec::new();
+        contents.visit(first, &mut |id| {
+            part.push(id);
+            ControlFlow::Continue(())
+        })?;
+        seen += part.len();
+        part.iter().try_for_each(|id| read(&contents, id))?;
+    }
+    ensure!(seen == count, "{seen} contents are there");
+    figures.by_address.push(count as f64 / begun.elapsed().as_secs_f64());
+
+    let begun = Instant::now();
+    each(&ids, count, &mut |number, id| {
+        if number.is_multiple_of(2) {
+            ensure!(contents.remove(&id)?, "content {number} was there");
+        }
+        Ok(())
+    })?;
+    contents.compact()?;
+    figures.removed.push(count as f64 / 2.0 / begun.elapsed().as_secs_f64());
+    contents.sync()?;
+    figures.on_disk.push(size(&path)? as f64 / (count / 2 * BODY) as f64);
+    each(&ids, count, &mut |number, id| {
+        ensure!(contents.contains(&id)? != number.is_multiple_of(2), "content {number}");
+        Ok(())
+    })?;
+    drop(contents);
+
+    for entry in fs::read_dir(path.join("packed"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "index") {
+            fs::remove_file(path)?;
+        }
+    }
+    let begun = Instant::now();
+    drop(Contents::open(&path)?);
+    figures.index_made.push(begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn each(ids: &Path, count: usize, see: &mut dyn FnMut(usize, ContentId) -> Result<()>) -> Result<()> {
+    let mut ids = BufReader::new(File::open(ids)?);
+    for number in 0..count {
+        let mut id = [0; ContentId::BYTES];
+        ids.read_exact(&mut id)?;
+        see(number, ContentId(id))?;
+    }
+    Ok(())
+}
+
+fn read(contents: &Contents, id: &ContentId) -> Result<()> {
+    let length = contents.open_read(id)?.length()?;
+    ensure!(length == BODY as u64, "{length} bytes");
+    Ok(())
+}
+
+fn size(folder: &Path) -> Result<u64> {
+    let mut all = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        all += if metadata.is_dir() { size(&entry.path())? } else { metadata.len() };
+    }
+    Ok(all)
+}
+
+/// The highest memory is measured from here on.
+fn reset_peak() -> Result<()> {
+    fs::write("/proc/self/clear_refs", "5").context("cannot reset the highest memory")
+}
+
+fn peak_mib() -> Result<f64> {
+    let text = fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find(|line| line.starts_with("VmHWM:")).context("no VmHWM")?;
+    let kib: f64 = line.split_whitespace().nth(1).context("no figure")?.parse()?;
+    Ok(kib / 1024.0)
+}
