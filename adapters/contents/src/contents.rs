@@ -277,7 +277,7 @@ impl Contents {
             .map_err(|cause| Error::io("list the kept contents", cause))
     }
 
-    /// Writes a packed content once more, from its bytes: its record may be damaged though they are not.
+    /// Appends a packed content again: its record may be damaged although its bytes are not.
     ///
     /// # Errors
     /// The disk is full or failed.
@@ -285,7 +285,7 @@ impl Contents {
         self.inner.packed.rewrite(id).map_err(writing)
     }
 
-    /// Does at once what is otherwise done in the background: gives free the space of packed contents that were removed.
+    /// Compacts packed contents now instead of in the background: frees the space of removed ones.
     ///
     /// # Errors
     /// The disk is full or failed.

@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often the folder is read again when its files are replaced meanwhile.
+/// Attempts to read the folder while its files are being replaced.
 const ATTEMPTS: usize = 10;
 
 /// A folder of kept contents, to read only; the process that keeps contents in it may be running.
@@ -31,7 +31,7 @@ pub struct View {
 pub enum Condition {
     /// As it was kept.
     Whole,
-    /// Its bytes are, but not what stands around them: it would be lost if the index were made again.
+    /// Its bytes are, but not what stands around them: it would be lost if the index were rebuilt.
     RecordDamaged,
     /// Its bytes are not those that were kept.
     Damaged,
@@ -99,7 +99,7 @@ impl View {
             return Ok(match self.packed().is_record_whole(id) {
                 Ok(false) => Condition::RecordDamaged,
                 Ok(true) => Condition::Whole,
-                // Its segment was just written anew: from whole records only.
+                // Its segment was just rewritten, from whole records only.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Condition::Whole,
                 Err(error) => return Err(reading(error)),
             });
@@ -131,7 +131,7 @@ impl View {
     }
 }
 
-/// Reads the index; again while its files are being replaced.
+/// Reads the index; retries while its files are being replaced.
 fn load(root: Option<&OwnedFd>) -> io::Result<Packed> {
     let mut attempt = 0;
     loop {

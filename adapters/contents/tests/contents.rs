@@ -281,7 +281,7 @@ fn small_contents_share_files_and_large_ones_have_their_own() {
 }
 
 #[test]
-fn files_of_small_contents_from_earlier_versions_are_read_and_removed() {
+fn small_contents_that_are_files_are_read_and_removed() {
     let place = Place::new(files());
     let ids: Vec<ContentId> = (0..50_u8).map(|one| place.contents.put_bytes(&[one; 9]).unwrap().id()).collect();
     let place = Place { limits: Limits::default(), ..place }.reopen();
@@ -300,7 +300,7 @@ fn files_of_small_contents_from_earlier_versions_are_read_and_removed() {
 }
 
 #[test]
-fn whatever_happened_is_as_it_was_after_opening_again() {
+fn contents_are_the_same_after_reopening() {
     each(|mut place| {
         let mut expected = BTreeSet::new();
         let mut random = 7_u64;
@@ -334,7 +334,7 @@ fn whatever_happened_is_as_it_was_after_opening_again() {
 }
 
 #[test]
-fn a_damaged_packed_content_is_refused_and_replaced_by_the_next_put() {
+fn a_damaged_packed_content_is_replaced_by_the_next_put() {
     let place = Place::new(Limits::default());
     let kept = place.contents.put_bytes(b"whole").unwrap();
     let other = place.contents.put_bytes(b"another").unwrap();
@@ -352,7 +352,7 @@ fn a_damaged_packed_content_is_refused_and_replaced_by_the_next_put() {
 }
 
 #[test]
-fn a_damaged_or_missing_index_is_made_again() {
+fn a_damaged_or_missing_index_is_rebuilt() {
     let place = Place::new(tiny());
     let ids: Vec<ContentId> = (0..90_u8).map(|one| place.contents.put_bytes(&[one; 200]).unwrap().id()).collect();
     place.contents.sync().unwrap();
@@ -386,7 +386,7 @@ fn a_damaged_or_missing_index_is_made_again() {
 }
 
 #[test]
-fn space_of_removed_contents_is_given_free_while_others_are_read_and_put() {
+fn compaction_frees_space_while_contents_are_read_and_put() {
     let mut limits = tiny();
     (limits.segment_bytes, limits.unindexed) = (100_000, 300);
     let place = Place::new(limits);
@@ -428,7 +428,7 @@ fn space_of_removed_contents_is_given_free_while_others_are_read_and_put() {
 }
 
 #[test]
-fn another_process_sees_every_content_while_segments_and_index_are_replaced() {
+fn another_process_sees_all_contents_during_compaction() {
     let place = Place::new(tiny());
     let body = |number: u32| number.to_le_bytes().repeat(1 + number as usize % 90);
     let stay: Vec<ContentId> = (0..60).map(|number| place.contents.put_bytes(&body(number)).unwrap().id()).collect();

@@ -11,7 +11,7 @@
 #[path = "../../store/tests/power/mod.rs"]
 mod power;
 
-use abreast_contents::{Condition, Contents, Limits, View};
+use abreast_contents::{Condition, Contents, ErrorKind, Limits, View};
 use abreast_core::ContentId;
 use power::{Event, Random};
 use std::collections::BTreeSet;
@@ -178,4 +178,61 @@ fn contents_survive_kills_between_calls_and_loss_of_power() {
         check(&files, until, true, "loss of power");
     }
     println!("{} kills, {losses} losses of power", events.len() - first + 1);
+}
+
+/// Told of a folder, and that making something durable fails.
+const FAILING: &str = "ABREAST_CONTENTS_FAILING";
+
+#[test]
+fn failing_child() {
+    let Some(path) = std::env::var_os(FAILING) else { return };
+    let path = Path::new(&path);
+    let contents = open(path);
+    let kept = contents.put_bytes(b"first").unwrap();
+    let mut failed = false;
+    // The call that fails is the first one for the segment.
+    for _ in 0..3 {
+        failed |= contents.sync().is_err();
+    }
+    assert!(failed, "a failure is reported");
+    let kind = |error: abreast_contents::Error| error.kind();
+    assert_eq!(contents.put_bytes(b"second").map(drop).map_err(kind), Err(ErrorKind::Untrusted));
+    assert_eq!(contents.sync().map_err(kind), Err(ErrorKind::Untrusted), "the call is not repeated");
+    let id = kept.id();
+    drop(kept);
+    contents.remove(&id).unwrap_err();
+    contents.compact().unwrap();
+    drop(contents);
+    // No index was written that says more than the disk may have.
+    let runs = std::fs::read_dir(path.join("packed")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(runs.filter(|path| path.extension().is_some_and(|extension| extension == "index")).count(), 0);
+    let contents = open(path);
+    let _ = contents.put_bytes(b"second").unwrap();
+    contents.sync().unwrap();
+}
+
+#[test]
+fn nothing_is_put_after_the_disk_failed_to_make_it_durable() {
+    if std::env::var_os(FAILING).is_some() || std::env::var_os(CHILD).is_some() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let strace = std::env::var_os("ABREAST_TEST_STRACE").unwrap_or_else(|| "strace".into());
+    let output = std::process::Command::new(strace)
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "failing_child", "--nocapture", "--test-threads=1"])
+        .env(FAILING, folder.path().join("contents"))
+        .output();
+    match output {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(
+                output.status.success() && text.contains("1 passed"),
+                "{text}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        Err(_) => power::skip(),
+    }
 }

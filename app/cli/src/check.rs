@@ -129,9 +129,9 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
             "stop the server and run `abreast repair`; versions whose bytes are lost are dropped, others come from a backup"
         }
         b"contents.index" => {
-            "stop the server and run `abreast repair`, or start the server again: the index is made again from the contents"
+            "stop the server and run `abreast repair`, or start the server again: the index is rebuilt from the contents"
         }
-        b"contents.record" => "stop the server and run `abreast repair --read-data`: the content is written once more",
+        b"contents.record" => "stop the server and run `abreast repair --read-data`: the content is written again",
         b"contents.orphan" => "nothing; the next start of the server or `abreast repair` may remove them",
         b"dumps.unfinished" | b"dumps.record" | b"dumps.package" => {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"

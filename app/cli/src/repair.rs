@@ -199,7 +199,7 @@ fn mend_store(
     if unreadable {
         return Ok(());
     }
-    // Opened once: that makes a damaged index again, and removes what a killed server was writing.
+    // Opening rebuilds a damaged index, and removes what a killed server was writing.
     let path = store.join("contents");
     let contents = if args.dry_run || !path.is_dir() { None } else { Some(Contents::open(&path)?) };
     // Contents whose bytes are lost: the versions that name them go.
@@ -212,13 +212,13 @@ fn mend_store(
     let lost = named(&|rule| matches!(rule, "contents.missing" | "contents.length" | "contents.digest"));
     let records = named(&|rule| rule == "contents.record");
     if findings.list().iter().any(|finding| finding.rule == "contents.index") {
-        steps.push("make the index of packed contents again".to_owned());
+        steps.push("rebuild the index of packed contents".to_owned());
     }
     if !lost.is_empty() {
         steps.push(format!("drop {} kept contents that are missing or damaged, and what names them", lost.len()));
     }
     if !records.is_empty() {
-        steps.push(format!("write {} kept contents once more, whose records are damaged", records.len()));
+        steps.push(format!("rewrite {} kept contents whose records are damaged", records.len()));
     }
     let Some(contents) = contents else { return Ok(()) };
     if !lost.is_empty() {

@@ -1,4 +1,4 @@
-//! What is done in the background: runs of like size are merged, segments with much garbage are written anew.
+//! Compaction in the background: runs of similar size are merged, segments with much garbage are rewritten.
 //!
 //! A segment is read whole. What the index still finds in it is appended to the newest segment; when that is durable and
 //! nothing is left, the segment is removed. If something that is needed is damaged, it stays.
@@ -15,9 +15,9 @@ use std::time::Duration;
 
 /// Garbage is at most one part in so many of what is kept and garbage, once nothing is being removed.
 const GARBAGE_PART: u64 = 8;
-/// While contents are being removed, at most one part in so many: what is written anew now might be garbage soon.
+/// While contents are being removed, at most one part in so many: what is rewritten now might be garbage soon.
 const BUSY_GARBAGE_PART: u64 = 2;
-/// Segments with less garbage than one part in so many are not written anew.
+/// Segments with less garbage than one part in so many are not rewritten.
 const LEAST_PART: u64 = 32;
 /// Time between two looks for something to do.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -95,7 +95,7 @@ impl Packed {
         Ok(())
     }
 
-    /// The segment to be written anew next, if garbage is more than one part in so many of all.
+    /// The segment to be rewritten next, if garbage is more than one part in so many of all.
     fn most_garbage(&self, part: u64) -> Option<u32> {
         let index = lock(&self.index);
         let movable = || index.segments.iter().filter(|(_, usage)| !usage.stuck);
@@ -111,7 +111,7 @@ impl Packed {
         Some(*number)
     }
 
-    /// Writes a segment anew without its garbage: what is kept goes to the newest segment.
+    /// Rewrites a segment without its garbage: kept contents are appended to the newest segment.
     fn compact(&self, number: u32, stop: &AtomicBool) -> io::Result<()> {
         let mut writer = lock(&self.writer);
         if writer.active.as_ref().is_some_and(|active| active.number == number) {
@@ -154,7 +154,7 @@ impl Packed {
         self.files.remove_segment(number)
     }
 
-    /// Merges the newest runs while they are of like size, so that an entry is rarely written again; says whether it did.
+    /// Merges the newest runs while they are of similar size, so that an entry is rarely written again; says whether it did.
     fn merge_runs(&self, stop: &AtomicBool) -> io::Result<bool> {
         let runs = Arc::clone(&lock(&self.index).runs);
         let mut newer = 0;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 impl Packed {
     /// Opens the folder to keep contents in it. What a killed process put is made durable first; an index that is damaged
-    /// is made again from the segments.
+    /// is rebuilt from the segments.
     pub(crate) fn open(files: Files, limits: Limits) -> io::Result<Self> {
         let mut listing = files.list()?;
         for span in std::mem::take(&mut listing.outdated) {
@@ -22,7 +22,7 @@ impl Packed {
         let runs = match open_runs(&files, &listing) {
             Ok(runs) => runs,
             Err(error) if is_damage(&error) => {
-                tracing::warn!("the index of packed contents is damaged: making it again from the segments");
+                tracing::warn!("the index of packed contents is damaged: rebuilding it from the segments");
                 for span in std::mem::take(&mut listing.runs) {
                     files.remove_run(span)?;
                 }
@@ -133,12 +133,12 @@ impl Packed {
             let mut writer = lock(&self.writer);
             writer.unindexed += record_bytes(length.unwrap_or(0));
             if writing && self.is_due(&writer) {
-                let frozen = self.freeze(&mut writer, Covered { segment: number, offset: scan.sound_end() });
+                let frozen = self.freeze(&mut writer, Covered { segment: number, offset: scan.valid_end() });
                 drop(writer);
                 self.write_frozen(&frozen)?;
             }
         }
-        Ok(scan.sound_end())
+        Ok(scan.valid_end())
     }
 }
 

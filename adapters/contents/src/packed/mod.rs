@@ -1,13 +1,13 @@
 //! Small contents, packed: appended to segments of bounded size, found by an index of sorted files.
 //!
 //! - **Appending.** A content is one record at the end of the newest segment. Records are durable after one `fdatasync` of
-//!   that segment, however many they are. What is not durable is at the end, so an open after a crash keeps what is whole.
+//!   that segment, however many they are. Records that are not durable are at the end: after a crash, those that are whole are kept.
 //! - **Finding.** Places of the newest records are in memory, those of all others in runs (`run.rs`). When there are
-//!   [`Limits::unindexed`] in memory they become a run; runs of like size are merged in the background.
-//! - **Removing.** A record says that a content was removed; segments with much of that are written anew without it
+//!   [`Limits::unindexed`] in memory they become a run; runs of similar size are merged in the background.
+//! - **Removing.** A record says that a content was removed; segments with much garbage are rewritten without it
 //!   (`compaction.rs`). After loss of power a removed content may be back: then no row needs it, and it is removed again.
-//! - **Trust.** Bytes are compared with their address whenever they are read. The index has checksums; all of it can be made
-//!   again from the segments, which happens when a part of it is damaged or missing.
+//! - **Trust.** Bytes are compared with their address whenever they are read. The index has checksums; it is rebuilt
+//!   from the segments when a part of it is damaged or missing.
 
 mod compaction;
 mod files;
@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Segments held open at a time.
 const OPEN_FILES: usize = 64;
-/// How often a content is looked for again that moved to another segment while it was read.
+/// Lookups of a content that moves to another segment while it is read.
 const ATTEMPTS: usize = 8;
 
 /// From which size on files change; what is smaller costs more files, what is larger more memory.
@@ -41,11 +41,11 @@ pub struct Limits {
     /// Contents of at most this many bytes are packed; larger ones are files of their own. One is read and verified whole, in
     /// memory, before its first byte is given out.
     pub packed_bytes: u32,
-    /// A segment that has this many bytes gets no more. It is what is written anew at a time when contents were removed.
+    /// A segment that has this many bytes gets no more. Compaction rewrites one segment at a time.
     pub segment_bytes: u32,
     /// Contents whose places are held in memory until they are written to the index, 64 bytes each.
     pub unindexed: usize,
-    /// Bytes of removed contents that are not worth writing segments anew.
+    /// Bytes of removed contents that are not worth rewriting segments for.
     pub garbage_bytes: u64,
 }
 
@@ -341,7 +341,7 @@ impl Packed {
             match self.bytes_at(place) {
                 Ok(bytes) if *blake3::hash(&bytes).as_bytes() == id.0 => return Ok(Some(bytes)),
                 Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes than were kept")),
-                // Its segment was just written anew.
+                // Its segment was just rewritten.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -359,7 +359,7 @@ impl Packed {
         Ok(Head::read(marker, &head, place.length) == Some(Head { id: *id, length: Some(place.length) }))
     }
 
-    /// Appends a content once more.
+    /// Appends a kept content again.
     pub(crate) fn rewrite(&self, id: &ContentId) -> io::Result<()> {
         let Some(bytes) = self.read(id)? else { return Ok(()) };
         let mut writer = lock(&self.writer);

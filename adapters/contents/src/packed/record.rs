@@ -1,4 +1,4 @@
-//! Records of a segment: how they are written, and how they are found again, also behind damage.
+//! Records of a segment: how they are written, and how they are found, also behind damage.
 //!
 //! ```text
 //! segment: "abrPACK1"  marker (8)  zeros (8)   then records
@@ -109,24 +109,24 @@ pub(crate) struct Scan<'f> {
     marker: Marker,
     longest: u32,
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file, and where in the buffer the next record is looked for.
+    /// Where the buffer begins in the file, and where in the buffer the search for the next record goes on.
     base: u64,
     at: usize,
     ended: bool,
-    sound_end: u64,
+    valid_end: u64,
 }
 
 impl<'f> Scan<'f> {
     pub(crate) fn new(file: &'f File, marker: Marker, from: u64, longest: u32) -> Self {
-        Self { file, marker, longest, buffer: Vec::new(), base: from, at: 0, ended: false, sound_end: from }
+        Self { file, marker, longest, buffer: Vec::new(), base: from, at: 0, ended: false, valid_end: from }
     }
 
-    /// Where the last sound record ends.
-    pub(crate) fn sound_end(&self) -> u64 {
-        self.sound_end
+    /// Where the last valid record ends.
+    pub(crate) fn valid_end(&self) -> u64 {
+        self.valid_end
     }
 
-    /// The next sound record.
+    /// The next valid record.
     pub(crate) fn next(&mut self) -> io::Result<Option<Found<'_>>> {
         loop {
             if !self.fill(RECORD_HEAD)? {
@@ -147,7 +147,7 @@ impl<'f> Scan<'f> {
             if head.length.is_some() && *blake3::hash(&self.buffer[begin + RECORD_HEAD..end]).as_bytes() != head.id.0 {
                 continue;
             }
-            self.sound_end = self.base + end as u64;
+            self.valid_end = self.base + end as u64;
             let bytes = head.length.map(|_| &self.buffer[begin + RECORD_HEAD..end]);
             return Ok(Some(Found { id: head.id, offset: self.base + begin as u64, bytes }));
         }
@@ -227,7 +227,7 @@ mod tests {
         while let Some(record) = scan.next().unwrap() {
             found.push(record.offset);
         }
-        (found, scan.sound_end())
+        (found, scan.valid_end())
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_end_is_no_record_and_what_is_whole_before_it_stays() {
+    fn records_before_a_torn_end_are_found() {
         let (bytes, places) = segment(Marker([9; 8]), &[700, 65_536, 9]);
         let near =
             |length: &usize| places.iter().any(|place| length.abs_diff(*place) < 60) || length.is_multiple_of(4_096);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_look_like_records_of_another_segment_are_no_records() {
+    fn contents_that_look_like_records_are_not_records() {
         let (inner, _) = segment(Marker([3; 8]), &[10, 20]);
         let marker = Marker([4; 8]);
         let mut out = marker.segment_head().to_vec();

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_begin_alike_are_told_apart() {
+    fn addresses_with_the_same_beginning_are_distinguished() {
         let alike = |number: u16| {
             let mut id = [5; 32];
             id[30..].copy_from_slice(&number.to_be_bytes());

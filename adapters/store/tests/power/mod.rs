@@ -335,7 +335,7 @@ impl Random {
     }
 }
 
-fn skip() {
+pub(crate) fn skip() {
     let line = "loss of power: strace is not there, or may not trace; install the package strace\n";
     if let Some(log) = std::env::var_os("ABREAST_TEST_SKIP_LOG") {
         let mut log = std::fs::File::options().append(true).create(true).open(log).expect("the log opens");
