@@ -466,3 +466,25 @@ fn another_process_sees_all_contents_during_compaction() {
     });
     assert!(View::open(&place.folder.path().join("nothing")).unwrap().length(&stay[0]).unwrap().is_none());
 }
+
+#[test]
+fn contents_of_a_lost_segment_are_missing_and_put_again() {
+    let place = Place::new(Limits::default());
+    let ids: Vec<ContentId> = (0..20_u8).map(|one| place.contents.put_bytes(&[one; 99]).unwrap().id()).collect();
+    let Place { folder, contents, limits } = place;
+    drop(contents);
+    let packed = folder.path().join("contents/packed");
+    fs::remove_file(packed.join("0000000001.segment")).unwrap();
+    let place =
+        Place { contents: Contents::open_with(&folder.path().join("contents"), limits).unwrap(), folder, limits };
+    assert_eq!(place.all(), BTreeSet::new());
+    for (one, id) in ids.iter().enumerate() {
+        assert_eq!(place.contents.open_read(id).unwrap_err().kind(), ErrorKind::NotFound);
+        let _ = place.contents.put_bytes(&[one as u8; 99]).unwrap();
+    }
+    assert!(!packed.join("0000000001.segment").exists(), "no number is used twice");
+    let place = place.reopen();
+    for (one, id) in ids.iter().enumerate() {
+        assert_eq!(place.read(id), [one as u8; 99]);
+    }
+}

@@ -67,10 +67,12 @@ impl Packed {
                 usage.kept += record_bytes(place.length);
             }
         }
-        let covered = runs.last().map_or(0, |run| run.covered.segment);
+        // No number is used twice: the index may name a segment that was lost.
+        let covered = runs.last().map_or(Covered::default(), |run| run.covered);
+        let after = covered.segment + u32::from(covered.offset > 0);
         let writer = Writer {
             active: None,
-            next_segment: listing.segments.last().map_or(1, |last| last + 1).max(covered),
+            next_segment: listing.segments.last().map_or(1, |last| last + 1).max(after),
             next_run: runs.last().map_or(1, |run| run.span.to + 1),
             unsynced: Vec::new(),
             new_names: false,
