@@ -4,25 +4,19 @@
 //! They are hints, so they may be forgotten: beyond the limits, and by a run that goes on where another was stopped.
 
 use crate::admit::Admission;
-use abreast_resourcesync::v1_1::{Entry, Ln};
-use abreast_webtypes::{Digests, resolve};
+use crate::plan::listed::{Link, Listed, Relation};
+use abreast_webtypes::Digests;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Relation of a mirror.
-const DUPLICATE: &str = "duplicate";
-/// Relation of a patch.
-const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 /// Resources whose alternates are remembered.
 const RESOURCES_MAX: usize = 100_000;
 /// Mirrors of one resource.
 const MIRRORS_MAX: usize = 8;
 /// Changed resources remembered to tell the first change of each.
 const CHANGED_MAX: usize = 1_000_000;
-/// The priority of a link that states none.
-const LOWEST: u32 = 999_999;
 
 /// What all threads of a run know.
 #[derive(Debug, Default)]
@@ -71,12 +65,12 @@ impl Changed {
 }
 
 impl Alternates {
-    /// Remembers what an entry links to. `first_change` says that a patch of it fits the version kept.
-    pub(crate) fn note(&self, document: &str, uri: &str, entry: &Entry, first_change: bool) {
-        if entry.links.is_empty() && !self.any.load(Ordering::Relaxed) {
+    /// Remembers what a listed resource links to. `first_change` says that a patch of it fits the version kept.
+    pub(crate) fn note(&self, listed: &Listed<'_>, first_change: bool) {
+        if listed.links.is_empty() && !self.any.load(Ordering::Relaxed) {
             return;
         }
-        let alternate = Alternate::of(document, entry, first_change);
+        let (uri, alternate) = (listed.uri, Alternate::of(listed, first_change));
         let mut by_uri = self.lock();
         if alternate.mirrors.is_empty() && alternate.patch.is_none() {
             // What an earlier change said is of no use any more.
@@ -97,18 +91,15 @@ impl Alternates {
 }
 
 impl Alternate {
-    fn of(document: &str, entry: &Entry, first_change: bool) -> Self {
-        let of = |rel: &'static str| {
-            let links = entry.links.iter().filter(move |link| link.has_rel(rel));
-            links.filter_map(|link| Some((http(document, link)?, link)))
-        };
+    fn of(listed: &Listed<'_>, first_change: bool) -> Self {
+        let of = |relation| listed.links_to(relation).filter_map(|link| Some((http(listed, link)?, link)));
         let mut mirrors: Vec<Mirror> =
-            of(DUPLICATE).map(|(url, link)| Mirror { url, priority: link.pri.unwrap_or(LOWEST) }).collect();
+            of(Relation::Mirror).map(|(url, link)| Mirror { url, priority: link.priority }).collect();
         // Stable: of equal ones the first of the document comes first.
         mirrors.sort_by_key(|mirror| mirror.priority);
         mirrors.truncate(MIRRORS_MAX);
-        let patch = of(PATCH).filter(|_| first_change).find_map(|(url, link)| {
-            let media_type = link.media_type.as_deref()?;
+        let patch = of(Relation::Patch).filter(|_| first_change).find_map(|(url, link)| {
+            let media_type = link.media_type?;
             crate::patch::Kind::of(media_type)?;
             Some(Patch { url, media_type: media_type.to_owned(), length: link.length, digests: link.digests.clone() })
         });
@@ -117,8 +108,8 @@ impl Alternate {
 }
 
 /// Where a link leads, if that is http or https: other schemes are not spoken here.
-fn http(document: &str, link: &Ln) -> Option<String> {
-    let url = resolve(document, &link.href).ok()?;
+fn http(listed: &Listed<'_>, link: &Link<'_>) -> Option<String> {
+    let url = listed.url_of(link)?;
     let lower = url.get(..8).unwrap_or(&url).to_ascii_lowercase();
     (lower.starts_with("http://") || lower.starts_with("https://")).then_some(url)
 }
@@ -136,27 +127,23 @@ pub(crate) fn is_public_only(admission: &mut Admission, url: &str) -> Option<boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::listed::testing::{link, listed};
 
-    fn link(rel: &str, href: &str, pri: Option<u32>, media_type: Option<&str>) -> Ln {
-        let media_type = media_type.map(str::to_owned);
-        Ln { rel: rel.to_owned(), href: href.to_owned(), pri, media_type, ..Ln::default() }
-    }
-
-    fn entry(links: Vec<Ln>) -> Entry {
-        Entry { loc: "http://h/a".to_owned(), links, ..Entry::default() }
+    fn mirror(href: &str, priority: u32) -> Link<'_> {
+        Link { priority, ..link(Relation::Mirror, href) }
     }
 
     #[test]
     fn mirrors_come_by_priority_and_only_those_that_can_be_asked() {
         let alternates = Alternates::default();
         let links = vec![
-            link("duplicate", "http://m3/a", None, None),
-            link("duplicate", "gsiftp://m/a", Some(1), None),
-            link("duplicate", "https://m2/a", Some(2), None),
-            link("alternate", "http://m/b", Some(1), None),
-            link("duplicate", "/again", Some(1), None),
+            mirror("http://m3/a", 999_999),
+            mirror("gsiftp://m/a", 1),
+            mirror("https://m2/a", 2),
+            link(Relation::Origin, "http://m/b"),
+            mirror("/again", 1),
         ];
-        alternates.note("http://h/list.xml", "http://h/a", &entry(links), false);
+        alternates.note(&listed("http://h/list.xml", "http://h/a", links), false);
         let mirrors: Vec<_> = alternates
             .of("http://h/a")
             .unwrap()
@@ -175,15 +162,18 @@ mod tests {
     fn a_patch_counts_for_the_first_change_only() {
         let alternates = Alternates::default();
         let mut changed = Changed::default();
-        let patched = || entry(vec![link(PATCH, "http://h/p", None, Some("application/json-patch"))]);
-        alternates.note("http://h/l", "http://h/a", &patched(), changed.is_first("http://h/a"));
+        let patched = |uri, media_type| {
+            let patch = Link { media_type: Some(media_type), ..link(Relation::Patch, "http://h/p") };
+            listed("http://h/l", uri, vec![patch])
+        };
+        let usual = patched("http://h/a", "application/json-patch");
+        alternates.note(&usual, changed.is_first("http://h/a"));
         assert!(alternates.of("http://h/a").unwrap().patch.is_some());
         // A second change: the patch begins with a version that is not here.
-        alternates.note("http://h/l", "http://h/a", &patched(), changed.is_first("http://h/a"));
+        alternates.note(&usual, changed.is_first("http://h/a"));
         assert!(alternates.of("http://h/a").is_none());
         // One of a kind nobody knows.
-        let strange = entry(vec![link(PATCH, "http://h/p", None, Some("application/x-tiff-diff"))]);
-        alternates.note("http://h/l", "http://h/b", &strange, true);
+        alternates.note(&patched("http://h/b", "application/x-tiff-diff"), true);
         assert!(alternates.of("http://h/b").is_none());
     }
 }

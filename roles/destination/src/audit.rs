@@ -1,6 +1,5 @@
 //! Is the folder what the Source says it should be? Looks only, changes nothing.
 
-use crate::baseline::{change_into, listed_into, without_fragment};
 use crate::damage::reserved_message;
 use crate::discover::{Entrance, discover};
 use crate::document::{Answer, Documents, Go};
@@ -10,7 +9,9 @@ use crate::filter::{Decision, Subject};
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::Place;
+use crate::plan::listed::without_fragment;
 use crate::probe::FileSystem;
+use crate::read::resourcesync::listed::listed;
 use crate::select::{Selection, common_base};
 use crate::sets::check_url;
 use crate::sink::kept::Kept;
@@ -20,7 +21,7 @@ use crate::state::{check_one_set, open_known};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
-use abreast_resourcesync::v1_1::{Change, Root};
+use abreast_resourcesync::v1_1::Root;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
 use abreast_webtypes::Digests;
 use serde::Serialize;
@@ -253,9 +254,10 @@ impl Listing<'_> {
             if head.root == Root::SitemapIndex {
                 lists.push(entry.loc.clone());
             } else {
-                listed_into(entry, &mut row);
+                let listed = listed(url, head, entry);
+                listed.pending_into(&mut row);
                 crate::baseline::widen(common, &row.uri);
-                let is_excluded = matches!(selection.decide_entry(entry), Decision::Excluded(_));
+                let is_excluded = matches!(selection.decide(listed.subject()), Decision::Excluded(_));
                 if is_excluded { excluded } else { expected }.put(&expected_row(&row), i64::MIN, false)?;
             }
             Ok(Go::On)
@@ -295,15 +297,16 @@ impl Listing<'_> {
                 }
                 return Ok(Go::On);
             }
-            let stated = entry.datetime.map(|time| time.instant.as_micros());
+            let listed = listed(url, head, entry);
+            let stated = listed.changed.map(abreast_webtypes::Timestamp::as_micros);
             *last = (*last).max(stated.unwrap_or(at));
             let time = stated.unwrap_or(*last);
             let is_old = stated.is_none() && head.until.is_some_and(|until| until.instant.as_micros() < at);
             if time >= at && !is_old {
-                change_into(entry, &mut item);
-                let gone = entry.change == Some(Change::Deleted);
+                listed.pending_into(&mut item);
+                let gone = listed.is_deletion();
                 let row = expected_row(&item);
-                let is_excluded = !gone && matches!(selection.decide_entry(entry), Decision::Excluded(_));
+                let is_excluded = !gone && matches!(selection.decide(listed.subject()), Decision::Excluded(_));
                 expected.put(&row, time, gone || is_excluded)?;
                 if is_excluded || !gone && !selection.is_empty() {
                     excluded.put(&row, time, !is_excluded)?;

@@ -9,7 +9,9 @@ use crate::error::{Error, ExitCode};
 use crate::events::Mode;
 use crate::options::MaxDelete;
 use crate::path_map::common_directory;
+use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
+use crate::read::resourcesync::listed::listed;
 use crate::session::Session;
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Entry, Head, Root};
@@ -259,7 +261,7 @@ impl Session<'_> {
                 return Ok(Go::On);
             }
             match head.root {
-                Root::UrlSet => diff.entry(self, entry)?,
+                Root::UrlSet => diff.entry(self, &listed(url, head, entry))?,
                 Root::SitemapIndex if depth < 2 => {
                     nested = depth > 0;
                     if members.len() >= LISTS_MAX {
@@ -356,7 +358,6 @@ struct Member {
 
 /// Reads list and state side by side.
 pub(crate) struct Diff {
-    list: String,
     admission: Admission,
     rows: VecDeque<Row>,
     key: String,
@@ -379,7 +380,6 @@ impl Diff {
     pub(crate) fn new(list: &str, session: &Session<'_>, stale: bool) -> Result<Self, Error> {
         let system = session.mirror.meta(key::FILE_SYSTEM)?.filter(|_| session.options.sink.is_folder());
         Ok(Self {
-            list: list.to_owned(),
             admission: Admission::new(list, &session.options.allow_hosts, session.options.allow_downgrade),
             rows: VecDeque::new(),
             key: String::new(),
@@ -401,14 +401,14 @@ impl Diff {
         (self.wanted, self.admitted) = (false, false);
     }
 
-    pub(crate) fn entry(&mut self, session: &mut Session<'_>, entry: &Entry) -> Result<(), Error> {
+    pub(crate) fn entry(&mut self, session: &mut Session<'_>, listed: &Listed<'_>) -> Result<(), Error> {
         self.entries += 1;
-        let uri = without_fragment(&entry.loc);
+        let uri = listed.uri;
         if self.wants_base && self.admission.check(uri).is_ok() {
             widen(&mut self.base, uri);
         }
         let row = self.matching(session, uri)?;
-        if !session.wants(entry, row.is_some())? {
+        if !session.wants(listed, row.is_some())? {
             if self.stale {
                 session.mirror.forget_pending(uri)?;
             }
@@ -416,9 +416,9 @@ impl Diff {
         }
         self.wanted = true;
         self.admitted = self.admitted || self.admission.check(uri).is_ok();
-        session.note_versions(&self.list, uri, entry);
-        listed_into(entry, &mut self.listed);
-        let due = compare(&self.listed, &entry.digests, row.as_ref()).or_else(|| {
+        session.note_versions(listed);
+        listed.pending_into(&mut self.listed);
+        let due = compare(&self.listed, listed.digests, row.as_ref()).or_else(|| {
             // A file that was only touched here gets its time back.
             let (system, row, modified) = (self.system?, row.as_ref()?, self.listed.modified?);
             let has_time = system.same_time(modified.saturating_mul(1_000), row.file_mtime);
@@ -434,8 +434,8 @@ impl Diff {
             Some(action) => {
                 self.listed.action = action;
                 session.mirror.put_pending(&self.listed)?;
-                if !entry.links.is_empty() {
-                    session.rules.alternates.note(&self.list, uri, entry, false);
+                if !listed.links.is_empty() {
+                    session.rules.alternates.note(listed, false);
                 }
             }
         }
@@ -488,10 +488,6 @@ impl Diff {
     }
 }
 
-pub(crate) fn without_fragment(uri: &str) -> &str {
-    uri.split('#').next().unwrap_or_default()
-}
-
 /// Makes a base so short that a URI starts with it.
 pub(crate) fn widen(base: &mut Option<String>, uri: &str) {
     match base {
@@ -504,32 +500,6 @@ pub(crate) fn widen(base: &mut Option<String>, uri: &str) {
             }
         }
     }
-}
-
-pub(crate) fn listed_into(entry: &Entry, out: &mut Pending) {
-    without_fragment(&entry.loc).clone_into(&mut out.uri);
-    out.action = PendingAction::Fetch;
-    out.modified = entry.lastmod.map(|lastmod| lastmod.instant.as_micros());
-    out.length = entry.length;
-    out.digests = entry.digests.to_bytes();
-    out.unknown = !entry.digests.unknown.is_empty();
-    out.changed = None;
-    out.via = if entry.links.is_empty() { None } else { crate::sink::via::listed_via(entry) };
-}
-
-/// A change as listed.
-pub(crate) fn change_into(entry: &Entry, out: &mut Pending) {
-    listed_into(entry, out);
-    out.modified = modified_of_change(entry);
-}
-
-/// When the changed resource was last modified, microseconds, if the entry of a change says so.
-///
-/// `lastmod` is the time of the change in lists of version 1.0, and in those written for clients of both versions; then
-/// only the server, or the package, knows when the resource was modified [rs-core §12.1].
-pub(crate) fn modified_of_change(entry: &Entry) -> Option<i64> {
-    let lastmod = entry.lastmod?;
-    entry.datetime.filter(|datetime| datetime.instant != lastmod.instant).map(|_| lastmod.instant.as_micros())
 }
 
 /// What is to be done about a listed resource, given what is kept; `None` when nothing is.

@@ -6,13 +6,15 @@
 
 use crate::admit::Admission;
 use crate::alternates::Changed;
-use crate::baseline::{change_into, compare, widen};
+use crate::baseline::{compare, widen};
 use crate::document::{Answer, Documents, Go, Read};
 use crate::error::{Error, ExitCode};
+use crate::plan::listed;
 use crate::push::{LISTS_LATE, PUSHED};
+use crate::read::resourcesync::listed::listed;
 use crate::session::Session;
 use crate::state::key;
-use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Root};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::{Document, Pending, PendingAction, Task};
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::{HashSet, VecDeque};
@@ -114,7 +116,6 @@ fn too_many_lists(url: &str) -> Error {
 
 /// One document of changes while it is read.
 pub(crate) struct ReadingChanges {
-    document: String,
     wants_base: bool,
     admission: Admission,
     item: Pending,
@@ -495,7 +496,7 @@ impl Session<'_> {
                 }
                 return Ok(Go::On);
             }
-            self.note_change(entry, cursor, seen, &mut reading)?;
+            self.note_change(&listed(url, head, entry), cursor, seen, &mut reading)?;
             Ok(Go::On)
         })?;
         let Answer::Read(read) = answer else { return Ok(None) };
@@ -512,7 +513,6 @@ impl Session<'_> {
     /// Before the changes of one document are noted.
     pub(crate) fn reading_changes(&self, url: &str) -> ReadingChanges {
         ReadingChanges {
-            document: url.to_owned(),
             wants_base: !self.knows_base(),
             admission: Admission::new(url, &self.options.allow_hosts, self.options.allow_downgrade),
             item: Pending::default(),
@@ -523,39 +523,39 @@ impl Session<'_> {
     /// Notes one change, unless it is older than what is known.
     pub(crate) fn note_change(
         &mut self,
-        entry: &Entry,
+        listed: &listed::Listed<'_>,
         cursor: Timestamp,
         seen: &mut Seen,
         reading: &mut ReadingChanges,
     ) -> Result<(), Error> {
-        let ReadingChanges { document, wants_base, admission, item, newest } = reading;
+        let ReadingChanges { wants_base, admission, item, newest } = reading;
         seen.entries += 1;
-        if let Some(datetime) = entry.datetime {
+        if let Some(changed) = listed.changed {
             seen.stated = true;
-            *newest = (*newest).max(Some(datetime.instant));
-            seen.reaches_cursor |= datetime.instant >= cursor;
-            seen.last = seen.last.max(Some(datetime.instant));
-            if datetime.instant < cursor {
+            *newest = (*newest).max(Some(changed));
+            seen.reaches_cursor |= changed >= cursor;
+            seen.last = seen.last.max(Some(changed));
+            if changed < cursor {
                 return Ok(());
             }
         } else if seen.until.is_some_and(|until| until < cursor) {
             return Ok(());
         }
-        let time = entry.datetime.map(|time| time.instant).or(seen.last).unwrap_or(Timestamp::MIN);
-        self.packages.changes.note(entry);
-        change_into(entry, item);
-        item.action = match entry.change {
-            Some(Change::Deleted) => PendingAction::Delete,
-            _ if self.excludes_change(entry) => PendingAction::Leave,
-            _ => PendingAction::Fetch,
-        };
+        let time = listed.changed.or(seen.last).unwrap_or(Timestamp::MIN);
+        self.packages.changes.note(listed);
+        listed.pending_into(item);
+        if listed.is_deletion() {
+            item.action = PendingAction::Delete;
+        } else if self.excludes_change(listed) {
+            item.action = PendingAction::Leave;
+        }
         if *wants_base && admission.check(&item.uri).is_ok() {
             widen(&mut seen.base, &item.uri);
         }
         let is_first = self.changed.is_first(&item.uri);
-        self.rules.alternates.note(document, &item.uri, entry, is_first);
-        self.note_versions(document, &item.uri, entry);
-        self.mirror.put_coming(item, time.as_micros(), entry.datetime.is_some(), seen.list)?;
+        self.rules.alternates.note(listed, is_first);
+        self.note_versions(listed);
+        self.mirror.put_coming(item, time.as_micros(), listed.changed.is_some(), seen.list)?;
         if seen.entries.is_multiple_of(1_024) {
             self.check_cancelled()?;
             self.status(seen.entries, 0, 0);

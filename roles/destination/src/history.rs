@@ -9,12 +9,12 @@ use crate::document::Go;
 use crate::error::{Error, ExitCode};
 use crate::path_map::{Form, NameRules, PathMap};
 use crate::place::{create_temporary, make_all, temporary_name};
+use crate::plan::listed::{Listed, Relation};
 use crate::session::Session;
 use crate::state::key;
 use crate::verify::{Hasher, Verdict, judge};
 use abreast_folder::{Dir, set_modified};
 use abreast_net::{Request, UnaskedEncoding};
-use abreast_resourcesync::v1_1::Entry;
 use abreast_webtypes::{Digests, Timestamp, parse_link_header, resolve};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -57,19 +57,18 @@ struct Version {
 }
 
 impl History {
-    /// Notes the versions that an entry links to.
-    pub(crate) fn note(&mut self, document: &str, uri: &str, entry: &Entry) {
-        let links = |rel: &'static str| entry.links.iter().filter(move |link| link.has_rel(rel));
-        let versions: Vec<_> = links("memento")
+    /// Notes the versions that a listed resource links to.
+    pub(crate) fn note(&mut self, listed: &Listed<'_>) {
+        let versions: Vec<_> = listed
+            .links_to(Relation::Version)
             .filter_map(|link| {
                 let (length, digests) = (link.length, link.digests.clone());
-                let time = link.modified.map(|modified| modified.instant);
-                Some(Version { url: resolve(document, &link.href).ok()?, time, length, digests })
+                Some(Version { url: listed.url_of(link)?, time: link.modified, length, digests })
             })
             .collect();
-        let timemap = links("timemap").find_map(|link| resolve(document, &link.href).ok());
+        let timemap = listed.links_to(Relation::VersionList).find_map(|link| listed.url_of(link));
         if (!versions.is_empty() || timemap.is_some()) && self.noted.len() < RESOURCES_MAX {
-            self.noted.push(Noted { uri: uri.to_owned(), versions, timemap });
+            self.noted.push(Noted { uri: listed.uri.to_owned(), versions, timemap });
         }
     }
 }
@@ -90,10 +89,10 @@ impl Version {
 }
 
 impl Session<'_> {
-    /// Notes the versions of an entry, where the user wants any.
-    pub(crate) fn note_versions(&mut self, document: &str, uri: &str, entry: &Entry) {
-        if self.options.history.is_some() && !entry.links.is_empty() {
-            self.history.note(document, uri, entry);
+    /// Notes the versions of a listed resource, where the user wants any.
+    pub(crate) fn note_versions(&mut self, listed: &Listed<'_>) {
+        if self.options.history.is_some() && !listed.links.is_empty() {
+            self.history.note(listed);
         }
     }
 

@@ -10,9 +10,11 @@ use crate::events::{Event, Filtered};
 use crate::filter::{Decision, Filter, MediaType, Subject};
 use crate::options::SyncOptions;
 use crate::path_map::{Form, NameRules, PathMap};
+use crate::plan::listed::Listed;
+use crate::read::resourcesync::listed::listed;
 use crate::session::Session;
 use crate::state::key;
-use abreast_resourcesync::v1_1::{Entry, Root};
+use abreast_resourcesync::v1_1::Root;
 use abreast_store::mirror::Row;
 use abreast_webtypes::count;
 use std::collections::{HashSet, VecDeque};
@@ -63,16 +65,6 @@ impl Selection {
             path.clear();
         }
         filter.decide(&Subject { path, ..subject })
-    }
-
-    pub(crate) fn decide_entry(&mut self, entry: &Entry) -> Decision<'_> {
-        self.decide(Subject {
-            uri: crate::baseline::without_fragment(&entry.loc),
-            path: &[],
-            media_type: MediaType::Listed(entry.media_type.as_deref()),
-            length: entry.length,
-            modified: entry.lastmod.map(|lastmod| lastmod.instant.as_micros()),
-        })
     }
 
     fn path(&self) -> String {
@@ -130,12 +122,12 @@ impl Session<'_> {
     }
 
     /// Is this listed resource wanted? If not, and it is kept, that is noted.
-    pub(crate) fn wants(&mut self, entry: &Entry, is_kept: bool) -> Result<bool, Error> {
+    pub(crate) fn wants(&mut self, listed: &Listed<'_>, is_kept: bool) -> Result<bool, Error> {
         if self.selection.is_empty() && !self.selection.any_kept {
             return Ok(true);
         }
-        let uri = crate::baseline::without_fragment(&entry.loc);
-        if let Decision::Excluded(rule) = self.selection.decide_entry(entry) {
+        let uri = listed.uri;
+        if let Decision::Excluded(rule) = self.selection.decide(listed.subject()) {
             if self.options.dry_run {
                 let rule = rule.to_owned();
                 let path = self.selection.path();
@@ -170,10 +162,10 @@ impl Session<'_> {
 
     /// Whether a change from the Change List is about an excluded resource. A deletion says nothing that filters could
     /// look at: it is for what was wanted so far.
-    pub(crate) fn excludes_change(&mut self, entry: &Entry) -> bool {
-        entry.change != Some(abreast_resourcesync::v1_1::Change::Deleted)
+    pub(crate) fn excludes_change(&mut self, listed: &Listed<'_>) -> bool {
+        !listed.is_deletion()
             && !self.selection.is_empty()
-            && matches!(self.selection.decide_entry(entry), Decision::Excluded(_))
+            && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_))
     }
 
     /// Is it kept although excluded?
@@ -243,10 +235,9 @@ pub(crate) fn common_base(
 ) -> Result<Option<String>, Error> {
     let mut base = None;
     let mut admission = Admission::new(list, &options.allow_hosts, options.allow_downgrade);
-    each_listed(documents, list, options, &mut |entry| {
-        let uri = crate::baseline::without_fragment(&entry.loc);
-        if admission.check(uri).is_ok() {
-            crate::baseline::widen(&mut base, uri);
+    each_listed(documents, list, options, &mut |listed| {
+        if admission.check(listed.uri).is_ok() {
+            crate::baseline::widen(&mut base, listed.uri);
         }
     })?;
     Ok(base)
@@ -258,7 +249,7 @@ fn each_listed(
     documents: &Documents<'_>,
     list: &str,
     options: &SyncOptions,
-    each: &mut dyn FnMut(&Entry),
+    each: &mut dyn FnMut(&Listed<'_>),
 ) -> Result<(), Error> {
     let mut waiting = VecDeque::from([list.to_owned()]);
     let mut seen = HashSet::new();
@@ -275,7 +266,7 @@ fn each_listed(
             } else if head.root == Root::SitemapIndex {
                 members.push(entry.loc.clone());
             } else {
-                each(entry);
+                each(&listed(&url, head, entry));
             }
             Ok(if members.len() > LISTS_MAX { Go::Enough } else { Go::On })
         });
@@ -296,14 +287,14 @@ impl Session<'_> {
         let documents = self.documents.clone();
         let (observer, options) = (self.observer, self.options);
         let (selection, summary) = (&mut self.selection, &mut self.summary);
-        each_listed(&documents, list, options, &mut |entry| {
-            let (taken, rule) = match selection.decide_entry(entry) {
+        each_listed(&documents, list, options, &mut |listed| {
+            let (taken, rule) = match selection.decide(listed.subject()) {
                 Decision::Excluded(rule) => (false, rule.to_owned()),
                 Decision::Taken(rule) => (true, rule.to_owned()),
                 Decision::Unknown => (true, String::new()),
             };
             *(if taken { &mut summary.selected } else { &mut summary.excluded }) += 1;
-            let (uri, path) = (crate::baseline::without_fragment(&entry.loc), selection.path());
+            let (uri, path) = (listed.uri, selection.path());
             observer.event(&Event::Filter(Filtered { uri, path: &path, taken, rule: &rule }));
         })
     }

@@ -2,12 +2,13 @@
 
 use super::archive::{Found, Package};
 use super::shelves::Shelves;
-use crate::baseline::modified_of_change;
 use crate::document::{at_earliest, is_zoneless, syntax_error};
 use crate::error::{Error, ExitCode};
 use crate::noticed::Care;
+use crate::plan::listed;
+use crate::read::resourcesync::listed::listed;
 use crate::sink::outcome::Failure;
-use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Limits, Parser, Root, Step};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, Step};
 use abreast_webtypes::{Timestamp, excerpt};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::Read as _;
@@ -60,7 +61,7 @@ impl Manifest {
         url: &str,
         capability: Capability,
         care: &Care,
-        each: &mut dyn FnMut(&Head, &Entry) -> Result<(), Error>,
+        each: &mut dyn FnMut(&Head, &listed::Listed<'_>) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let refuse = |code, what: &str| {
             Error::new(code, ExitCode::SourceInvalid, format!("cannot use the package {url}: {what}"))
@@ -112,8 +113,9 @@ impl Manifest {
                     manifest.at = head.at.map(|at| at.instant);
                 }
                 Step::Entry => {
-                    each(&head, &entry)?;
-                    manifest.add(package, &entry, &mut name_it);
+                    let listed = listed(url, &head, &entry);
+                    each(&head, &listed)?;
+                    manifest.add(package, &listed, entry.path.as_deref(), &mut name_it);
                 }
                 Step::End => break,
             }
@@ -131,23 +133,25 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn add(&mut self, package: &Package, entry: &Entry, name_it: &mut dyn FnMut(u32)) {
-        if entry.change == Some(Change::Deleted) {
+    fn add(
+        &mut self,
+        package: &Package,
+        listed: &listed::Listed<'_>,
+        path: Option<&str>,
+        name_it: &mut dyn FnMut(u32),
+    ) {
+        if listed.is_deletion() {
             return;
         }
-        let uri = crate::baseline::without_fragment(&entry.loc);
-        let path = entry.path.as_deref().unwrap_or_default();
+        let (uri, has_path, path) = (listed.uri, path.is_some(), path.unwrap_or_default());
         let fault = match package.find(path) {
             Found::Member(number) => {
                 name_it(number);
-                let modified = match entry.change {
-                    Some(_) => modified_of_change(entry),
-                    None => entry.lastmod.map(|lastmod| lastmod.instant.as_micros()),
-                };
+                let modified = listed.sure_modified();
                 self.listed.push(Listed { uri: self.hasher.hash_one(uri.as_bytes()), number, modified });
                 return;
             }
-            Found::Escape if entry.path.is_none() => Failure::refused("dump.missing", "the manifest gives no path"),
+            Found::Escape if !has_path => Failure::refused("dump.missing", "the manifest gives no path"),
             Found::Escape => {
                 let message = format!("the path `{}` leads out of the package", excerpt(path));
                 Failure::refused("path.escape", message)

@@ -108,9 +108,9 @@ impl Session<'_> {
             diff.begin_document();
             let manifest =
                 try_clone(file).and_then(Package::open).map_err(|error| of(package, &error)).and_then(|archive| {
-                    Manifest::read(&archive, &package.url, Capability::ResourceDumpManifest, &care, &mut |_, entry| {
+                    Manifest::read(&archive, &package.url, Capability::ResourceDumpManifest, &care, &mut |_, listed| {
                         self.check_cancelled()?;
-                        diff.entry(self, entry)
+                        diff.entry(self, listed)
                     })
                 });
             match manifest.and_then(|manifest| self.refuse_elsewhere(&package.url, &diff).map(|()| manifest)) {
@@ -208,9 +208,9 @@ impl Session<'_> {
             let archive = try_clone(file).and_then(Package::open).map_err(|error| of(package, &error))?;
             let mut reading = self.reading_changes(&package.url);
             let manifest =
-                Manifest::read(&archive, &package.url, Capability::ChangeDumpManifest, &care, &mut |head, entry| {
+                Manifest::read(&archive, &package.url, Capability::ChangeDumpManifest, &care, &mut |head, listed| {
                     seen.begin_whole_list(head);
-                    self.note_change(entry, cursor, &mut seen, &mut reading)
+                    self.note_change(listed, cursor, &mut seen, &mut reading)
                 })
                 .inspect_err(|_| self.discard_package(package))?;
             seen.newest = seen.newest.max(reading.newest.map(|newest| at_earliest(manifest.zoneless, newest)));

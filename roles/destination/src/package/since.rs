@@ -11,8 +11,9 @@ use crate::apply::Report;
 use crate::discover::{Entrance, forget_changes_since};
 use crate::error::{Error, ExitCode};
 use crate::options::Dumps;
+use crate::plan;
 use crate::session::Session;
-use abreast_resourcesync::v1_1::{Capability, Change, Entry};
+use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::Timestamp;
 use url::Url;
 
@@ -37,10 +38,10 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// Counts a change that was read.
-    pub(crate) fn note(&mut self, entry: &Entry) {
+    pub(crate) fn note(&mut self, change: &plan::listed::Listed<'_>) {
         self.changes += 1;
-        if entry.change != Some(Change::Deleted) {
-            self.bytes = self.bytes.saturating_add(entry.length.unwrap_or(UNKNOWN_BYTES));
+        if !change.is_deletion() {
+            self.bytes = self.bytes.saturating_add(change.length.unwrap_or(UNKNOWN_BYTES));
         }
     }
 
@@ -137,6 +138,7 @@ fn since_url(address: &str, since: Timestamp) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::listed::Change;
 
     #[test]
     fn the_time_is_added_to_the_query() {
@@ -150,10 +152,14 @@ mod tests {
     #[test]
     fn a_package_is_expected_to_hold_every_change() {
         let mut changes = Changes::default();
-        let entry = |length, change| Entry { length, change, ..Entry::default() };
-        changes.note(&entry(Some(100), Some(Change::Created)));
-        changes.note(&entry(None, Some(Change::Updated)));
-        changes.note(&entry(Some(100), Some(Change::Deleted)));
+        let change = |length, change| plan::listed::Listed {
+            length,
+            change: Some(change),
+            ..plan::listed::testing::listed("http://h/l", "http://h/a", Vec::new())
+        };
+        changes.note(&change(Some(100), Change::Put));
+        changes.note(&change(None, Change::Put));
+        changes.note(&change(Some(100), Change::Deleted));
         assert_eq!(changes, Changes { changes: 3, bytes: 100 + UNKNOWN_BYTES });
         assert_eq!(changes.package_bytes(), 100 + UNKNOWN_BYTES + 3 * CHANGE_BYTES);
         assert_eq!(changes.or(5, 7), Changes { changes: 5, ..changes });

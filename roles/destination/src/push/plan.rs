@@ -9,9 +9,10 @@ use crate::alternates::Changed;
 use crate::changes::Seen;
 use crate::error::Error;
 use crate::events::Mode;
+use crate::read::resourcesync::listed::listed;
 use crate::session::Session;
 use crate::state::key;
-use abreast_resourcesync::v1_1::{Capability, Entry, Limits, Parser, Root, Step, Tolerance};
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, Step, Tolerance};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -45,6 +46,7 @@ pub(crate) struct Told {
 struct Notification {
     from: Timestamp,
     until: Timestamp,
+    head: Head,
     entries: Vec<Entry>,
 }
 
@@ -125,7 +127,7 @@ impl Session<'_> {
             let mut reading = self.reading_changes(change_list);
             seen.next_list();
             for entry in &notification.entries {
-                self.note_change(entry, known, &mut seen, &mut reading)?;
+                self.note_change(&listed(change_list, &notification.head, entry), known, &mut seen, &mut reading)?;
             }
             cursor = cursor.max(reading.newest.unwrap_or(cursor));
             told = Some(notification.until);
@@ -206,7 +208,7 @@ fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
     if from > until {
         return odd("it ends before it begins");
     }
-    Ok(Notification { from, until, entries })
+    Ok(Notification { from, until, head: Head { capability: head.capability, ..Head::default() }, entries })
 }
 
 fn now() -> Timestamp {
@@ -225,7 +227,8 @@ mod tests {
     }
 
     fn place(from: i64, until: i64, cursor: i64, told: Option<i64>) -> Place {
-        let notification = Notification { from: at(from), until: at(until), entries: Vec::new() };
+        let notification =
+            Notification { from: at(from), until: at(until), head: Head::default(), entries: Vec::new() };
         notification.place(at(cursor), told.map(at))
     }
 

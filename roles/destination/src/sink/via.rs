@@ -6,8 +6,8 @@
 use super::outcome::{Failure, Notice};
 use super::{Body, TemporaryFile};
 use crate::place::{Place, create_temporary};
+use crate::plan::listed::{Listed, Relation};
 use abreast_folder::{Dir, ErrorKind};
-use abreast_resourcesync::v1_1::Entry;
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, Timestamp};
 use serde_json::{Map, Value};
@@ -34,21 +34,13 @@ fn sidecar(name: &[u8]) -> Vec<u8> {
 }
 
 /// The origin that a list states for a resource, as a link in JSON.
-pub(crate) fn listed_via(entry: &Entry) -> Option<String> {
-    let is_via = |rel: &str| rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(RELATION));
-    let link = entry.links.iter().find(|link| is_via(&link.rel) && url::Url::parse(&link.href).is_ok())?;
+pub(crate) fn listed_via(listed: &Listed<'_>) -> Option<String> {
+    let link = listed.links_to(Relation::Origin).find(|link| url::Url::parse(link.href).is_ok())?;
     let mut digests = String::new();
     if !link.digests.is_empty() {
         digests = link.digests.to_string();
     }
-    let json = to_json(
-        &link.href,
-        link.modified.map(|modified| modified.instant),
-        &digests,
-        link.length,
-        link.media_type.as_deref(),
-    )
-    .to_string();
+    let json = to_json(link.href, link.modified, &digests, link.length, link.media_type).to_string();
     (json.len() <= VIA_BYTES_MAX).then_some(json)
 }
 
@@ -179,20 +171,21 @@ fn replace(dir: &Dir, name: &[u8], links: &[Value]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abreast_resourcesync::v1_1::Ln;
+    use crate::plan::listed::Link;
+    use crate::plan::listed::testing::{link, listed};
 
     #[test]
     fn only_a_usable_origin_is_taken_over() {
-        let entry = |rel: &str, href: &str| Entry {
-            links: vec![Ln { rel: rel.to_owned(), href: href.to_owned(), length: Some(5), ..Ln::default() }],
-            ..Entry::default()
+        let via = |relation, href: &str| {
+            let links = vec![Link { length: Some(5), ..link(relation, href) }];
+            listed_via(&listed("http://h/list.xml", "http://h/a", links))
         };
-        let told = listed_via(&entry("up VIA", "http://original.example/a")).unwrap();
+        let told = via(Relation::Origin, "http://original.example/a").unwrap();
         let told: Value = serde_json::from_str(&told).unwrap();
         assert_eq!(told, serde_json::json!({"rel": "via", "href": "http://original.example/a", "length": 5}));
-        assert_eq!(listed_via(&entry("duplicate", "http://original.example/a")), None);
-        assert_eq!(listed_via(&entry("via", "../a")), None);
-        assert_eq!(listed_via(&entry("via", &format!("http://h/{}", "a".repeat(9_000)))), None);
+        assert_eq!(via(Relation::Mirror, "http://original.example/a"), None);
+        assert_eq!(via(Relation::Origin, "../a"), None);
+        assert_eq!(via(Relation::Origin, &format!("http://h/{}", "a".repeat(9_000))), None);
     }
 
     #[test]

@@ -1,0 +1,3 @@
+//! The plan: what is to be done so that the copy equals the Source, in the words of no protocol.
+
+pub(crate) mod listed;

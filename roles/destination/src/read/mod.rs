@@ -1,0 +1,3 @@
+//! Readers: from the documents of one protocol each to listed resources and changes.
+
+pub(crate) mod resourcesync;
