@@ -1,4 +1,4 @@
-//! Which crate may depend on which, and which may do IO? The folder order, held by reading the manifests.
+//! The layers: which crate may depend on which, which may do IO, and where the documents of a protocol may be named.
 //!
 //! Dev-dependencies are free: a test may use a store, a server or a runtime.
 
@@ -22,6 +22,25 @@ const IMPURE: [&str; 9] =
 /// Change logs a role may only know through the trait.
 const LOG_IMPLEMENTATIONS: [&str; 3] = ["SqliteLog", "PostgresLog", "MemoryLog"];
 
+/// Module of a format, and the files and folders of roles and apps that may name it: its readers and projections.
+const PROTOCOLS: [(&str, &[&str]); 1] = [(
+    "v1_1",
+    &[
+        "roles/destination/src/read/resourcesync/",
+        "roles/source/src/projection/resourcesync/",
+        "roles/validator/",
+        // Not yet moved beneath a projection or a reader.
+        "roles/source/src/dump/",
+        "roles/source/src/links/state.rs",
+        "roles/source/src/notify/",
+        "roles/source/src/publish/",
+        "roles/source/src/versions/links.rs",
+        "app/cli/src/import.rs",
+        "app/cli/src/subscribe.rs",
+        "app/cli/src/subscribe/",
+    ],
+)];
+
 const WAY_OUT: &str = "help: move the shared part down a layer, or wire it in app/";
 
 /// One crate of the workspace.
@@ -41,6 +60,7 @@ pub(crate) fn run() -> Result<()> {
         for file in tree::files(&root().join(&member.folder).join("src"), &[".rs"])? {
             let text = fs::read_to_string(&file)?;
             faults.extend(code_faults(member, &tree::shown(&file), &text));
+            faults.extend(protocol_faults(member, &tree::shown(&file), &text));
         }
     }
     if faults.is_empty() {
@@ -159,6 +179,29 @@ fn code_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
     faults
 }
 
+/// Where code outside a protocol's own files names its documents.
+fn protocol_faults(member: &Member, file: &str, text: &str) -> Vec<String> {
+    if !matches!(layer(member).map(|layer| LAYERS[layer]), Some("core" | "adapters" | "roles" | "app")) {
+        return Vec::new();
+    }
+    let mut faults = Vec::new();
+    for (module, allowed) in PROTOCOLS {
+        if allowed.iter().any(|place| file.starts_with(place)) {
+            continue;
+        }
+        for (number, line) in tree::before_tests(text).lines().enumerate() {
+            if has_word(line.split("//").next().unwrap_or_default(), module) {
+                faults.push(format!(
+                    "  {file}:{} names `{module}`: only its readers and projections know a protocol's documents\n    \
+                     help: take what the reader yields (`plan/listed.rs`), or move the code to the reader or projection",
+                    number + 1
+                ));
+            }
+        }
+    }
+    faults
+}
+
 /// Whether `word` stands in `code` as a whole path or identifier.
 fn has_word(code: &str, word: &str) -> bool {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -247,6 +290,19 @@ mod tests {
         let role = member("roles/destination", "abreast-destination", &[]);
         assert_eq!(code_faults(&role, "a.rs", "use abreast_store::SqliteLog;").len(), 1);
         assert!(code_faults(&role, "a.rs", "use abreast_store::mirror::Mirror;").is_empty());
+    }
+
+    #[test]
+    fn documents_are_named_by_their_reader_and_projection_only() {
+        let text = "// v1_1 in a comment\nuse abreast_resourcesync::v1_1::Entry;\nlet v1_1_like = 1;\n\
+             #[cfg(test)]\nmod tests { use abreast_resourcesync::v1_1::Ln; }";
+        let faults = |folder: &str, file: &str| protocol_faults(&member(folder, "subject", &[]), file, text).len();
+        assert_eq!(faults("roles/destination", "roles/destination/src/audit.rs"), 1);
+        assert_eq!(faults("roles/destination", "roles/destination/src/read/resourcesync/discover.rs"), 0);
+        assert_eq!(faults("roles/source", "roles/source/src/watch.rs"), 1);
+        assert_eq!(faults("roles/source", "roles/source/src/projection/resourcesync/lists.rs"), 0);
+        assert_eq!(faults("app/server", "app/server/src/route.rs"), 1);
+        assert_eq!(faults("formats/resourcesync", "formats/resourcesync/src/v1_1/parser.rs"), 0);
     }
 
     #[test]

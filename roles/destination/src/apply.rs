@@ -163,7 +163,7 @@ impl Session<'_> {
             if self.is_cancelled() {
                 stop.store(true, Ordering::Relaxed);
             }
-            if !at_limit && self.documents.allowance.reached().is_some() {
+            if !at_limit && self.requests.allowance.reached().is_some() {
                 at_limit = true;
                 stop.store(true, Ordering::Relaxed);
             }

@@ -1,19 +1,21 @@
-//! Is the folder what the Source says it should be? Looks only, changes nothing.
+//! The audit: whether the folder is what the Source says it should be. It changes nothing.
 
 use crate::damage::reserved_message;
-use crate::discover::{Entrance, discover};
-use crate::document::{Answer, Documents, Go};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status};
 use crate::filter::{Decision, Subject};
 use crate::options::AuditOptions;
 use crate::path_map::{Form, PathMap, STATE_FOLDER, TEMPORARY_PREFIX};
 use crate::place::Place;
-use crate::plan::listed::without_fragment;
+use crate::plan::comparison::widen;
+use crate::plan::listed::{Listed, without_fragment};
 use crate::probe::FileSystem;
-use crate::read::resourcesync::listed::listed;
-use crate::select::{Selection, common_base};
-use crate::sets::check_url;
+use crate::read::resourcesync::change_list::each_change;
+use crate::read::resourcesync::discover::{Entrance, discover};
+use crate::read::resourcesync::resource_list::{Visitor, common_base, walk};
+use crate::read::resourcesync::sets::check_url;
+use crate::requests::Requests;
+use crate::select::Selection;
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
 use crate::sink::warc::WarcKept;
@@ -21,11 +23,9 @@ use crate::state::{check_one_set, open_known};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
-use abreast_resourcesync::v1_1::Root;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
-use abreast_webtypes::Digests;
+use abreast_webtypes::{Digests, Timestamp};
 use serde::Serialize;
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -73,30 +73,28 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
     check_one_set(sync)?;
     let folder = Folder::open(&sync.folder).map_err(|error| not_there(&sync.folder, error))?;
     let shared = Shared::new(sync.net_options());
-    let documents = Documents::new(sync, cancel, &shared)?;
-    let entrance = entrance_for(&documents, options, observer)?;
+    let requests = Requests::new(sync, cancel, &shared)?;
+    let entrance = entrance_for(&requests, options, observer)?;
     let expected = Expected::new()?;
-    let mut common = None;
     let list = entrance
         .resource_list
         .as_deref()
         .ok_or_else(|| Error::new("gap", ExitCode::Gap, "the Source has no Resource List to compare with"))?;
-    let mut selection = selection_for(options, &documents, list, entrance.uri_space.as_deref())?;
+    let mut selection = selection_for(options, &requests, list, entrance.uri_space.as_deref())?;
     let excluded = Expected::new()?;
     let mut listing = Listing {
-        documents: &documents,
         expected: &expected,
         selection: &mut selection,
         excluded: &excluded,
-        seen: HashSet::new(),
-        common: &mut common,
-        last_change: i64::MIN,
+        common: None,
+        item: Pending::default(),
         cancel,
     };
-    let at = listing.resources(list, 0)?;
+    let at = walk(&requests, sync, list, &mut listing)?.at.map(Timestamp::as_micros);
     if let (Some(changes), Some(at)) = (&entrance.change_list, at) {
-        listing.changes(changes, at, 0)?;
+        each_change(&requests, changes, at, &mut |listed, time| listing.changed(listed, time))?;
     }
+    let common = listing.common;
     let mut report = match &sync.sink {
         SinkOptions::Folder => {
             let guesses = [entrance.uri_space, common, Some(list.to_owned())];
@@ -136,12 +134,12 @@ fn not_there(folder: &Path, error: abreast_folder::Error) -> Error {
 }
 
 /// The set that the copy is of, found again from the user's address.
-fn entrance_for(documents: &Documents<'_>, options: &AuditOptions, observer: &dyn Observer) -> Result<Entrance, Error> {
+fn entrance_for(requests: &Requests<'_>, options: &AuditOptions, observer: &dyn Observer) -> Result<Entrance, Error> {
     let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
     let mirror = if state.exists() { Some(Mirror::open(&state)?) } else { None };
     let sync =
         mirror.as_ref().map_or_else(|| Ok(options.sync.clone()), |mirror| options.sync.with_known_set(mirror))?;
-    let found = discover(documents, &sync)?;
+    let found = discover(requests, &sync)?;
     if let Some(mirror) = &mirror {
         found.entrance.check_same(&Entrance::known(mirror)?, &sync.url)?;
     }
@@ -154,7 +152,7 @@ fn entrance_for(documents: &Documents<'_>, options: &AuditOptions, observer: &dy
 /// The user's filters, with the base that their paths need.
 fn selection_for(
     options: &AuditOptions,
-    documents: &Documents<'_>,
+    requests: &Requests<'_>,
     list: &str,
     uri_space: Option<&str>,
 ) -> Result<Selection, Error> {
@@ -165,7 +163,7 @@ fn selection_for(
     let known = options.sync.base.clone().or(known_base(options)?.0).or(uri_space.map(str::to_owned));
     let base = match known {
         Some(base) => Some(base),
-        None => common_base(documents, list, &options.sync)?,
+        None => common_base(requests, list, &options.sync)?,
     };
     Ok(Selection::with_base(filter, base.as_deref()))
 }
@@ -218,107 +216,44 @@ fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSyst
     Ok((mirror.meta(crate::state::key::BASE)?, system))
 }
 
-/// Reads what is expected.
+/// Notes what a Source lists.
 struct Listing<'a> {
-    documents: &'a Documents<'a>,
     expected: &'a Expected,
     selection: &'a mut Selection,
     /// What the filters exclude, here or not.
     excluded: &'a Expected,
-    seen: HashSet<String>,
-    common: &'a mut Option<String>,
-    /// The newest time among the changes read so far, microseconds.
-    last_change: i64,
+    /// What all URIs start with.
+    common: Option<String>,
+    item: Pending,
     cancel: &'a AtomicBool,
 }
 
-impl Listing<'_> {
-    fn resources(&mut self, url: &str, depth: u8) -> Result<Option<i64>, Error> {
-        if !self.seen.insert(url.to_owned()) || depth > 2 {
-            return Err(Error::new(
-                "list.cycle",
-                ExitCode::Limit,
-                format!("an index names {url} more than once, or names itself"),
-            ));
-        }
-        let (mut lists, mut row) = (Vec::new(), Pending::default());
-        let (expected, common, cancel) = (self.expected, &mut *self.common, self.cancel);
-        let (selection, excluded) = (&mut *self.selection, self.excluded);
-        let answer = self.documents.read(url, None, &mut |head, entry| {
-            stop(cancel)?;
-            if entry.loc.is_empty() {
-                // The head comes first, and again when a transfer broke off and is repeated.
-                lists.clear();
-                return Ok(Go::On);
-            }
-            if head.root == Root::SitemapIndex {
-                lists.push(entry.loc.clone());
-            } else {
-                let listed = listed(url, head, entry);
-                listed.pending_into(&mut row);
-                crate::baseline::widen(common, &row.uri);
-                let is_excluded = matches!(selection.decide(listed.subject()), Decision::Excluded(_));
-                if is_excluded { excluded } else { expected }.put(&expected_row(&row), i64::MIN, false)?;
-            }
-            Ok(Go::On)
-        })?;
-        let Answer::Read(read) = answer else { return Ok(None) };
-        let mut at = read.head.at.map(|at| at.instant.as_micros());
-        for list in lists {
-            let own = self.resources(&list, depth + 1)?;
-            if read.head.at.is_none() {
-                at = at.into_iter().chain(own).min();
-            }
-        }
-        Ok(at)
+impl Visitor for Listing<'_> {
+    fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
+        stop(self.cancel)?;
+        listed.pending_into(&mut self.item);
+        widen(&mut self.common, &self.item.uri);
+        let is_excluded = matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
+        let to = if is_excluded { self.excluded } else { self.expected };
+        Ok(to.put(&expected_row(&self.item), i64::MIN, false)?)
     }
 
-    fn changes(&mut self, url: &str, at: i64, depth: u8) -> Result<(), Error> {
-        if !self.seen.insert(url.to_owned()) || depth > 1 {
-            return Ok(());
-        }
-        let (mut lists, mut item) = (Vec::new(), Pending::default());
-        // Without `datetime` the order of the document decides, as for a run.
-        let last_before = self.last_change.max(at);
-        let last = &mut self.last_change;
-        let (expected, cancel) = (self.expected, self.cancel);
-        let (selection, excluded) = (&mut *self.selection, self.excluded);
-        self.documents.read(url, None, &mut |head, entry| {
-            stop(cancel)?;
-            if entry.loc.is_empty() {
-                // The head comes first, and again when a transfer broke off and is repeated.
-                lists.clear();
-                *last = last_before.max(head.from.map_or(at, |from| from.instant.as_micros()));
-                return Ok(Go::On);
-            }
-            if head.root == Root::SitemapIndex {
-                if entry.until.is_none_or(|until| until.instant.as_micros() >= at) {
-                    lists.push((entry.from.map(|from| from.instant), entry.loc.clone()));
-                }
-                return Ok(Go::On);
-            }
-            let listed = listed(url, head, entry);
-            let stated = listed.changed.map(abreast_webtypes::Timestamp::as_micros);
-            *last = (*last).max(stated.unwrap_or(at));
-            let time = stated.unwrap_or(*last);
-            let is_old = stated.is_none() && head.until.is_some_and(|until| until.instant.as_micros() < at);
-            if time >= at && !is_old {
-                listed.pending_into(&mut item);
-                let gone = listed.is_deletion();
-                let row = expected_row(&item);
-                let is_excluded = !gone && matches!(selection.decide(listed.subject()), Decision::Excluded(_));
-                expected.put(&row, time, gone || is_excluded)?;
-                if is_excluded || !gone && !selection.is_empty() {
-                    excluded.put(&row, time, !is_excluded)?;
-                }
-            }
-            Ok(Go::On)
-        })?;
-        if lists.iter().all(|(from, _)| from.is_some()) {
-            lists.sort_by_key(|(from, _)| *from);
-        }
-        for (_, list) in lists {
-            self.changes(&list, at, depth + 1)?;
+    fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
+        // Without one of the lists nothing can be said of what is not listed.
+        Err(error)
+    }
+}
+
+impl Listing<'_> {
+    /// A change after the lists were made; its time in microseconds.
+    fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error> {
+        listed.pending_into(&mut self.item);
+        let is_gone = listed.is_deletion();
+        let row = expected_row(&self.item);
+        let is_excluded = !is_gone && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
+        self.expected.put(&row, time, is_gone || is_excluded)?;
+        if is_excluded || !is_gone && !self.selection.is_empty() {
+            self.excluded.put(&row, time, !is_excluded)?;
         }
         Ok(())
     }

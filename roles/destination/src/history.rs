@@ -5,7 +5,6 @@
 //! says. Versions never change, so what is there is not asked for again.
 
 use crate::alternates::is_public_only;
-use crate::document::Go;
 use crate::error::{Error, ExitCode};
 use crate::path_map::{Form, NameRules, PathMap};
 use crate::place::{create_temporary, make_all, temporary_name};
@@ -229,31 +228,31 @@ impl Session<'_> {
         };
         let mut rule = self.rules.admission.clone().ok_or_else(refused)?;
         let public_only = is_public_only(&mut rule, url).ok_or_else(refused)?;
-        let documents = self.documents.clone();
+        let requests = self.requests.clone();
         if let Some(robots) = self.rules.robots.clone() {
-            let asked = documents.run(robots.check(&documents.client, url, public_only))?;
+            let asked = requests.run(robots.check(&requests.client, url, public_only))?;
             asked.map_err(|failure| Error::new(failure.code, ExitCode::SourceInvalid, failure.message))?;
         }
-        let authorized = crate::admit::same_origin(url, &documents.authorized_url);
+        let authorized = crate::admit::same_origin(url, &requests.authorized_url);
         let request = Request {
-            authorization: documents.authorization.as_ref().filter(|_| authorized),
+            authorization: requests.authorization.as_ref().filter(|_| authorized),
             unasked_encoding: UnaskedEncoding::Decode,
             public_only,
             ..Request::new(url)
         };
         let work = async {
-            let mut response = documents.client.send(&request).await?.require_success()?;
+            let mut response = requests.client.send(&request).await?.require_success()?;
             response.set_limit(length.unwrap_or(most).min(most));
             while let Some(chunk) = response.chunk().await? {
-                if let Err(error) = documents.allowance.check().and_then(|()| each(&chunk)) {
+                if let Err(error) = requests.allowance.check().and_then(|()| each(&chunk)) {
                     return Ok(Err(error));
                 }
             }
-            Ok(Ok(Go::On))
+            Ok(Ok(()))
         };
-        match documents.run(work)? {
-            Ok(done) => done.map(|_| ()),
-            Err(error) => Err(crate::document::net_error(error)),
+        match requests.run(work)? {
+            Ok(done) => done,
+            Err(error) => Err(crate::requests::net_error(error)),
         }
     }
 }

@@ -5,13 +5,9 @@ mod admit;
 mod alternates;
 mod apply;
 mod audit;
-mod baseline;
-mod changes;
 pub mod check;
 mod damage;
 mod desk;
-mod discover;
-mod document;
 mod error;
 mod events;
 mod fetch;
@@ -20,7 +16,6 @@ mod freshness;
 mod guard;
 mod history;
 mod limits;
-mod links;
 mod mirrors;
 mod noticed;
 mod options;
@@ -36,11 +31,11 @@ mod push;
 mod read;
 mod recover;
 mod rehearse;
+mod requests;
 mod robots;
 mod run;
 mod select;
 mod session;
-mod sets;
 mod sink;
 mod state;
 mod state_folder;
@@ -50,7 +45,6 @@ mod verify;
 mod workers;
 
 pub(crate) use abreast_core::filter;
-pub use abreast_resourcesync::v1_1::Tolerance;
 pub use audit::{AuditReport, audit};
 pub use error::{Error, ExitCode};
 pub use events::{Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary};
@@ -60,8 +54,6 @@ pub use filter::check_any_input as check_filter;
 pub use follow::follow;
 #[doc(hidden)]
 pub use freshness::check_any_input as check_freshness;
-#[doc(hidden)]
-pub use links::check_any_input as check_discovery;
 pub use options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
 #[doc(hidden)]
 pub use package::check_any_input as check_package;
@@ -71,10 +63,13 @@ pub use patch::check_any_input as check_patch;
 pub use path_map::check_any_input as check_path_map;
 pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory};
 pub use provisional::NewFolders;
+pub use read::Tolerance;
+#[doc(hidden)]
+pub use read::resourcesync::links::check_any_input as check_discovery;
+pub use read::resourcesync::sets::{SourceSet, check_url, name_of as set_name, source_sets};
 #[doc(hidden)]
 pub use robots::{check_any_input as check_robots, matcher as robots_matcher};
 pub use run::{sync, test_filter};
-pub use sets::{SourceSet, check_url, name_of as set_name, source_sets};
 pub use sink::lines::{LinesOptions, Output};
 #[cfg(feature = "s3")]
 pub use sink::objects::ObjectsOptions;

@@ -1,7 +1,7 @@
 //! What was noticed while documents were read: what is not as the specification says, and how fast the Source is.
 
+use crate::read::Tolerance;
 use crate::session::Session;
-use abreast_resourcesync::v1_1::{Finding, Tolerance};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -24,7 +24,20 @@ pub(crate) struct Care {
 struct Noticed {
     /// Told or to be told: document and code.
     seen: HashSet<(String, &'static str)>,
-    waiting: Vec<(String, Finding)>,
+    waiting: Vec<(String, Remark)>,
+}
+
+/// Something in a document that is not as the specification says.
+#[derive(Clone, Debug)]
+pub(crate) struct Remark {
+    /// A stable code such as `rs.zone`.
+    pub(crate) code: &'static str,
+    /// The line where it was seen first.
+    pub(crate) line: u64,
+    /// What was seen first.
+    pub(crate) message: String,
+    /// How often it was seen.
+    pub(crate) count: u64,
 }
 
 impl Care {
@@ -32,15 +45,11 @@ impl Care {
         Self { tolerance, ..Self::default() }
     }
 
-    pub(crate) fn note(&self, url: &str, code: &'static str, line: u64, message: String) {
-        self.found(url, &Finding { code, line, message, count: 1 });
-    }
-
-    /// Notes a finding, once for each document and code.
-    pub(crate) fn found(&self, url: &str, finding: &Finding) {
+    /// Notes what was seen in a document, once for each document and code.
+    pub(crate) fn note(&self, url: &str, remark: Remark) {
         let mut noticed = self.noticed.borrow_mut();
-        if noticed.seen.len() < FINDINGS_MAX && noticed.seen.insert((url.to_owned(), finding.code)) {
-            noticed.waiting.push((url.to_owned(), finding.clone()));
+        if noticed.seen.len() < FINDINGS_MAX && noticed.seen.insert((url.to_owned(), remark.code)) {
+            noticed.waiting.push((url.to_owned(), remark));
         }
     }
 
@@ -57,13 +66,13 @@ impl Care {
 impl Session<'_> {
     /// Tells what was noticed since the last call.
     pub(crate) fn tell_noticed(&mut self) {
-        let waiting = std::mem::take(&mut self.documents.care.noticed.borrow_mut().waiting);
-        for (url, finding) in waiting {
-            let more = match finding.count {
+        let waiting = std::mem::take(&mut self.requests.care.noticed.borrow_mut().waiting);
+        for (url, remark) in waiting {
+            let more = match remark.count {
                 0 | 1 => String::new(),
                 count => format!(" (and {} more)", count - 1),
             };
-            self.notice(finding.code, &url, &format!("line {}: {}{more}", finding.line, finding.message));
+            self.notice(remark.code, &url, &format!("line {}: {}{more}", remark.line, remark.message));
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::read::Tolerance;
 use crate::sink::options::SinkOptions;
 use crate::state::key;
 use abreast_net::Authorization;
-use abreast_resourcesync::v1_1::Tolerance;
 use abreast_store::mirror::Mirror;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -2,20 +2,20 @@
 
 use crate::admit::Admission;
 use crate::apply::Report;
-use crate::baseline::Baseline;
-use crate::changes::Followed;
-use crate::discover::{Discovered, Entrance, discover, with_other_sets};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Summary};
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::path_map::PathMap;
 use crate::place::{Backup, Ground, Made};
+use crate::plan::changes::Followed;
+use crate::plan::comparison::Baseline;
 use crate::probe::FileSystem;
 use crate::push::LISTS_LATE;
+use crate::read::resourcesync::discover::{Discovered, Entrance, discover, with_other_sets};
+use crate::read::resourcesync::sets::check_url;
 use crate::robots::Robots;
 use crate::session::Session;
-use crate::sets::check_url;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{ReadBack as _, plan_again};
 use crate::state::{State, key};
@@ -108,7 +108,7 @@ pub(crate) fn sync_with(
     if result.is_ok() || session.has_begun()? {
         made.keep_unless(options.dry_run);
     }
-    result.map_err(|error| with_other_sets(&session.documents, options, error))?;
+    result.map_err(|error| with_other_sets(&session.requests, options, error))?;
     let cursor = session.cursor()?;
     let capability_list = session.mirror.meta(key::CAPABILITY_LIST)?;
     let (looked, look_is_put_off) = (session.told.looked, session.told.look_is_put_off);
@@ -120,7 +120,7 @@ pub(crate) fn sync_with(
     summary.seconds = began.elapsed().as_secs_f64();
     summary.exit_code = summary.outcome().number();
     observer.event(&Event::Summary(&summary));
-    let fresh = session.documents.fresh.get();
+    let fresh = session.requests.fresh.get();
     Ok(Ran { summary, fresh, capability_list, is_behind, looked, look_is_put_off, lock })
 }
 
@@ -181,7 +181,7 @@ impl Session<'_> {
         Ok(self.mirror.count_rows_up_to(1)? > 0 || planned != PendingCounts::default())
     }
 
-    fn cursor(&self) -> Result<Option<Timestamp>, Error> {
+    pub(crate) fn cursor(&self) -> Result<Option<Timestamp>, Error> {
         let text = self.mirror.meta(key::CURSOR)?;
         Ok(text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros))
     }
@@ -206,7 +206,7 @@ impl Session<'_> {
         if named && has_any && same_set {
             return Ok(known);
         }
-        let Discovered { entrance: found, route } = discover(&self.documents, self.options)?;
+        let Discovered { entrance: found, route } = discover(&self.requests, self.options)?;
         found.check_same(&known, &self.options.url)?;
         if let Some(route) = route {
             self.notice("discover.found", &self.options.url, &route);
@@ -365,26 +365,6 @@ impl Session<'_> {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// The lists begin after the snapshot: follow them from their own beginning, so that the next run need not
-    /// compare everything again.
-    fn skip_gap(&mut self, changes: &str) -> Result<(), Error> {
-        let documents = self.documents.clone();
-        let mut from = None;
-        documents.look(changes, &mut Vec::new(), &mut |head, entry| {
-            if let Some(stated) = head.from.or(entry.from) {
-                from = Some(from.map_or(stated.instant, |known: Timestamp| known.min(stated.instant)));
-            }
-            Ok(crate::document::Go::On)
-        })?;
-        if let Some(from) = from {
-            let followed = self.plan_changes(changes, from, false)?;
-            if followed == Followed::Planned && self.cursor()?.is_none_or(|cursor| cursor < from) {
-                self.mirror.set_meta(key::CURSOR, Some(&from.as_micros().to_string()))?;
-            }
-        }
-        Ok(())
     }
 
     /// The map from URIs to paths, and the folder: fixed at the first run, the same ever after.

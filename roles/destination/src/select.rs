@@ -1,30 +1,23 @@
-//! What do the user's filters mean for a run: what is left alone, kept although excluded, or compared again?
+//! What the user's filters mean for a run: what is left alone, kept although excluded, or compared again.
 //!
 //! A resource that is excluded is neither fetched nor brought up to date nor deleted, as if neither side had it. When
 //! filters change, the Change Lists alone would not tell what is new: then all is compared with the Resource List.
 
-use crate::admit::Admission;
-use crate::document::{Answer, Documents, Go};
-use crate::error::{Error, ExitCode};
+use crate::error::Error;
 use crate::events::{Event, Filtered};
 use crate::filter::{Decision, Filter, MediaType, Subject};
-use crate::options::SyncOptions;
 use crate::path_map::{Form, NameRules, PathMap};
 use crate::plan::listed::Listed;
-use crate::read::resourcesync::listed::listed;
+use crate::read::resourcesync::resource_list::{common_base, each_resource};
 use crate::session::Session;
 use crate::state::key;
-use abreast_resourcesync::v1_1::Root;
 use abreast_store::mirror::Row;
 use abreast_webtypes::count;
-use std::collections::{HashSet, VecDeque};
 
 /// The filters of the last run.
 const FILTER: &str = "filter";
 /// Rows looked at together.
 const ROWS: usize = 512;
-/// Most lists read to find what URIs have in common.
-const LISTS_MAX: usize = 200_000;
 
 /// A run's filters, with what they need to know.
 #[derive(Debug, Default)]
@@ -95,7 +88,7 @@ impl Session<'_> {
         let map_of = |base: &str| PathMap::new(base, NameRules::default()).ok();
         let mut map = known.into_iter().flatten().find_map(|base| map_of(&base));
         if map.is_none() {
-            let common = list.map(|list| common_base(&self.documents, list, self.options)).transpose()?.flatten();
+            let common = list.map(|list| common_base(&self.requests, list, self.options)).transpose()?.flatten();
             if let Some(common) = &common {
                 self.mirror.set_meta("common", Some(common))?;
             }
@@ -227,67 +220,13 @@ fn subject_of(row: &Row) -> Subject<'_> {
     }
 }
 
-/// What all URIs of a Resource List start with, found by reading it.
-pub(crate) fn common_base(
-    documents: &Documents<'_>,
-    list: &str,
-    options: &SyncOptions,
-) -> Result<Option<String>, Error> {
-    let mut base = None;
-    let mut admission = Admission::new(list, &options.allow_hosts, options.allow_downgrade);
-    each_listed(documents, list, options, &mut |listed| {
-        if admission.check(listed.uri).is_ok() {
-            crate::baseline::widen(&mut base, listed.uri);
-        }
-    })?;
-    Ok(base)
-}
-
-/// Reads a list, or an index and its lists, and hands over each entry. Lists that cannot be read are left out: whoever
-/// reads them for good tells them.
-fn each_listed(
-    documents: &Documents<'_>,
-    list: &str,
-    options: &SyncOptions,
-    each: &mut dyn FnMut(&Listed<'_>),
-) -> Result<(), Error> {
-    let mut waiting = VecDeque::from([list.to_owned()]);
-    let mut seen = HashSet::new();
-    let mut admission = Admission::new(list, &options.allow_hosts, options.allow_downgrade);
-    while let Some(url) = waiting.pop_front() {
-        if !seen.insert(url.clone()) || seen.len() > LISTS_MAX || admission.check(&url).is_err() {
-            continue;
-        }
-        let mut members = Vec::new();
-        let read = documents.read(&url, None, &mut |head, entry| {
-            if entry.loc.is_empty() {
-                // The head comes first, and again when a transfer broke off and is repeated.
-                members.clear();
-            } else if head.root == Root::SitemapIndex {
-                members.push(entry.loc.clone());
-            } else {
-                each(&listed(&url, head, entry));
-            }
-            Ok(if members.len() > LISTS_MAX { Go::Enough } else { Go::On })
-        });
-        match read {
-            Ok(Answer::Read(_) | Answer::Unchanged) => waiting.extend(members),
-            Err(error) if url == list || matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Limit) => {
-                return Err(error);
-            }
-            Err(_) => {}
-        }
-    }
-    Ok(())
-}
-
 impl Session<'_> {
     /// Tells of each listed resource what the filters say, and does nothing.
     pub(crate) fn show_selection(&mut self, list: &str) -> Result<(), Error> {
-        let documents = self.documents.clone();
+        let requests = self.requests.clone();
         let (observer, options) = (self.observer, self.options);
         let (selection, summary) = (&mut self.selection, &mut self.summary);
-        each_listed(&documents, list, options, &mut |listed| {
+        each_resource(&requests, list, options, &mut |listed| {
             let (taken, rule) = match selection.decide(listed.subject()) {
                 Decision::Excluded(rule) => (false, rule.to_owned()),
                 Decision::Taken(rule) => (true, rule.to_owned()),

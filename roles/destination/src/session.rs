@@ -1,7 +1,6 @@
 //! What does one run hold on to: options, state, folder, connections, and the tally?
 
 use crate::alternates::{Alternates, Changed};
-use crate::document::Documents;
 use crate::error::Error;
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
 use crate::fetch::Rules;
@@ -9,6 +8,7 @@ use crate::history::History;
 use crate::options::SyncOptions;
 use crate::package::Packages;
 use crate::push::Told;
+use crate::requests::Requests;
 use crate::select::Selection;
 use crate::sink::Sink;
 use crate::sink::kept::ReadBack;
@@ -34,7 +34,7 @@ pub(crate) struct Session<'a> {
     pub(crate) sink: Option<Arc<dyn Sink>>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) documents: Documents<'a>,
+    pub(crate) requests: Requests<'a>,
     pub(crate) summary: Summary,
     /// Resources whose changes were read for the plan.
     pub(crate) changed: Changed,
@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
             state,
             sink: None,
             rules: Arc::new(rules),
-            documents: Documents::new(options, cancel, &shared)?,
+            requests: Requests::new(options, cancel, &shared)?,
             shared,
             changed: Changed::default(),
             history: History::default(),
@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
 
     /// Was a limit of bytes or time reached? Tells it.
     pub(crate) fn over_limit(&self) -> bool {
-        let Some((code, message)) = self.documents.allowance.reached() else { return false };
+        let Some((code, message)) = self.requests.allowance.reached() else { return false };
         self.problem(code, &self.options.url, &format!("{message}\n  help: the next run continues"));
         true
     }

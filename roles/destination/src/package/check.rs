@@ -1,9 +1,9 @@
-//! What is true of every package, whatever is in it? For fuzzing and for the tests of its seeds.
+//! What is true of every package, whatever is in it: for fuzzing and for the tests of its seeds.
 
+use super::Packaged;
 use super::archive::{Package, SMALL_BYTES};
-use super::manifest::Manifest;
 use crate::noticed::Care;
-use abreast_resourcesync::v1_1::Capability;
+use crate::read::resourcesync::manifest::read_manifest;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 
@@ -21,10 +21,10 @@ pub fn check_any_input(bytes: &[u8]) {
         return;
     }
     let Ok(package) = Package::open(file) else { return };
-    for capability in [Capability::ResourceDumpManifest, Capability::ChangeDumpManifest] {
+    for packaged in [Packaged::Snapshot, Packaged::Changes] {
         let mut uris = Vec::new();
         let care = Care::default();
-        let manifest = Manifest::read(&package, "http://example.org/p.zip", capability, &care, &mut |_, listed| {
+        let manifest = read_manifest(&package, "http://example.org/p.zip", packaged, &care, &mut |_, listed| {
             if uris.len() < MEMBERS_MAX {
                 uris.push(listed.uri.to_owned());
             }

@@ -4,14 +4,13 @@
 //! Packages cost a round trip each and all of their bytes, wanted or not. Both are put in seconds, with the shortest
 //! round trip and the speed seen while this run read the lists.
 
-use super::listing::{Dump, Listed};
-use super::{Chosen, Packages};
-use crate::discover::{Entrance, discover_again};
+use super::listing::{Dump, ListedPackage};
+use super::{Chosen, Packaged, Packages};
 use crate::error::{Error, ExitCode};
 use crate::noticed::Pace;
 use crate::options::Dumps;
+use crate::read::resourcesync::discover::{Entrance, discover_again};
 use crate::session::Session;
-use abreast_resourcesync::v1_1::Capability;
 use abreast_store::mirror::PendingCounts;
 use std::time::Duration;
 
@@ -78,7 +77,7 @@ impl Session<'_> {
             return Ok(None);
         }
         let entrance = &self.newest_entrance(entrance, false)?;
-        let pace = self.documents.care.pace();
+        let pace = self.requests.care.pace();
         let wanted = Wanted {
             resources: counts.fetches,
             bytes: if counts.bytes > 0 { counts.bytes } else { counts.fetches * UNKNOWN_BYTES },
@@ -86,13 +85,13 @@ impl Session<'_> {
         };
         let mut best: Option<(f64, Chosen)> = None;
         let changes = entrance.change_dump.as_ref().filter(|_| since.is_some());
-        for (url, capability) in changes
-            .map(|url| (url, Capability::ChangeDump))
+        for (url, packaged) in changes
+            .map(|url| (url, Packaged::Changes))
             .into_iter()
-            .chain(entrance.resource_dump.as_ref().map(|url| (url, Capability::ResourceDump)))
+            .chain(entrance.resource_dump.as_ref().map(|url| (url, Packaged::Snapshot)))
         {
-            let found = match self.read_dump(url, capability, None) {
-                Ok(Some(dump)) => Self::usable(dump, capability, since),
+            let found = match self.read_dump(url, packaged, None) {
+                Ok(Some(dump)) => Self::usable(dump, packaged, since),
                 Ok(None) => continue,
                 Err(error) => Err(error),
             };
@@ -122,21 +121,16 @@ impl Session<'_> {
     }
 
     /// The packages of a dump that may have something wanted in them.
-    fn usable(dump: Dump, capability: Capability, since: Option<abreast_webtypes::Timestamp>) -> Result<Chosen, Error> {
-        let is_change = capability == Capability::ChangeDump;
-        let since = since.filter(|_| is_change);
-        let packages: Vec<Listed> = dump
+    fn usable(dump: Dump, packaged: Packaged, since: Option<abreast_webtypes::Timestamp>) -> Result<Chosen, Error> {
+        let since = since.filter(|_| packaged == Packaged::Changes);
+        let packages: Vec<ListedPackage> = dump
             .packages
             .into_iter()
             .filter(|package| since.is_none_or(|since| package.until.is_none_or(|until| until >= since)))
             .collect();
-        packages.iter().try_for_each(Listed::check_format)?;
-        let (capability, at) = if is_change {
-            (Capability::ChangeDumpManifest, None)
-        } else {
-            (Capability::ResourceDumpManifest, dump.begins)
-        };
-        Ok(Chosen { packages, capability, at, is_plan: false })
+        packages.iter().try_for_each(ListedPackage::check_format)?;
+        let at = dump.begins.filter(|_| packaged == Packaged::Snapshot);
+        Ok(Chosen { packages, packaged, at, is_plan: false })
     }
 }
 

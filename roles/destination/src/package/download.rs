@@ -1,9 +1,9 @@
 //! How does a package get here? Into the state folder, continued where it broke off, whole and verified.
 
 use super::aside::Aside;
-use super::listing::Listed;
-use crate::document::net_error;
+use super::listing::ListedPackage;
 use crate::error::{Error, ExitCode};
+use crate::requests::net_error;
 use crate::session::Session;
 use crate::state_folder::{open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
@@ -37,7 +37,7 @@ struct Arriving {
 
 impl Session<'_> {
     /// How many bytes of a package are still to come, when its length is listed.
-    pub(crate) fn to_come(&self, package: &Listed) -> Option<u64> {
+    pub(crate) fn to_come(&self, package: &ListedPackage) -> Option<u64> {
         let folder = self.state.existing_folder(FOLDER);
         let here = folder.and_then(|folder| folder.stat(&name_of(package)).ok()).map_or(0, |stat| stat.size);
         package.length.map(|length| length.saturating_sub(here))
@@ -47,7 +47,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// `dump.space`, `fixity.mismatch`, `dump.size`, and those of any transfer.
-    pub(crate) fn download(&mut self, package: &Listed) -> Result<File, Error> {
+    pub(crate) fn download(&mut self, package: &ListedPackage) -> Result<File, Error> {
         package.check_format()?;
         let shown = self.state.path().join(FOLDER);
         let io = |cause: std::io::Error| {
@@ -69,15 +69,15 @@ impl Session<'_> {
                 Error::new("dump.space", ExitCode::Io, message).with_help("free space, or run with `--dumps never`")
             );
         }
-        let documents = self.documents.clone();
+        let requests = self.requests.clone();
         let mut arriving = begun(&folder, package).map_err(io)?;
-        let authorization = documents
+        let authorization = requests
             .authorization
             .as_ref()
-            .filter(|_| crate::admit::same_origin(&package.url, &documents.authorized_url));
+            .filter(|_| crate::admit::same_origin(&package.url, &requests.authorized_url));
         let client = match package.made_to {
-            Some(_) => documents.client.with_retries(self.options.net.retries.min(MADE_RETRIES)),
-            None => documents.client.clone(),
+            Some(_) => requests.client.with_retries(self.options.net.retries.min(MADE_RETRIES)),
+            None => requests.client.clone(),
         };
         let work = abreast_net::with_retries(&client, &package.url, async |attempt| {
             let resume = arriving.as_ref().and_then(|arriving| Some((arriving.length, arriving.etag.clone()?)));
@@ -125,7 +125,7 @@ impl Session<'_> {
                 if arriving.length > most {
                     return Ok(Err(too_large(package, most)));
                 }
-                if let Err(error) = documents.allowance.check() {
+                if let Err(error) = requests.allowance.check() {
                     return Ok(Err(error));
                 }
                 if let Err(cause) = arriving.file.write_all(&chunk) {
@@ -135,7 +135,7 @@ impl Session<'_> {
             }
             Ok(Ok(()))
         });
-        match documents.run(work)? {
+        match requests.run(work)? {
             Ok(done) => done.inspect_err(|error| {
                 if error.code() == "fixity.mismatch" {
                     forget(&folder, package);
@@ -154,7 +154,7 @@ impl Session<'_> {
     }
 
     /// Removes a package that is of no more use.
-    pub(crate) fn discard_package(&self, package: &Listed) {
+    pub(crate) fn discard_package(&self, package: &ListedPackage) {
         if let Some(folder) = self.state.existing_folder(FOLDER) {
             forget(&folder, package);
         }
@@ -166,11 +166,11 @@ impl Session<'_> {
     }
 }
 
-fn different(package: &Listed, what: &str) -> Error {
+fn different(package: &ListedPackage, what: &str) -> Error {
     Error::new("fixity.mismatch", ExitCode::SourceInvalid, format!("cannot use the package {}: {what}", package.url))
 }
 
-fn too_large(package: &Listed, most: u64) -> Error {
+fn too_large(package: &ListedPackage, most: u64) -> Error {
     let message = format!("cannot use the package {}: it has more than {most} bytes", package.url);
     Error::new("dump.size", ExitCode::SourceInvalid, message)
 }
@@ -180,26 +180,26 @@ fn is_worth_waiting(error: &abreast_net::Error, attempt: u32) -> bool {
     attempt == 0 && error.retry_after().is_some_and(|pause| pause <= MAKING_PATIENCE)
 }
 
-fn name_of(package: &Listed) -> Vec<u8> {
+fn name_of(package: &ListedPackage) -> Vec<u8> {
     let mut hasher = DefaultHasher::new();
     package.url.hash(&mut hasher);
     format!("{:016x}.zip", hasher.finish()).into_bytes()
 }
 
-fn note_of(package: &Listed) -> Vec<u8> {
+fn note_of(package: &ListedPackage) -> Vec<u8> {
     let mut name = name_of(package);
     name.truncate(name.len() - 3);
     name.extend_from_slice(b"note");
     name
 }
 
-fn forget(folder: &Dir, package: &Listed) {
+fn forget(folder: &Dir, package: &ListedPackage) {
     let _ = folder.unlink(&name_of(package));
     let _ = folder.unlink(&note_of(package));
 }
 
 /// A package that is here whole, and is the one listed.
-fn begun_whole(folder: &Dir, package: &Listed) -> std::io::Result<Option<File>> {
+fn begun_whole(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<File>> {
     let (Some(length), Some(_)) = (package.length, package.digests.strongest()) else { return Ok(None) };
     let Some((mut file, stat)) = open_begun(folder, &name_of(package)) else { return Ok(None) };
     if stat.size != length {
@@ -212,7 +212,7 @@ fn begun_whole(folder: &Dir, package: &Listed) -> std::io::Result<Option<File>> 
 }
 
 /// What an earlier run has of a package, when the version it began is known.
-fn begun(folder: &Dir, package: &Listed) -> std::io::Result<Option<Arriving>> {
+fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arriving>> {
     let Some(note) = read_text(folder, &note_of(package), NOTE_BYTES_MAX) else { return Ok(None) };
     let Some((etag, url)) = note.trim_end().split_once('\n').filter(|(_, url)| *url == package.url) else {
         return Ok(None);
@@ -234,7 +234,7 @@ fn begun(folder: &Dir, package: &Listed) -> std::io::Result<Option<Arriving>> {
 }
 
 /// Begins a package anew.
-fn begin(folder: &Dir, package: &Listed, response: &Response) -> std::io::Result<Arriving> {
+fn begin(folder: &Dir, package: &ListedPackage, response: &Response) -> std::io::Result<Arriving> {
     forget(folder, package);
     let file = folder.create_new(&name_of(package))?;
     let etag = response.header("etag").filter(|etag| etag.starts_with('"')).map(str::to_owned);

@@ -1,20 +1,12 @@
-//! Which packages does a dump name? Resource Dumps, Change Dumps, and their indexes [rs-core §11.1, §13.1].
+//! A dump as its documents describe it: packages, and what they are a snapshot or the changes of.
 
-use crate::admit::Admission;
-use crate::document::{Answer, Go};
 use crate::error::{Error, ExitCode};
-use crate::session::Session;
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Digests, Timestamp};
-use std::collections::HashSet;
-
-/// Most packages of one dump.
-const PACKAGES_MAX: usize = 100_000;
 
 /// One package as a dump names it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct ListedPackage {
     pub(crate) url: String,
     pub(crate) length: Option<u64>,
     pub(crate) digests: Digests,
@@ -30,7 +22,7 @@ pub(crate) struct Listed {
 /// A dump as its documents describe it.
 #[derive(Debug, Default)]
 pub(crate) struct Dump {
-    pub(crate) packages: Vec<Listed>,
+    pub(crate) packages: Vec<ListedPackage>,
     /// The instant of the snapshot, or the first that changes are in.
     pub(crate) begins: Option<Timestamp>,
     /// The last instant that changes are in, where that is said.
@@ -41,7 +33,7 @@ pub(crate) struct Dump {
     pub(crate) validators: Document,
 }
 
-impl Listed {
+impl ListedPackage {
     /// Is it a ZIP file, as far as its type or its name says? Without either it is tried.
     ///
     /// # Errors
@@ -79,115 +71,16 @@ impl Listed {
     }
 }
 
-impl Session<'_> {
-    /// Reads a dump's document, or its index and the documents that this names. `None` when it has not changed.
-    pub(crate) fn read_dump(
-        &mut self,
-        url: &str,
-        capability: Capability,
-        known: Option<&Document>,
-    ) -> Result<Option<Dump>, Error> {
-        let mut dump = Dump::default();
-        let mut members = Vec::new();
-        if !self.read_dump_document(url, capability, known, &mut dump, &mut members)? {
-            return Ok(None);
-        }
-        let mut seen = HashSet::from([url.to_owned()]);
-        for member in members {
-            self.check_cancelled()?;
-            let mut admission = Admission::new(url, &self.options.allow_hosts, self.options.allow_downgrade);
-            if let Err(refusal) = admission.check(&member) {
-                let message = format!("{member}: {}", refusal.message());
-                return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
-            }
-            if !seen.insert(member.clone()) {
-                self.notice("list.cycle", &member, "an index names it more than once, or names itself");
-                continue;
-            }
-            let mut nested = Vec::new();
-            self.read_dump_document(&member, capability, None, &mut dump, &mut nested)?;
-            if !nested.is_empty() {
-                let message = format!("{member} is an index inside an index");
-                return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
-            }
-        }
-        self.tell_noticed();
-        Ok(Some(dump))
-    }
-
-    /// `false` when it has not changed.
-    fn read_dump_document(
-        &mut self,
-        url: &str,
-        capability: Capability,
-        known: Option<&Document>,
-        dump: &mut Dump,
-        members: &mut Vec<String>,
-    ) -> Result<bool, Error> {
-        let documents = self.documents.clone();
-        let before = dump.packages.len();
-        let mut admission = Admission::new(url, &self.options.allow_hosts, self.options.allow_downgrade);
-        let mut refused = Vec::new();
-        let answer = documents.read(url, known, &mut |head: &Head, entry: &Entry| {
-            if head.capability != Some(capability) {
-                let message = format!("{url} is no `{}`", capability.token());
-                return Err(Error::new("list.capability", ExitCode::SourceInvalid, message));
-            }
-            if entry.loc.is_empty() {
-                // The head comes first, and again when a transfer broke off and is repeated.
-                dump.packages.truncate(before);
-                members.clear();
-                refused.clear();
-                return Ok(Go::On);
-            }
-            if dump.packages.len() + members.len() >= PACKAGES_MAX {
-                let message = format!("{url} names more than {PACKAGES_MAX} packages");
-                return Err(Error::new("limit.packages", ExitCode::Limit, message));
-            }
-            if head.root == Root::SitemapIndex {
-                members.push(entry.loc.clone());
-            } else if let Err(refusal) = admission.check(&entry.loc) {
-                refused.push((entry.loc.clone(), refusal));
-            } else {
-                dump.packages.push(Listed {
-                    url: entry.loc.clone(),
-                    length: entry.length,
-                    digests: entry.digests.clone(),
-                    media_type: entry.media_type.clone(),
-                    from: entry.from.map(|from| from.instant),
-                    until: entry.until.map(|until| until.instant),
-                    made_to: None,
-                });
-            }
-            Ok(Go::On)
-        })?;
-        let Answer::Read(read) = answer else { return Ok(false) };
-        if let Some((url, refusal)) = refused.first() {
-            // Without one of its packages a dump says nothing about what is not in it.
-            let message = format!("{url}: {}", refusal.message());
-            return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
-        }
-        let begins = read.head.at.or(read.head.from).map(|at| read.at_earliest(at.instant));
-        dump.begins = dump.begins.into_iter().chain(begins).min();
-        dump.until = dump.until.max(read.head.until.map(|until| read.at_earliest(until.instant)));
-        dump.date = dump.date.or(read.date);
-        if before == 0 {
-            dump.validators = read.validators;
-        }
-        Ok(true)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn packages_of_other_kinds_are_named() {
-        let listed = |url: &str, media_type: Option<&str>| Listed {
+        let listed = |url: &str, media_type: Option<&str>| ListedPackage {
             url: url.to_owned(),
             media_type: media_type.map(str::to_owned),
-            ..Listed::default()
+            ..ListedPackage::default()
         };
         for (url, media_type) in [
             ("http://h/p.zip", None),

@@ -1,8 +1,9 @@
-//! Packages: many resources in one ZIP file, instead of a request for each [rs-core §11, §13].
+//! Packages: many resources in one ZIP file, instead of a request for each [rs-core §11, §13]. Which ones there are, and
+//! what their manifests say, is read by `read/resourcesync/`.
 //!
 //! | file | answers |
 //! |---|---|
-//! | `listing.rs` | which packages does a dump name? |
+//! | `listing.rs` | what is said of a dump and its packages? |
 //! | `choose.rs` | is it cheaper to take packages than to ask for each resource? |
 //! | `since.rs` | is one package with all changes since a time to be had, and cheaper? |
 //! | `download.rs` | how does a package get here, whole and verified? |
@@ -16,20 +17,19 @@
 //! The plan comes from lists wherever there are any, so fixity, deletions and the cursor do not depend on packages at
 //! all: a package only supplies bytes that are planned and listed, and what it cannot supply is asked for by itself.
 
-mod archive;
+pub(crate) mod archive;
 mod aside;
 mod check;
 mod choose;
 mod download;
-mod listing;
-mod manifest;
+pub(crate) mod listing;
+pub(crate) mod manifest;
 mod plan;
 mod shelves;
 mod since;
 mod supply;
 
-use crate::discover::Entrance;
-use abreast_resourcesync::v1_1::Capability;
+use crate::read::resourcesync::discover::Entrance;
 use abreast_webtypes::Timestamp;
 
 pub use check::check_any_input;
@@ -49,12 +49,21 @@ pub(crate) struct Packages {
     entrance: Option<Entrance>,
 }
 
+/// What is in a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packaged {
+    /// All there is at one instant.
+    Snapshot,
+    /// What changed in a span of time.
+    Changes,
+}
+
 /// Packages to take resources out of.
 #[derive(Debug)]
 struct Chosen {
-    packages: Vec<listing::Listed>,
-    /// What their manifests are.
-    capability: Capability,
+    packages: Vec<listing::ListedPackage>,
+    /// What is in them.
+    packaged: Packaged,
     /// The instant of the snapshot that they are, if it is one.
     at: Option<Timestamp>,
     /// The plan was made from them: their entries are what is listed.

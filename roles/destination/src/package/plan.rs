@@ -1,22 +1,21 @@
 //! What is to be done, where a Source has dumps and no lists? Their manifests are read as the lists [rs-core §11, §13].
 
-use super::Chosen;
 use super::archive::Package;
-use super::listing::{Dump, Listed};
-use super::manifest::Manifest;
-use crate::baseline::{Baseline, Diff};
-use crate::changes::{Followed, Seen};
-use crate::document::at_earliest;
+use super::listing::{Dump, ListedPackage};
+use super::{Chosen, Packaged};
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
+use crate::plan::changes::{Followed, Seen};
+use crate::plan::comparison::Baseline;
+use crate::read::resourcesync::document::at_earliest;
+use crate::read::resourcesync::manifest::read_manifest;
 use crate::session::Session;
 use crate::state::key;
-use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::Timestamp;
 use std::fs::File;
 
 /// A package with its file, when it could be had.
-type Had = (Listed, Option<File>);
+type Had = (ListedPackage, Option<File>);
 
 impl Session<'_> {
     /// Plans what makes the copy equal to a Resource Dump.
@@ -28,7 +27,7 @@ impl Session<'_> {
         } else {
             self.mirror.document(url)?
         };
-        let Some(mut dump) = self.read_dump(url, Capability::ResourceDump, known.as_ref())? else {
+        let Some(mut dump) = self.read_dump(url, Packaged::Snapshot, known.as_ref())? else {
             return Ok(Baseline { unchanged: true, whole: true, at: None });
         };
         self.summary.mode = Mode::Baseline;
@@ -43,8 +42,8 @@ impl Session<'_> {
                 self.commit()?;
                 self.mirror.clear_scratch()?;
                 let packages = had.into_iter().filter(|(_, file)| file.is_some()).map(|(package, _)| package).collect();
-                let capability = Capability::ResourceDumpManifest;
-                self.packages.planned = Some(Chosen { packages, capability, at: baseline.at, is_plan: true });
+                let packaged = Packaged::Snapshot;
+                self.packages.planned = Some(Chosen { packages, packaged, at: baseline.at, is_plan: true });
                 Ok(baseline)
             }
             Err(error) => {
@@ -63,7 +62,11 @@ impl Session<'_> {
     }
 
     /// Fetches packages. What cannot be had is told and counted; the first such error is kept.
-    fn have_packages(&mut self, packages: Vec<Listed>, first_error: &mut Option<Error>) -> Result<Vec<Had>, Error> {
+    fn have_packages(
+        &mut self,
+        packages: Vec<ListedPackage>,
+        first_error: &mut Option<Error>,
+    ) -> Result<Vec<Had>, Error> {
         let mut had = Vec::with_capacity(packages.len());
         for package in packages {
             self.check_cancelled()?;
@@ -80,7 +83,7 @@ impl Session<'_> {
         Ok(had)
     }
 
-    fn package_failed(&mut self, package: &Listed, error: Error, first_error: &mut Option<Error>) {
+    fn package_failed(&mut self, package: &ListedPackage, error: Error, first_error: &mut Option<Error>) {
         if first_error.is_some() {
             self.list_failed(error.code(), &package.url, &error.to_string());
         } else {
@@ -98,22 +101,20 @@ impl Session<'_> {
         had: &[Had],
         mut first_error: Option<Error>,
     ) -> Result<Baseline, Error> {
-        self.mirror.clear_scratch()?;
-        let stale = self.mirror.mark_stale()? > 0;
-        let mut diff = Diff::new(url, self, stale)?;
-        let care = self.documents.care.clone();
+        let mut comparison = self.begin_comparison(url)?;
+        let care = self.requests.care.clone();
         let (mut read, mut at, mut partial) = (0, None, false);
         for (package, file) in had {
             let Some(file) = file else { continue };
-            diff.begin_document();
+            comparison.begin_document();
             let manifest =
                 try_clone(file).and_then(Package::open).map_err(|error| of(package, &error)).and_then(|archive| {
-                    Manifest::read(&archive, &package.url, Capability::ResourceDumpManifest, &care, &mut |_, listed| {
+                    read_manifest(&archive, &package.url, Packaged::Snapshot, &care, &mut |_, listed| {
                         self.check_cancelled()?;
-                        diff.entry(self, listed)
+                        comparison.entry(self, listed)
                     })
                 });
-            match manifest.and_then(|manifest| self.refuse_elsewhere(&package.url, &diff).map(|()| manifest)) {
+            match manifest.and_then(|manifest| self.refuse_elsewhere(&package.url, &comparison).map(|()| manifest)) {
                 Ok(manifest) => {
                     read += 1;
                     partial |= self.left_out(&package.url, manifest.skipped);
@@ -138,7 +139,7 @@ impl Session<'_> {
             Some(at) => Some(self.not_after(url, "at", at, dump.date)),
             None => dump.date,
         };
-        self.conclude(url, &mut diff, whole, at)?;
+        self.conclude(url, &mut comparison, whole, at)?;
         if let (Some(at), Some(_)) = (at, self.mirror.meta(key::CHANGE_DUMP)?) {
             // What changed since is read again from the Change Dump.
             self.mirror.spare_newer(at.as_micros())?;
@@ -156,7 +157,7 @@ impl Session<'_> {
         self.refuse_dry_run(url)?;
         self.packages.since = Some(cursor);
         let known = self.mirror.document(url)?;
-        let Some(mut dump) = self.read_dump(url, Capability::ChangeDump, known.as_ref())? else {
+        let Some(mut dump) = self.read_dump(url, Packaged::Changes, known.as_ref())? else {
             return Ok(Followed::Unchanged);
         };
         let earliest = dump.begins.into_iter().chain(dump.packages.iter().filter_map(|package| package.from)).min();
@@ -191,38 +192,32 @@ impl Session<'_> {
         }
         self.commit()?;
         self.mirror.clear_scratch()?;
-        let mut packages: Vec<Listed> = had.into_iter().map(|(package, _)| package).collect();
+        let mut packages: Vec<ListedPackage> = had.into_iter().map(|(package, _)| package).collect();
         // The newest first: without a digest an older one could be taken for what changed last.
         packages.reverse();
-        let capability = Capability::ChangeDumpManifest;
-        self.packages.planned = Some(Chosen { packages, capability, at: None, is_plan: true });
+        let packaged = Packaged::Changes;
+        self.packages.planned = Some(Chosen { packages, packaged, at: None, is_plan: true });
         Ok(Followed::Planned)
     }
 
     fn read_change_manifests(&mut self, url: &str, dump: &Dump, had: &[Had], cursor: Timestamp) -> Result<(), Error> {
         self.mirror.clear_scratch()?;
-        let care = self.documents.care.clone();
+        let care = self.requests.care.clone();
         let mut seen = Seen::default();
         for (package, file) in had {
             let Some(file) = file else { continue };
             let archive = try_clone(file).and_then(Package::open).map_err(|error| of(package, &error))?;
             let mut reading = self.reading_changes(&package.url);
-            let manifest =
-                Manifest::read(&archive, &package.url, Capability::ChangeDumpManifest, &care, &mut |head, listed| {
-                    seen.begin_whole_list(head);
-                    self.note_change(listed, cursor, &mut seen, &mut reading)
-                })
-                .inspect_err(|_| self.discard_package(package))?;
+            let manifest = read_manifest(&archive, &package.url, Packaged::Changes, &care, &mut |span, listed| {
+                seen.begin_whole_list(span);
+                self.note_change(listed, cursor, &mut seen, &mut reading)
+            })
+            .inspect_err(|_| self.discard_package(package))?;
             seen.newest = seen.newest.max(reading.newest.map(|newest| at_earliest(manifest.zoneless, newest)));
             seen.left_out |= self.left_out(&package.url, manifest.skipped);
         }
         self.plan_coming()?;
-        if let Some(base) = seen.base.take()
-            && self.mirror.meta(key::BASE)?.is_none()
-            && self.mirror.meta("common")?.is_none()
-        {
-            self.mirror.set_meta("common", Some(&base))?;
-        }
+        self.keep_common(&mut seen)?;
         if seen.left_out {
             // What was left out may be any change: the next run looks at all of them again.
             return Ok(());
@@ -240,7 +235,7 @@ fn try_clone(file: &File) -> Result<File, Error> {
 }
 
 /// Says which package it is that cannot be used.
-pub(super) fn of(package: &Listed, error: &Error) -> Error {
+pub(super) fn of(package: &ListedPackage, error: &Error) -> Error {
     let message = format!("cannot use the package {}: {error}", package.url);
     Error::new(error.code(), error.exit_code(), message)
 }

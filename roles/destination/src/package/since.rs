@@ -4,16 +4,15 @@
 //! beforehand; but the Change Lists were just read, and it holds what they list. It supplies planned bytes as any package
 //! does. When it cannot be had, that is told, and the run goes on as if there were none.
 
-use super::Chosen;
 use super::choose::{UNKNOWN_BYTES, WORTH_A_LOOK, Wanted, package_seconds};
-use super::listing::Listed;
+use super::listing::ListedPackage;
+use super::{Chosen, Packaged};
 use crate::apply::Report;
-use crate::discover::{Entrance, forget_changes_since};
 use crate::error::{Error, ExitCode};
 use crate::options::Dumps;
-use crate::plan;
+use crate::plan::listed::Listed;
+use crate::read::resourcesync::discover::{Entrance, forget_changes_since};
 use crate::session::Session;
-use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::Timestamp;
 use url::Url;
 
@@ -38,7 +37,7 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// Counts a change that was read.
-    pub(crate) fn note(&mut self, change: &plan::listed::Listed<'_>) {
+    pub(crate) fn note(&mut self, change: &Listed<'_>) {
         self.changes += 1;
         if !change.is_deletion() {
             self.bytes = self.bytes.saturating_add(change.length.unwrap_or(UNKNOWN_BYTES));
@@ -70,8 +69,7 @@ impl Session<'_> {
         let Some(package) = self.choose_changes_since(entrance)? else { return Ok(()) };
         self.begin_phase("fetching");
         self.check_cancelled()?;
-        let capability = Capability::ChangeDumpManifest;
-        let chosen = Chosen { packages: Vec::new(), capability, at: None, is_plan: false };
+        let chosen = Chosen { packages: Vec::new(), packaged: Packaged::Changes, at: None, is_plan: false };
         match self.download(&package).and_then(|file| self.apply_package(&chosen, &package, file, reports)) {
             Ok(()) => {}
             Err(error) if error.code() == "dump.space" => self.tell_no_changes_since(&package, &error),
@@ -89,13 +87,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn tell_no_changes_since(&mut self, package: &Listed, error: &Error) {
+    fn tell_no_changes_since(&mut self, package: &ListedPackage, error: &Error) {
         let message = format!("{error}\n  other packages are looked for, or resources asked for one by one");
         self.notice(error.code(), &package.url, &message);
     }
 
     /// The package, if it is worth it.
-    fn choose_changes_since(&mut self, entrance: &Entrance) -> Result<Option<Listed>, Error> {
+    fn choose_changes_since(&mut self, entrance: &Entrance) -> Result<Option<ListedPackage>, Error> {
         let dumps = self.options.dumps;
         if dumps == Dumps::Never || self.packages.since.is_none() || self.packages.planned.is_some() {
             return Ok(None);
@@ -110,7 +108,7 @@ impl Session<'_> {
         if expected.changes > CHANGES_MAX || expected.package_bytes() > BYTES_MAX {
             return Ok(None);
         }
-        let pace = self.documents.care.pace();
+        let pace = self.requests.care.pace();
         let wanted = Wanted { resources: due.resources, bytes, connections: self.options.connections.max(1) as u64 };
         let asking = wanted.seconds(pace);
         let package = package_seconds([Some(expected.package_bytes())].into_iter(), pace);
@@ -123,7 +121,7 @@ impl Session<'_> {
         // Just before the first of them.
         let url = since_url(&address, Timestamp::from_micros(oldest.saturating_sub(1)));
         let made_to = Some(expected.package_bytes().saturating_mul(2).saturating_add(SPARE_BYTES));
-        Ok(url.map(|url| Listed { url, made_to, ..Listed::default() }))
+        Ok(url.map(|url| ListedPackage { url, made_to, ..ListedPackage::default() }))
     }
 }
 
@@ -139,6 +137,7 @@ fn since_url(address: &str, since: Timestamp) -> Option<String> {
 mod tests {
     use super::*;
     use crate::plan::listed::Change;
+    use crate::plan::listed::testing::listed;
 
     #[test]
     fn the_time_is_added_to_the_query() {
@@ -152,11 +151,8 @@ mod tests {
     #[test]
     fn a_package_is_expected_to_hold_every_change() {
         let mut changes = Changes::default();
-        let change = |length, change| plan::listed::Listed {
-            length,
-            change: Some(change),
-            ..plan::listed::testing::listed("http://h/l", "http://h/a", Vec::new())
-        };
+        let change =
+            |length, change| Listed { length, change: Some(change), ..listed("http://h/l", "http://h/a", Vec::new()) };
         changes.note(&change(Some(100), Change::Put));
         changes.note(&change(None, Change::Put));
         changes.note(&change(Some(100), Change::Deleted));

@@ -6,9 +6,10 @@ use super::manifest::Manifest;
 use super::plan::of;
 use crate::apply::Report;
 use crate::desk::Desk;
-use crate::discover::Entrance;
 use crate::error::{Error, ExitCode};
 use crate::fetch::Rules;
+use crate::read::resourcesync::discover::Entrance;
+use crate::read::resourcesync::manifest::read_manifest;
 use crate::session::Session;
 use crate::sink::Sink;
 use crate::sink::outcome::{Failure, Outcome};
@@ -90,13 +91,13 @@ impl Session<'_> {
     pub(super) fn apply_package(
         &mut self,
         chosen: &Chosen,
-        listed: &super::listing::Listed,
+        listed: &super::listing::ListedPackage,
         file: File,
         reports: &mut Vec<Report>,
     ) -> Result<(), Error> {
         let package = Package::open(file).map_err(|error| of(listed, &error))?;
-        let care = self.documents.care.clone();
-        let manifest = Manifest::read(&package, &listed.url, chosen.capability, &care, &mut |_, _| Ok(()))?;
+        let care = self.requests.care.clone();
+        let manifest = read_manifest(&package, &listed.url, chosen.packaged, &care, &mut |_, _| Ok(()))?;
         self.tell_noticed();
         if manifest.strays > 0 {
             let message = format!("{} of its members are not named by its manifest, and ignored", manifest.strays);

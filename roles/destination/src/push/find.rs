@@ -1,12 +1,11 @@
-//! Which topic does the set have, and which hubs? What its Capability List names [rs-change-notification §4.1]; where
-//! that names no hub, what the topic itself says [websub §4].
+//! The topic of a set and its hubs: what its Capability List names [rs-change-notification §4.1]; where that names no hub,
+//! what the topic itself says [websub §4].
 
 use super::{Teller, is_https};
 use crate::admit::Admission;
+use crate::read::resourcesync::topic::topic_in;
 use abreast_net::{Request, Response, UnaskedEncoding};
-use abreast_resourcesync::v1_1::{Capability, Document};
-use abreast_websub::{MAX_BODY_LENGTH, MAX_HUBS, in_body, in_headers};
-use abreast_webtypes::resolve;
+use abreast_websub::{MAX_BODY_LENGTH, in_body, in_headers};
 use std::time::Duration;
 
 /// Longest Capability List that is read for it.
@@ -16,10 +15,10 @@ const ASK_TIME: Duration = Duration::from_secs(30);
 
 /// A topic and where it can be subscribed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Topic {
-    pub(super) url: String,
+pub(crate) struct Topic {
+    pub(crate) url: String,
     /// Those reached by https first; none when it can only be read.
-    pub(super) hubs: Vec<String>,
+    pub(crate) hubs: Vec<String>,
 }
 
 impl Teller {
@@ -79,39 +78,5 @@ impl Teller {
         let Some(named) = host(url) else { return true };
         host(&self.capability_list).as_ref() != Some(&named)
             && Admission::new(&self.capability_list, &self.allow_hosts, true).check(url).is_err()
-    }
-}
-
-/// The first entry of a Capability List for changes of resources.
-fn topic_in(list: &[u8], base: &str) -> Result<Option<Topic>, abreast_resourcesync::v1_1::Error> {
-    let document = Document::from_slice(list)?;
-    let entry = document.entries.into_iter().find(|entry| entry.capability == Some(Capability::ChangeNotification));
-    Ok(entry.and_then(|entry| {
-        let hubs = entry.links.iter().filter(|link| link.has_rel("hub"));
-        let hubs = hubs.filter_map(|link| resolve(base, &link.href).ok()).take(MAX_HUBS).collect();
-        Some(Topic { url: resolve(base, &entry.loc).ok()?, hubs })
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_entry_names_topic_and_hubs() {
-        let list = |entry: &str| {
-            format!(
-                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
-                 xmlns:rs=\"http://www.openarchives.org/rs/terms/\"><rs:md capability=\"capabilitylist\"/>\
-                 <url><loc>http://e/f</loc><rs:md capability=\"framework-notification\"/></url>{entry}</urlset>"
-            )
-        };
-        let with = "<url><loc>/t</loc><rs:ln rel=\"hub\" href=\"http://h/\"/><rs:ln rel=\"hub\" href=\"/hub\"/>\
-             <rs:md capability=\"change-notification\"/></url>";
-        let found = topic_in(list(with).as_bytes(), "http://e/caps.xml").unwrap();
-        let hubs = vec!["http://h/".to_owned(), "http://e/hub".to_owned()];
-        assert_eq!(found, Some(Topic { url: "http://e/t".to_owned(), hubs }));
-        assert_eq!(topic_in(list("").as_bytes(), "http://e/caps.xml").unwrap(), None);
-        assert!(topic_in(b"<html>", "http://e/").is_err());
     }
 }

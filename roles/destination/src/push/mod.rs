@@ -29,6 +29,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+pub(crate) use find::Topic;
 pub(crate) use inbox::{Inbox, Woken};
 pub(crate) use plan::{LISTS_LATE, PUSHED, Told};
 

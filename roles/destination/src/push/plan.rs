@@ -1,18 +1,17 @@
-//! Does a notification go on from where the copy stands? Then its entries are what is to be done, like those of a Change
-//! List, and nobody is asked for one [rs-change-notification §3].
+//! Notifications that go on from where the copy stands: their changes are what is to be done, like those of a list of
+//! changes, and nobody is asked for one [rs-change-notification §3].
 //!
 //! Each notification says since when it knows all changes. One that begins after what the copy knows was preceded by
 //! others that are missing: then, and whenever anything is odd, the lists are asked. What ends before is old, and
 //! changes nothing however often it comes.
 
 use crate::alternates::Changed;
-use crate::changes::Seen;
 use crate::error::Error;
 use crate::events::Mode;
-use crate::read::resourcesync::listed::listed;
+use crate::plan::changes::Seen;
+use crate::read::resourcesync::notification::{Notification, read_notification};
 use crate::session::Session;
 use crate::state::key;
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, Step, Tolerance};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -39,15 +38,6 @@ pub(crate) struct Told {
     pub(crate) looked: Option<Instant>,
     /// It was too early to ask the lists.
     pub(crate) look_is_put_off: bool,
-}
-
-/// A notification that is as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Notification {
-    from: Timestamp,
-    until: Timestamp,
-    head: Head,
-    entries: Vec<Entry>,
 }
 
 /// Where a notification stands beside the copy.
@@ -119,15 +109,15 @@ impl Session<'_> {
         let mut cursor = known;
         let mut seen = Seen::default();
         for notification in notifications {
-            match notification.place(cursor, told) {
+            match place(notification.from, notification.until, cursor, told) {
                 Place::Old => continue,
                 Place::Apart => return Ok(false),
                 Place::Next => {}
             }
             let mut reading = self.reading_changes(change_list);
             seen.next_list();
-            for entry in &notification.entries {
-                self.note_change(&listed(change_list, &notification.head, entry), known, &mut seen, &mut reading)?;
+            for change in notification.changes(change_list) {
+                self.note_change(&change, known, &mut seen, &mut reading)?;
             }
             cursor = cursor.max(reading.newest.unwrap_or(cursor));
             told = Some(notification.until);
@@ -154,61 +144,18 @@ impl Session<'_> {
     }
 }
 
-impl Notification {
-    fn place(&self, cursor: Timestamp, told: Option<Timestamp>) -> Place {
-        // Of changes within one second of a coarse clock some may have come before others.
-        let is_fine = cursor.as_micros() % 1_000_000 != 0;
-        if self.until < cursor || self.until == cursor && is_fine {
-            return Place::Old;
-        }
-        // Whoever repeats the last one repeats what was done, unless another change followed within that second.
-        if self.until == cursor || told.is_some_and(|told| self.until <= told) {
-            return Place::Apart;
-        }
-        if self.from < cursor || Some(self.from) == told || self.from == cursor && is_fine {
-            Place::Next
-        } else {
-            Place::Apart
-        }
+/// Where a notification of that span stands beside a copy.
+fn place(from: Timestamp, until: Timestamp, cursor: Timestamp, told: Option<Timestamp>) -> Place {
+    // Of changes within one second of a coarse clock some may have come before others.
+    let is_fine = cursor.as_micros() % 1_000_000 != 0;
+    if until < cursor || until == cursor && is_fine {
+        return Place::Old;
     }
-}
-
-/// Reads one, strictly: what is odd is better asked for.
-fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
-    let mut parser = Parser::with_tolerance(Limits::default(), Tolerance::Usual);
-    parser.feed(bytes);
-    parser.finish();
-    let (mut entry, mut entries) = (Entry::default(), Vec::<Entry>::new());
-    loop {
-        match parser.next(&mut entry).map_err(|fault| format!("a notification cannot be read: {fault}"))? {
-            Step::NeedInput | Step::End => break,
-            Step::Head => {}
-            Step::Entry => entries.push(entry.clone()),
-        }
+    // Whoever repeats the last one repeats what was done, unless another change followed within that second.
+    if until == cursor || told.is_some_and(|told| until <= told) {
+        return Place::Apart;
     }
-    let odd = |what: &str| Err(format!("a notification is not as it should be: {what}"));
-    let Some(head) = parser.head() else { return odd("it is empty") };
-    if head.root != Root::UrlSet || head.capability != Some(Capability::ChangeNotification) {
-        return odd("it is no Change Notification");
-    }
-    if parser.skipped() > 0 || crate::document::is_zoneless(&parser) {
-        return odd("it has entries that cannot be understood, or times without a zone");
-    }
-    let Some(from) = head.from.map(|from| from.instant) else { return odd("it does not say since when it knows") };
-    let newest = entries.last().and_then(|entry| entry.datetime).map(|newest| newest.instant);
-    let Some(until) = head.until.map(|until| until.instant).or(newest) else { return odd("it tells nothing") };
-    let mut last = from;
-    for entry in &entries {
-        let time = entry.datetime.map(|datetime| datetime.instant);
-        match (time, entry.change) {
-            (Some(time), Some(_)) if entry.loc.starts_with("http") && (last..=until).contains(&time) => last = time,
-            _ => return odd(&format!("the entry in line {} is out of place", entry.line)),
-        }
-    }
-    if from > until {
-        return odd("it ends before it begins");
-    }
-    Ok(Notification { from, until, head: Head { capability: head.capability, ..Head::default() }, entries })
+    if from < cursor || Some(from) == told || from == cursor && is_fine { Place::Next } else { Place::Apart }
 }
 
 fn now() -> Timestamp {
@@ -227,9 +174,7 @@ mod tests {
     }
 
     fn place(from: i64, until: i64, cursor: i64, told: Option<i64>) -> Place {
-        let notification =
-            Notification { from: at(from), until: at(until), head: Head::default(), entries: Vec::new() };
-        notification.place(at(cursor), told.map(at))
+        super::place(at(from), at(until), at(cursor), told.map(at))
     }
 
     #[test]
@@ -264,41 +209,5 @@ mod tests {
         assert_eq!(place(begin, begin + SECOND, begin, Some(begin)), Place::Next, "it goes on from the one before");
         assert_eq!(place(begin - SECOND, begin + SECOND, begin, None), Place::Next, "it has all of that second");
         assert_eq!(place(begin - 2 * SECOND, begin - SECOND, begin, None), Place::Old);
-    }
-
-    #[test]
-    fn what_is_odd_is_not_read() {
-        let document = |head: &str, entries: &str| {
-            format!(
-                "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
-                 xmlns:rs=\"http://www.openarchives.org/rs/terms/\"><rs:md {head}/>{entries}</urlset>"
-            )
-        };
-        let entry = |time: &str| {
-            format!("<url><loc>http://e/a</loc><rs:md change=\"deleted\" datetime=\"2026-01-01T00:00:{time}Z\"/></url>")
-        };
-        let head = |rest: &str| format!("capability=\"change-notification\" {rest}");
-        let from = "from=\"2026-01-01T00:00:01Z\"";
-        let whole = format!("{from} until=\"2026-01-01T00:00:03Z\"");
-        let two = entry("02") + &entry("03");
-        let read = |head: &str, entries: &str| read_notification(document(head, entries).as_bytes());
-        assert_eq!(read(&head(&whole), &two).unwrap().entries.len(), 2);
-        assert_eq!(read(&head(from), &two), read(&head(&whole), &two), "it ends with its last change");
-        for (head, entries) in [
-            (head(&whole), entry("03") + &entry("02")),
-            (head(&whole), entry("04")),
-            (head(&whole), entry("00")),
-            (head(&whole), entry("02").replace("change=\"deleted\"", "")),
-            (head(&whole), entry("02").replace("http://e", "/e")),
-            (head("until=\"2026-01-01T00:00:03Z\""), two.clone()),
-            (head(&whole).replace("change-notification", "changelist"), two.clone()),
-            (head(from), String::new()),
-            (head("from=\"2026-01-01T00:00:05Z\" until=\"2026-01-01T00:00:03Z\""), String::new()),
-        ] {
-            assert!(read(&head, &entries).is_err(), "{head} {entries}");
-        }
-        for bytes in ["", "<urlset", "{}", "<!DOCTYPE a [<!ENTITY b \"c\">]><urlset>&b;</urlset>"] {
-            assert!(read_notification(bytes.as_bytes()).is_err(), "{bytes}");
-        }
     }
 }

@@ -3,11 +3,11 @@
 //! One rule for `sync` and `audit`, whatever the address was that led to the Source: a set is chosen by its name or by
 //! the URL of its Capability List; without a choice there must be only one.
 
+use super::discover::{Entrance, discover_all};
 use crate::admit::Refusal;
-use crate::discover::{Entrance, discover_all};
-use crate::document::Documents;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
+use crate::requests::Requests;
 use abreast_net::Shared;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -32,8 +32,8 @@ pub struct SourceSet {
 /// The address or the Source Description cannot be read; a set on a host that is not allowed.
 pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<SourceSet>, Error> {
     check_url(&options.url)?;
-    let documents = Documents::new(options, cancel, &Shared::new(options.net_options()))?;
-    let found = discover_all(&documents, options)?;
+    let requests = Requests::new(options, cancel, &Shared::new(options.net_options()))?;
+    let found = discover_all(&requests, options)?;
     Ok(found.into_iter().map(|set| SourceSet { name: name_of(&set.url).to_owned(), url: set.url }).collect())
 }
 

@@ -3,13 +3,14 @@
 //! The address that the user gives must answer. Only a page or the root of a site leads to other documents of the site,
 //! and the way there is reported.
 
+use super::document::{Go, Page, look};
+use super::links;
+use super::sets::{self, Candidate, check_url};
 use crate::admit::Admission;
-use crate::document::{Documents, Go, Page};
 use crate::error::{Error, ExitCode};
-use crate::links;
 use crate::options::SyncOptions;
+use crate::requests::Requests;
 use crate::session::Session;
-use crate::sets::{self, Candidate, check_url};
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::Mirror;
@@ -130,18 +131,18 @@ enum Seen {
     Page { links: Vec<String>, is_html: bool },
 }
 
-/// Finds the set that the user means; [`crate::sets`] has the rule by which it is chosen.
+/// Finds the set that the user means; [`super::sets`] has the rule by which it is chosen.
 ///
 /// # Errors
 /// The address given cannot be read, or leads nowhere; several sets and no choice between them.
-pub(crate) fn discover(documents: &Documents<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
-    find(documents, options).map_err(|error| with_other_sets(documents, options, error))
+pub(crate) fn discover(requests: &Requests<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
+    find(requests, options).map_err(|error| with_other_sets(requests, options, error))
 }
 
-fn find(documents: &Documents<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
-    let found = Search { documents, options, seen: Vec::new(), tried: Vec::new() }.run(options.set.is_some())?;
+fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
+    let found = Search { requests, options, seen: Vec::new(), tried: Vec::new() }.run(options.set.is_some())?;
     let chosen = sets::choose(&found.candidates, options.set.as_deref(), &options.url)?;
-    let entrance = entrance_of(documents, options, chosen)?;
+    let entrance = entrance_of(requests, options, chosen)?;
     let route = found.route.map(|route| match entrance.capability_list.as_deref().or(entrance.first()) {
         Some(list) if list != found.at => format!("{route}, which leads to {list}"),
         _ => route,
@@ -153,10 +154,10 @@ fn find(documents: &Documents<'_>, options: &SyncOptions) -> Result<Discovered, 
 ///
 /// # Errors
 /// As [`discover`].
-pub(crate) fn discover_all(documents: &Documents<'_>, options: &SyncOptions) -> Result<Vec<Candidate>, Error> {
-    let found = Search { documents, options, seen: Vec::new(), tried: Vec::new() }
+pub(crate) fn discover_all(requests: &Requests<'_>, options: &SyncOptions) -> Result<Vec<Candidate>, Error> {
+    let found = Search { requests, options, seen: Vec::new(), tried: Vec::new() }
         .run(true)
-        .map_err(|error| with_other_sets(documents, options, error))?;
+        .map_err(|error| with_other_sets(requests, options, error))?;
     for candidate in &found.candidates {
         candidate.check()?;
     }
@@ -164,7 +165,7 @@ pub(crate) fn discover_all(documents: &Documents<'_>, options: &SyncOptions) -> 
 }
 
 /// Where a set's documents are, by its Capability List if that was not read yet.
-fn entrance_of(documents: &Documents<'_>, options: &SyncOptions, chosen: Candidate) -> Result<Entrance, Error> {
+fn entrance_of(requests: &Requests<'_>, options: &SyncOptions, chosen: Candidate) -> Result<Entrance, Error> {
     chosen.check()?;
     let url = match chosen {
         Candidate { entrance: Some(entrance), .. } => return Ok(*entrance),
@@ -177,7 +178,7 @@ fn entrance_of(documents: &Documents<'_>, options: &SyncOptions, chosen: Candida
             format!("{url} is listed as a set of resources, but it is {what}"),
         )
     };
-    match inspect(documents, options, &url)? {
+    match inspect(requests, options, &url)? {
         Seen::Sets(mut sets) if sets.len() == 1 => {
             let set = sets.remove(0);
             set.entrance.map(|entrance| *entrance).ok_or_else(|| nothing("a Source Description"))
@@ -198,7 +199,7 @@ struct Searched {
 
 /// One search, from the given address on.
 struct Search<'a> {
-    documents: &'a Documents<'a>,
+    requests: &'a Requests<'a>,
     options: &'a SyncOptions,
     seen: Vec<String>,
     /// What was asked in vain.
@@ -258,7 +259,7 @@ impl Search<'_> {
                 .with_help("give the URL of a Capability List, Resource List or Sitemap"));
         }
         self.seen.push(url.to_owned());
-        inspect(self.documents, self.options, url)
+        inspect(self.requests, self.options, url)
     }
 
     /// The places where a site names its Source [rs-core §6.3]; what may be there need not be.
@@ -377,13 +378,13 @@ fn is_absent(error: &Error) -> bool {
 
 /// Adds the way out to an error of an address that was mistyped, or of a set that was renamed or removed: the other sets of
 /// the site, if it has a Source.
-pub(crate) fn with_other_sets(documents: &Documents<'_>, options: &SyncOptions, error: Error) -> Error {
+pub(crate) fn with_other_sets(requests: &Requests<'_>, options: &SyncOptions, error: Error) -> Error {
     let is_missing = matches!(error.status(), Some(404 | 410));
     if error.help().is_some() || !(is_missing || error.code() == "discover.nothing") {
         return error;
     }
     let Ok(root) = Url::parse(&options.url).and_then(|url| url.join("/")) else { return error };
-    let leads_to_sets = |place: &str| match root.join(place).map(|url| inspect(documents, options, url.as_str())) {
+    let leads_to_sets = |place: &str| match root.join(place).map(|url| inspect(requests, options, url.as_str())) {
         Ok(Ok(Seen::Page { links, .. })) => !links.is_empty(),
         Ok(Ok(Seen::Sets(_) | Seen::Descriptions(_))) => true,
         Ok(Err(_)) | Err(_) => false,
@@ -420,7 +421,7 @@ pub(crate) fn discover_again(
     if is_known {
         return Ok(None);
     }
-    let found = match inspect(&session.documents, session.options, list) {
+    let found = match inspect(&session.requests, session.options, list) {
         Ok(Seen::Sets(sets)) => sets.into_iter().find_map(|set| set.entrance),
         Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
         _ => None,
@@ -436,10 +437,10 @@ pub(crate) fn discover_again(
 }
 
 /// Reads one address and says what it is.
-fn inspect(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Result<Seen, Error> {
+fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Seen, Error> {
     let mut linked = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
-    let page = documents.look(url, &mut linked, &mut |head: &Head, entry: &Entry| {
+    let page = look(requests, url, &mut linked, &mut |head: &Head, entry: &Entry| {
         if !matches!(head.capability, Some(Capability::Description | Capability::CapabilityList)) {
             return Ok(Go::Enough);
         }
@@ -532,7 +533,7 @@ fn inspect(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Resul
         | None) => {
             // The Capability List knows both; a document without one stands for itself.
             for up in resolve(&read.url, links_with("up")) {
-                if let Some(set) = set_above(documents, options, &up)? {
+                if let Some(set) = set_above(requests, options, &up)? {
                     return Ok(Seen::Sets(vec![set]));
                 }
             }
@@ -556,10 +557,10 @@ fn inspect(documents: &Documents<'_>, options: &SyncOptions, url: &str) -> Resul
 
 /// One step up only: a Capability List, never back down to a list. One that is not there, or is something else, is
 /// done without; one that cannot be read now is not, since the copy keeps what it is told here.
-fn set_above(documents: &Documents<'_>, options: &SyncOptions, up: &str) -> Result<Option<Candidate>, Error> {
+fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result<Option<Candidate>, Error> {
     let stops = |error: &Error| error.is_transient() || error.exit_code() == ExitCode::Cancelled;
     let mut capability = None;
-    let read = documents.look(up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
+    let read = look(requests, up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
         capability = head.capability;
         Ok(Go::Enough)
     });
@@ -568,7 +569,7 @@ fn set_above(documents: &Documents<'_>, options: &SyncOptions, up: &str) -> Resu
         _ if capability != Some(Capability::CapabilityList) => return Ok(None),
         _ => {}
     }
-    match inspect(documents, options, up) {
+    match inspect(requests, options, up) {
         Ok(Seen::Sets(sets)) => Ok(sets.into_iter().next()),
         Err(error) if stops(&error) => Err(error),
         _ => Ok(None),

@@ -1,36 +1,25 @@
-//! What differs between the Resource List and what is kept? One pass over both, in constant memory [rs-core §10].
+//! The comparison of a snapshot with what is kept: one pass over both, in constant memory.
 //!
-//! The list and the state are read side by side in the order of URIs. Entries out of that order are looked up one by
-//! one. Kept resources that were passed are noted, and taken out again when a later entry names them after all.
+//! What is listed and the state are read side by side in the order of URIs. Resources out of that order are looked up one
+//! by one. Kept resources that were passed are noted, and taken out again when a later list names them after all.
 
 use crate::admit::Admission;
-use crate::document::{Answer, Documents, Go, Read};
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
 use crate::options::MaxDelete;
 use crate::path_map::common_directory;
 use crate::plan::listed::Listed;
 use crate::probe::FileSystem;
-use crate::read::resourcesync::listed::listed;
 use crate::session::Session;
 use crate::state::key;
-use abreast_resourcesync::v1_1::{Entry, Head, Root};
-use abreast_store::mirror::{Document, Pending, PendingAction, Row};
+use abreast_store::mirror::{Pending, PendingAction, Row};
 use abreast_webtypes::{Digests, Timestamp};
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 /// Rows of the state read at a time.
 const ROWS: usize = 512;
-/// Times a list that changes while it is read is read again.
+/// Times a snapshot that changes while it is read is read again.
 const READS_MAX: usize = 3;
-/// Most lists of one index.
-const LISTS_MAX: usize = 200_000;
-/// Lists up to which each is asked again whether it changed meanwhile.
-const RECHECKED_MAX: usize = 1_000;
-/// Failed lists that end a run; beyond, one in a hundred.
-const LIST_BUDGET: usize = 100;
-/// How far before a list's own time changes are looked for when it does not say `at`, microseconds.
-const MARGIN_MICROS: i64 = 3_600_000_000;
 
 /// What came of comparing with the Resource List.
 #[derive(Debug, Default)]
@@ -44,19 +33,20 @@ pub(crate) struct Baseline {
 }
 
 impl Session<'_> {
-    /// Plans what makes the folder equal to the Resource List.
-    pub(crate) fn plan_baseline(&mut self, list: &str, has_changes: bool) -> Result<Baseline, Error> {
-        self.begin_phase("reading");
-        if !has_changes && !self.options.baseline && !self.filter_changed() && self.all_lists_unchanged(list)? {
-            return Ok(Baseline { unchanged: true, whole: true, at: None });
-        }
+    /// Plans what makes the copy equal to a snapshot, which `read` reads into a [`Comparison`]; `None` from it means that
+    /// the snapshot changed meanwhile.
+    pub(crate) fn plan_snapshot(
+        &mut self,
+        name: &str,
+        read: &mut dyn FnMut(&mut Self) -> Result<Option<Baseline>, Error>,
+    ) -> Result<Baseline, Error> {
         self.summary.mode = Mode::Baseline;
         self.check_kept()?;
         for _ in 0..READS_MAX {
             self.begin()?;
-            let read = self.read_lists(list, has_changes);
+            let compared = read(self);
             self.tell_noticed();
-            match read {
+            match compared {
                 Ok(Some(baseline)) => {
                     self.commit()?;
                     self.mirror.clear_scratch()?;
@@ -69,131 +59,27 @@ impl Session<'_> {
                 }
             }
         }
-        let message = format!("{list} changed each time it was read");
+        let message = format!("{name} changed each time it was read");
         Err(Error::new("list.unstable", ExitCode::Retryable, message).with_help("try again when the Source is quiet"))
     }
 
-    /// Without a Change List, asking each list is the way to find that nothing has changed.
-    fn all_lists_unchanged(&mut self, list: &str) -> Result<bool, Error> {
-        let Some(known) = self.mirror.document(list)? else { return Ok(false) };
-        let documents = self.documents.clone();
-        let mut members = Vec::new();
-        if matches!(documents.read(list, Some(&known), &mut |_, _| Ok(Go::Enough))?, Answer::Read(_)) {
-            return Ok(false);
-        }
-        if self.mirror.meta("list-is-index")?.is_none() {
-            return Ok(true);
-        }
-        documents.read(list, None, &mut |_, entry| {
-            if !entry.loc.is_empty() {
-                members.push(entry.loc.clone());
-            }
-            Ok(Go::On)
-        })?;
-        for member in members {
-            let Some(known) = self.mirror.document(&member)? else { return Ok(false) };
-            if matches!(documents.read(&member, Some(&known), &mut |_, _| Ok(Go::Enough)), Err(_) | Ok(Answer::Read(_)))
-            {
-                return Ok(false);
-            }
-            self.check_cancelled()?;
-        }
-        Ok(true)
-    }
-
-    /// Reads the list or the index and its lists; `None` when they changed meanwhile.
-    fn read_lists(&mut self, list: &str, has_changes: bool) -> Result<Option<Baseline>, Error> {
-        let documents = self.documents.clone();
+    /// Begins to compare with the snapshot of that name.
+    pub(crate) fn begin_comparison(&mut self, name: &str) -> Result<Comparison, Error> {
         self.mirror.clear_scratch()?;
         let stale = self.mirror.mark_stale()? > 0;
-        let mut diff = Diff::new(list, self, stale)?;
-        let mut members: VecDeque<Member> = VecDeque::new();
-        let mut seen: HashSet<String> = HashSet::from([list.to_owned()]);
-        let mut read_so_far: Vec<(String, Document)> = Vec::new();
-        let mut failed = 0_usize;
-        let mut partial = false;
-        let top = self.read_list(&documents, list, 0, &mut diff, &mut members)?;
-        seen.insert(top.url.clone());
-        let is_index = top.head.root == Root::SitemapIndex;
-        read_so_far.push((list.to_owned(), top.validators.clone()));
-        let mut earliest = top.head.at.map(|at| top.at_earliest(at.instant));
-        partial |= self.left_out(list, top.skipped);
-        let lists = members.len();
-        while let Some(Member { url: member, depth, at: promised }) = members.pop_front() {
-            self.check_cancelled()?;
-            if !seen.insert(member.clone()) {
-                failed += 1;
-                self.list_failed("list.cycle", &member, "an index names it more than once, or names itself");
-                continue;
-            }
-            let mut admission = Admission::new(list, &self.options.allow_hosts, self.options.allow_downgrade);
-            let result = match admission.check(&member) {
-                Err(refusal) => {
-                    Err(Error::new(refusal.code(), ExitCode::SourceInvalid, format!("{member}: {}", refusal.message())))
-                }
-                Ok(()) => self.read_list(&documents, &member, depth, &mut diff, &mut members),
-            };
-            match result {
-                Ok(read) => {
-                    partial |= self.left_out(&member, read.skipped);
-                    // A list older than its index says comes from some cache: the changes in between are replayed.
-                    if let Some(at) = read.head.at
-                        && (top.head.at.is_none() || promised.is_some_and(|promised| at.instant < promised))
-                    {
-                        let at = read.at_earliest(at.instant);
-                        earliest = Some(earliest.map_or(at, |known| known.min(at)));
-                    }
-                    if read_so_far.len() <= RECHECKED_MAX || !has_changes {
-                        read_so_far.push((member, read.validators));
-                    }
-                }
-                Err(error)
-                    if matches!(
-                        error.exit_code(),
-                        ExitCode::SourceInvalid
-                            | ExitCode::Retryable
-                            | ExitCode::Tls
-                            | ExitCode::Auth
-                            | ExitCode::Limit
-                    ) =>
-                {
-                    failed += 1;
-                    self.list_failed(error.code(), &member, &error.to_string());
-                    if failed > LIST_BUDGET.max(lists / 100) {
-                        let message = format!("{failed} of {lists} lists named by {list} could not be read");
-                        return Err(Error::new("budget.lists", ExitCode::Limit, message)
-                            .with_help("nothing was changed; the Source has to mend its index"));
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let whole = failed == 0 && !partial;
-        let exact = earliest.is_some() && has_changes;
-        if whole && is_index && !exact && Self::changed_meanwhile(&documents, &read_so_far)? {
-            return Ok(None);
-        }
-        let at = self.replay_from(list, &top, earliest, has_changes);
-        self.conclude(list, &mut diff, whole, at)?;
-        self.mirror.set_meta("list-is-index", is_index.then_some("1"))?;
-        if whole {
-            for (url, validators) in &read_so_far {
-                self.mirror.set_document(url, validators)?;
-            }
-        }
-        Ok(Some(Baseline { unchanged: false, whole, at }))
+        Comparison::new(name, self, stale)
     }
 
     /// Ends a comparison: what no list named is to go, if all of them were read.
     pub(crate) fn conclude(
         &mut self,
         list: &str,
-        diff: &mut Diff,
+        comparison: &mut Comparison,
         whole: bool,
         at: Option<Timestamp>,
     ) -> Result<(), Error> {
-        diff.finish(self)?;
-        let (entries, base) = (diff.entries, diff.base.take());
+        comparison.finish(self)?;
+        let (entries, base) = (comparison.entries, comparison.base.take());
         if whole && entries == 0 && self.mirror.count_rows()? > 0 && self.options.max_delete == MaxDelete::Default {
             let message = format!("{list} lists nothing, and there are resources kept from it");
             return Err(Error::new("list.empty", ExitCode::SourceInvalid, message)
@@ -236,104 +122,14 @@ impl Session<'_> {
         self.problem(code, url, message);
     }
 
-    fn read_list(
-        &mut self,
-        documents: &Documents<'_>,
-        url: &str,
-        depth: u8,
-        diff: &mut Diff,
-        members: &mut VecDeque<Member>,
-    ) -> Result<Box<Read>, Error> {
-        let mut nested = false;
-        let members_before = members.len();
-        let answer = documents.read(url, None, &mut |head: &Head, entry: &Entry| {
-            if !matches!(head.capability, None | Some(abreast_resourcesync::v1_1::Capability::ResourceList)) {
-                return Err(Error::new(
-                    "list.capability",
-                    ExitCode::SourceInvalid,
-                    format!("{url} is no Resource List"),
-                ));
-            }
-            if entry.loc.is_empty() {
-                // The head comes first, and again when a transfer broke off and is repeated.
-                members.truncate(members_before);
-                diff.begin_document();
-                return Ok(Go::On);
-            }
-            match head.root {
-                Root::UrlSet => diff.entry(self, &listed(url, head, entry))?,
-                Root::SitemapIndex if depth < 2 => {
-                    nested = depth > 0;
-                    if members.len() >= LISTS_MAX {
-                        return Err(Error::new(
-                            "limit.lists",
-                            ExitCode::Limit,
-                            format!("{url} names more than {LISTS_MAX} lists"),
-                        ));
-                    }
-                    let at = entry.at.map(|at| at.instant);
-                    members.push_back(Member { url: entry.loc.clone(), depth: depth + 1, at });
-                }
-                Root::SitemapIndex => {
-                    return Err(Error::new(
-                        "limit.index-depth",
-                        ExitCode::Limit,
-                        format!("{url} is an index inside an index inside an index"),
-                    ));
-                }
-            }
-            if diff.entries.is_multiple_of(1_024) {
-                self.check_cancelled()?;
-                self.status(diff.entries, 0, 0);
-            }
-            Ok(Go::On)
-        })?;
-        if nested {
-            self.notice("list.nested-index", url, "an index inside an index; the specification has no such thing");
-        }
-        match answer {
-            Answer::Read(read) => {
-                self.refuse_elsewhere(url, diff)?;
-                Ok(read)
-            }
-            Answer::Unchanged => {
-                Err(Error::new("http.status", ExitCode::SourceInvalid, format!("{url} answered 304 unasked")))
-            }
-        }
-    }
-
     /// A document that names nothing but resources elsewhere is of another Source: it says nothing about what is kept.
-    pub(crate) fn refuse_elsewhere(&self, url: &str, diff: &Diff) -> Result<(), Error> {
-        if !diff.wanted || diff.admitted || self.mirror.count_rows()? == 0 {
+    pub(crate) fn refuse_elsewhere(&self, url: &str, comparison: &Comparison) -> Result<(), Error> {
+        if !comparison.wanted || comparison.admitted || self.mirror.count_rows()? == 0 {
             return Ok(());
         }
         let message = format!("{url} names only resources of other hosts or schemes");
         Err(Error::new("list.elsewhere", ExitCode::SourceInvalid, message)
             .with_help("nothing was deleted; if they are meant, see `--allow-host` and `--allow-downgrade`"))
-    }
-
-    fn changed_meanwhile(documents: &Documents<'_>, read: &[(String, Document)]) -> Result<bool, Error> {
-        for (url, known) in read.iter().take(RECHECKED_MAX) {
-            if documents.has_changed(url, known)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// From which instant are changes to be replayed? Never later than the server's own clock.
-    fn replay_from(&mut self, list: &str, top: &Read, at: Option<Timestamp>, has_changes: bool) -> Option<Timestamp> {
-        let stated = if let Some(at) = at {
-            at
-        } else {
-            let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
-            if has_changes {
-                let message = format!("the Resource List does not say `at`; changes are replayed from {found}");
-                self.notice("list.no-at", list, &message);
-            }
-            found
-        };
-        Some(self.not_after(list, "at", stated, top.date))
     }
 
     /// A document may not speak for a time that its own server has not reached.
@@ -348,23 +144,15 @@ impl Session<'_> {
     }
 }
 
-/// A list that an index names.
-struct Member {
-    url: String,
-    depth: u8,
-    /// What the index says that it includes.
-    at: Option<Timestamp>,
-}
-
-/// Reads list and state side by side.
-pub(crate) struct Diff {
+/// One comparison under way.
+pub(crate) struct Comparison {
     admission: Admission,
     rows: VecDeque<Row>,
     key: String,
     exhausted: bool,
     last: String,
     stale: bool,
-    entries: u64,
+    pub(crate) entries: u64,
     /// What all admitted URIs start with, while the base is not known.
     base: Option<String>,
     wants_base: bool,
@@ -376,8 +164,8 @@ pub(crate) struct Diff {
     system: Option<FileSystem>,
 }
 
-impl Diff {
-    pub(crate) fn new(list: &str, session: &Session<'_>, stale: bool) -> Result<Self, Error> {
+impl Comparison {
+    fn new(list: &str, session: &Session<'_>, stale: bool) -> Result<Self, Error> {
         let system = session.mirror.meta(key::FILE_SYSTEM)?.filter(|_| session.options.sink.is_folder());
         Ok(Self {
             admission: Admission::new(list, &session.options.allow_hosts, session.options.allow_downgrade),

@@ -1,21 +1,16 @@
-//! How is a ResourceSync document fetched and read, entry by entry, within limits? [rs-core §7]
+//! ResourceSync documents, fetched and read entry by entry, within limits [rs-core §7].
 
 use crate::error::{Error, ExitCode};
-use crate::freshness::Freshness;
-use crate::limits::Allowance;
-use crate::noticed::{Care, Pace};
-use crate::options::SyncOptions;
-use abreast_net::{Authorization, Client, Request, Response, Shared, StatusCode, UnaskedEncoding};
+use crate::noticed::{Care, Pace, Remark};
+use crate::package::Packaged;
+use crate::requests::{Requests, net_error};
+use abreast_net::{Request, Response, StatusCode};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance};
 use abreast_store::mirror::Document;
 use abreast_webtypes::{Timestamp, excerpt, resolve};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write as _;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-use tokio::runtime::Runtime;
 
 /// Largest document read, unpacked; ten times what the specification allows.
 pub(crate) const DOCUMENT_BYTES_MAX: u64 = 512 << 20;
@@ -26,24 +21,6 @@ const RATIO_MAX: u64 = 200;
 const PACKED_PIECE: usize = 4 << 10;
 /// Longest page scanned for links.
 const PAGE_BYTES_MAX: usize = 256 << 10;
-
-/// Fetches and reads documents on the run's own thread.
-#[derive(Clone)]
-pub(crate) struct Documents<'a> {
-    pub(crate) runtime: Rc<Runtime>,
-    pub(crate) client: Client,
-    pub(crate) authorization: Option<Authorization>,
-    /// The URL the credentials are for.
-    pub(crate) authorized_url: String,
-    /// Stops waiting for a server.
-    pub(crate) cancel: &'a AtomicBool,
-    /// What is left of the run's bytes and time.
-    pub(crate) allowance: Allowance,
-    /// For how long the list polled is fresh.
-    pub(crate) fresh: Freshness,
-    /// How documents are judged, and what was noticed.
-    pub(crate) care: Care,
-}
 
 /// What a document's server said about it.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +56,11 @@ pub(crate) enum Answer {
 const ZONE_MICROS: i64 = 26 * 3_600_000_000;
 
 impl Read {
+    /// Is it an index of documents?
+    pub(crate) fn is_index(&self) -> bool {
+        self.head.root == Root::SitemapIndex
+    }
+
     /// The earliest instant that may be meant by a time of this document.
     pub(crate) fn at_earliest(&self, stated: Timestamp) -> Timestamp {
         at_earliest(self.zoneless, stated)
@@ -115,129 +97,197 @@ pub(crate) enum Page {
 
 type Each<'a> = &'a mut dyn FnMut(&Head, &Entry) -> Result<Go, Error>;
 
-impl<'a> Documents<'a> {
-    pub(crate) fn new(options: &SyncOptions, cancel: &'a AtomicBool, shared: &Arc<Shared>) -> Result<Self, Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
-        Ok(Self {
-            runtime: Rc::new(runtime),
-            client: Client::new(Arc::clone(shared)),
-            authorization: options.authorization.clone(),
-            authorized_url: options.url.clone(),
-            cancel,
-            allowance: Allowance::new(options, shared),
-            fresh: Freshness::default(),
-            care: Care::new(options.tolerance),
-        })
+/// Reads a document and hands over each entry. After a broken transfer all entries come again.
+fn read_entries(requests: &Requests<'_>, url: &str, known: Option<&Document>, each: Each<'_>) -> Result<Answer, Error> {
+    let request = Request {
+        if_none_match: known.and_then(|known| known.etag.as_deref()),
+        if_modified_since: known.and_then(|known| known.last_modified.as_deref()),
+        ..requests.request(url)
+    };
+    let work = abreast_net::with_retries(&requests.client, url, async |_| {
+        let asked = Instant::now();
+        let mut response = succeeded(requests.client.send(&request).await?)?;
+        if known.is_some() {
+            requests.fresh.note(&response);
+        }
+        let mut pace = Pace::of_head(asked);
+        if response.status() == StatusCode::NOT_MODIFIED {
+            requests.care.keep_pace(pace);
+            return Ok(Ok(Answer::Unchanged));
+        }
+        if response.status() != StatusCode::OK {
+            let message = format!("cannot read {url}: the server answered {} without a document", response.status());
+            return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
+        }
+        response.set_limit(DOCUMENT_BYTES_MAX);
+        match read_response(url, &mut response, &[], &requests.care, &mut pace, each).await {
+            Ok(read) => {
+                requests.care.keep_pace(pace);
+                Ok(Ok(Answer::Read(Box::new(read))))
+            }
+            Err(Stop::Net(error)) => Err(error),
+            Err(Stop::Document(error)) => Ok(Err(error)),
+        }
+    });
+    match requests.run(work)? {
+        Ok(answer) => answer,
+        Err(error) => Err(net_error(error)),
     }
+}
 
-    fn request<'r>(&'r self, url: &'r str) -> Request<'r> {
-        let authorization =
-            self.authorization.as_ref().filter(|_| crate::admit::same_origin(url, &self.authorized_url));
-        Request { accept_gzip: true, unasked_encoding: UnaskedEncoding::Decode, authorization, ..Request::new(url) }
-    }
+/// What a document must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A Resource List, a Sitemap, or an index of such.
+    Resources,
+    /// A Change List or an index of such.
+    Changes,
+    /// An archive of Change Lists [rs-archives §5].
+    ChangesArchive,
+    /// A dump or an index of such.
+    Dump(Packaged),
+}
 
-    /// Reads a document and hands over each entry. After a broken transfer all entries come again.
-    pub(crate) fn read(&self, url: &str, known: Option<&Document>, each: Each<'_>) -> Result<Answer, Error> {
-        let request = Request {
-            if_none_match: known.and_then(|known| known.etag.as_deref()),
-            if_modified_since: known.and_then(|known| known.last_modified.as_deref()),
-            ..self.request(url)
+impl Kind {
+    fn check(self, head: &Head, url: &str) -> Result<(), Error> {
+        let (is_right, name) = match self {
+            Self::Resources => {
+                (matches!(head.capability, None | Some(Capability::ResourceList)), "a Resource List".to_owned())
+            }
+            Self::Changes => (head.capability == Some(Capability::ChangeList), "a Change List".to_owned()),
+            Self::ChangesArchive => {
+                (head.capability == Some(Capability::ChangeListArchive), "an archive of Change Lists".to_owned())
+            }
+            Self::Dump(packaged) => {
+                let wanted = dump_capability(packaged);
+                (head.capability == Some(wanted), format!("a `{}`", wanted.token()))
+            }
         };
-        let work = abreast_net::with_retries(&self.client, url, async |_| {
-            let asked = Instant::now();
-            let mut response = succeeded(self.client.send(&request).await?)?;
-            if known.is_some() {
-                self.fresh.note(&response);
-            }
-            let mut pace = Pace::of_head(asked);
-            if response.status() == StatusCode::NOT_MODIFIED {
-                self.care.keep_pace(pace);
-                return Ok(Ok(Answer::Unchanged));
-            }
-            if response.status() != StatusCode::OK {
-                let message =
-                    format!("cannot read {url}: the server answered {} without a document", response.status());
-                return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
-            }
+        if is_right {
+            return Ok(());
+        }
+        Err(Error::new("list.capability", ExitCode::SourceInvalid, format!("{url} is not {name}")))
+    }
+}
+
+pub(super) const fn dump_capability(packaged: Packaged) -> Capability {
+    match packaged {
+        Packaged::Snapshot => Capability::ResourceDump,
+        Packaged::Changes => Capability::ChangeDump,
+    }
+}
+
+/// A part of a document, as it is read.
+pub(crate) enum Part<'a> {
+    /// The head. It comes first, and again when a transfer broke off and is repeated: what came before does not count then.
+    Begin(&'a Head),
+    /// A document that an index names.
+    Member(Member),
+    /// Any other entry.
+    Entry(&'a Head, &'a Entry),
+}
+
+/// A document that an index names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Member {
+    pub(crate) url: String,
+    /// What the index says that it includes: a snapshot of then, or changes of a span.
+    pub(crate) at: Option<Timestamp>,
+    pub(crate) from: Option<Timestamp>,
+    pub(crate) until: Option<Timestamp>,
+}
+
+impl Member {
+    pub(super) fn of(entry: &Entry) -> Self {
+        Self {
+            url: entry.loc.clone(),
+            at: entry.at.map(|at| at.instant),
+            from: entry.from.map(|from| from.instant),
+            until: entry.until.map(|until| until.instant),
+        }
+    }
+}
+
+/// Reads a document of a kind, or an index of such, part by part.
+pub(crate) fn read_parts(
+    requests: &Requests<'_>,
+    url: &str,
+    kind: Kind,
+    known: Option<&Document>,
+    each: &mut dyn FnMut(Part<'_>) -> Result<Go, Error>,
+) -> Result<Answer, Error> {
+    read_entries(requests, url, known, &mut |head, entry| {
+        if entry.loc.is_empty() {
+            kind.check(head, url)?;
+            return each(Part::Begin(head));
+        }
+        match head.root {
+            Root::SitemapIndex => each(Part::Member(Member::of(entry))),
+            Root::UrlSet => each(Part::Entry(head, entry)),
+        }
+    })
+}
+
+/// Does the server say that a document is as it was?
+pub(crate) fn is_unchanged(requests: &Requests<'_>, url: &str, known: &Document) -> Result<bool, Error> {
+    let answer = read_entries(requests, url, Some(known), &mut |_, _| Ok(Go::Enough))?;
+    Ok(matches!(answer, Answer::Unchanged))
+}
+
+/// Has a document changed since it was read?
+pub(crate) fn has_changed(requests: &Requests<'_>, url: &str, known: &Document) -> Result<bool, Error> {
+    match read_entries(requests, url, Some(known), &mut |_, _| Ok(Go::On))? {
+        Answer::Unchanged => Ok(false),
+        Answer::Read(read) => Ok(read.validators.fingerprint != known.fingerprint),
+    }
+}
+
+/// Finds out what a URL is. Entries are handed over while `each` wants them.
+pub(crate) fn look(requests: &Requests<'_>, url: &str, links: &mut Vec<String>, each: Each<'_>) -> Result<Page, Error> {
+    let request = requests.request(url);
+    let work = abreast_net::with_retries(&requests.client, url, async |_| {
+        let mut response = succeeded(requests.client.send(&request).await?)?;
+        for value in response.headers().get_all("link") {
+            links.extend(value.to_str().ok().into_iter().flat_map(super::links::in_header));
+        }
+        let mut begin = Vec::new();
+        while begin.len() < 1_024
+            && let Some(chunk) = response.chunk().await?
+        {
+            begin.extend_from_slice(&chunk);
+        }
+        let text = begin.trim_ascii_start();
+        let is_packed = begin.starts_with(&[0x1f, 0x8b]);
+        let is_page = super::links::is_html(text);
+        let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
+        if is_packed || is_xml && !is_page && !super::discover::is_oai_pmh(text) {
             response.set_limit(DOCUMENT_BYTES_MAX);
-            match read_response(url, &mut response, &[], &self.care, &mut pace, each).await {
-                Ok(read) => {
-                    self.care.keep_pace(pace);
-                    Ok(Ok(Answer::Read(Box::new(read))))
-                }
+            let mut pace = Pace::default();
+            return match read_response(url, &mut response, &begin, &requests.care, &mut pace, each).await {
+                Ok(read) => Ok(Ok(Page::Document(Box::new(read)))),
                 Err(Stop::Net(error)) => Err(error),
                 Err(Stop::Document(error)) => Ok(Err(error)),
-            }
-        });
-        match self.run(work)? {
-            Ok(answer) => answer,
-            Err(error) => Err(net_error(error)),
+            };
         }
-    }
-
-    /// Runs to the end, or until the user wants to stop.
-    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
-        self.allowance.check()?;
-        self.runtime.block_on(async {
-            tokio::select! {
-                biased;
-                done = work => Ok(done),
-                () = self.allowance.expire() => Err(self.allowance.check().err().unwrap_or_else(Error::cancelled)),
-                () = crate::workers::stopped(self.cancel) => Err(Error::cancelled()),
-            }
-        })
-    }
-
-    /// Has a document changed since it was read?
-    pub(crate) fn has_changed(&self, url: &str, known: &Document) -> Result<bool, Error> {
-        match self.read(url, Some(known), &mut |_, _| Ok(Go::On))? {
-            Answer::Unchanged => Ok(false),
-            Answer::Read(read) => Ok(read.validators.fingerprint != known.fingerprint),
+        while begin.len() < PAGE_BYTES_MAX
+            && let Some(chunk) = response.chunk().await?
+        {
+            begin.extend_from_slice(&chunk);
         }
+        begin.truncate(PAGE_BYTES_MAX);
+        Ok(Ok(Page::Other(begin)))
+    });
+    match requests.run(work)? {
+        Ok(page) => page,
+        Err(error) => Err(net_error(error)),
     }
+}
 
-    /// Finds out what a URL is. Entries are handed over while `each` wants them.
-    pub(crate) fn look(&self, url: &str, links: &mut Vec<String>, each: Each<'_>) -> Result<Page, Error> {
-        let request = self.request(url);
-        let work = abreast_net::with_retries(&self.client, url, async |_| {
-            let mut response = succeeded(self.client.send(&request).await?)?;
-            for value in response.headers().get_all("link") {
-                links.extend(value.to_str().ok().into_iter().flat_map(crate::links::in_header));
-            }
-            let mut begin = Vec::new();
-            while begin.len() < 1_024
-                && let Some(chunk) = response.chunk().await?
-            {
-                begin.extend_from_slice(&chunk);
-            }
-            let text = begin.trim_ascii_start();
-            let is_packed = begin.starts_with(&[0x1f, 0x8b]);
-            let is_page = crate::links::is_html(text);
-            let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
-            if is_packed || is_xml && !is_page && !crate::discover::is_oai_pmh(text) {
-                response.set_limit(DOCUMENT_BYTES_MAX);
-                let mut pace = Pace::default();
-                return match read_response(url, &mut response, &begin, &self.care, &mut pace, each).await {
-                    Ok(read) => Ok(Ok(Page::Document(Box::new(read)))),
-                    Err(Stop::Net(error)) => Err(error),
-                    Err(Stop::Document(error)) => Ok(Err(error)),
-                };
-            }
-            while begin.len() < PAGE_BYTES_MAX
-                && let Some(chunk) = response.chunk().await?
-            {
-                begin.extend_from_slice(&chunk);
-            }
-            begin.truncate(PAGE_BYTES_MAX);
-            Ok(Ok(Page::Other(begin)))
-        });
-        match self.run(work)? {
-            Ok(page) => page,
-            Err(error) => Err(net_error(error)),
-        }
+/// Notes what a parser found that is not as the specification says.
+pub(super) fn note_findings(care: &Care, url: &str, parser: &Parser) {
+    for finding in parser.findings() {
+        let (code, line, count) = (finding.code, finding.line, finding.count);
+        care.note(url, Remark { code, line, count, message: finding.message.clone() });
     }
 }
 
@@ -442,7 +492,7 @@ impl Reading<'_> {
         if self.care.tolerance == Tolerance::Strict {
             return Err(self.refuse(code, &message).with_help("`--strict` refuses what is read otherwise"));
         }
-        self.care.note(self.url, code, line, message);
+        self.care.note(self.url, Remark { code, line, message, count: 1 });
         Ok(())
     }
 
@@ -454,9 +504,7 @@ impl Reading<'_> {
     fn finish(&mut self, parser: &Parser) {
         self.read.skipped = parser.skipped();
         self.read.zoneless = is_zoneless(parser);
-        for finding in parser.findings() {
-            self.care.found(self.url, finding);
-        }
+        note_findings(self.care, self.url, parser);
     }
 }
 
@@ -466,17 +514,6 @@ pub(crate) fn syntax_error(url: &str, fault: &abreast_resourcesync::v1_1::Error)
         _ => ExitCode::SourceInvalid,
     };
     Error::new(fault.code(), exit, format!("cannot read {url}\n  {fault}"))
-}
-
-pub(crate) fn net_error(error: abreast_net::Error) -> Error {
-    let exit = match error.status() {
-        Some(401 | 403 | 407) => ExitCode::Auth,
-        _ if error.kind() == abreast_net::ErrorKind::Tls => ExitCode::Tls,
-        _ if error.is_transient() => ExitCode::Retryable,
-        _ => ExitCode::SourceInvalid,
-    };
-    let status = error.status();
-    Error::new(error.code(), exit, error.to_string()).with_status(status).with_cause(error)
 }
 
 /// Unpacks gzip that a server hands out as it is, as `sitemap.xml.gz` files are.

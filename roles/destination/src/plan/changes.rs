@@ -1,0 +1,233 @@
+//! Changes: what of them is to be done, once they are read.
+//!
+//! Of several changes of one resource the last one counts. The time of a change is the one that is stated with it; where
+//! there is none, the order of the document decides, and among documents the order of their spans. The last modification
+//! of a resource never orders changes: some protocols have the time of the change there, and deletions often keep the one
+//! from before, or have none.
+
+use crate::admit::Admission;
+use crate::alternates::Changed;
+use crate::error::Error;
+use crate::plan::comparison::{compare, widen};
+use crate::plan::listed::Listed;
+use crate::session::Session;
+use crate::state::key;
+use abreast_store::mirror::{Pending, PendingAction, Task};
+use abreast_webtypes::{Digests, Timestamp};
+
+/// Changes looked at together.
+const ITEMS: usize = 512;
+
+/// What following the Change Lists came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Followed {
+    /// The Source says nothing has changed.
+    Unchanged,
+    /// What changed is in the plan.
+    Planned,
+    /// The lists do not know yet what was told; what that would mean if they should.
+    Late(String),
+    /// Changes since the cursor cannot all be known; why.
+    Gap(String),
+}
+
+/// The time that a document of changes is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// All changes since then are in it.
+    pub(crate) from: Option<Timestamp>,
+    /// All changes until then are in it; without it, there may be more.
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// One document of changes while it is read.
+pub(crate) struct ReadingChanges {
+    wants_base: bool,
+    admission: Admission,
+    item: Pending,
+    /// The newest stated time.
+    pub(crate) newest: Option<Timestamp>,
+}
+
+/// What was seen while reading.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// The newest stated time of a change.
+    pub(crate) newest: Option<Timestamp>,
+    /// A stated time at or after the cursor.
+    pub(crate) reaches_cursor: bool,
+    /// Any stated time at all.
+    pub(crate) stated: bool,
+    pub(crate) base: Option<String>,
+    pub(crate) entries: u64,
+    /// Where the list being read stands among all: less than those read before, when they are walked back.
+    list: i64,
+    /// Changes were left out because they could not be understood.
+    pub(crate) left_out: bool,
+    /// An entry without `datetime` comes after all entries read before it: the newest `datetime` among these, or `from`.
+    pub(crate) last: Option<Timestamp>,
+    /// The end of the list being read.
+    until: Option<Timestamp>,
+}
+
+impl Seen {
+    /// What is read from here on comes after what was read before, where times say nothing.
+    pub(crate) const fn next_list(&mut self) {
+        self.list += 1;
+    }
+
+    /// What is read from here on comes before what was read so far, where times say nothing.
+    pub(crate) const fn earlier_list(&mut self) {
+        self.list -= 1;
+        self.last = None;
+    }
+
+    /// Begins a list, again if its transfer is repeated; `before` is the value of `last` when it began first.
+    pub(crate) fn begin_list(&mut self, span: Span, before: Option<Timestamp>) {
+        self.last = before.max(span.from);
+        self.until = span.until;
+    }
+
+    /// Begins a list that is read without interruption.
+    pub(crate) fn begin_whole_list(&mut self, span: Span) {
+        self.begin_list(span, self.last);
+    }
+}
+
+impl Session<'_> {
+    /// Plans changes that `read` notes with [`Session::note_change`]. What it plans counts if it returns
+    /// [`Followed::Planned`], and is forgotten otherwise.
+    pub(crate) fn plan_noted(
+        &mut self,
+        read: &mut dyn FnMut(&mut Self) -> Result<Followed, Error>,
+    ) -> Result<Followed, Error> {
+        self.changed = Changed::default();
+        self.begin()?;
+        let followed = read(self);
+        self.tell_noticed();
+        match &followed {
+            Ok(Followed::Planned) => self.commit()?,
+            _ => self.abandon()?,
+        }
+        self.mirror.clear_scratch()?;
+        followed
+    }
+
+    /// Keeps what the URIs of changes have in common, while no base is known.
+    pub(crate) fn keep_common(&self, seen: &mut Seen) -> Result<(), Error> {
+        if let Some(base) = seen.base.take()
+            && self.mirror.meta(key::BASE)?.is_none()
+            && self.mirror.meta("common")?.is_none()
+        {
+            self.mirror.set_meta("common", Some(&base))?;
+        }
+        Ok(())
+    }
+
+    /// Before the changes of one document are noted.
+    pub(crate) fn reading_changes(&self, url: &str) -> ReadingChanges {
+        ReadingChanges {
+            wants_base: !self.knows_base(),
+            admission: Admission::new(url, &self.options.allow_hosts, self.options.allow_downgrade),
+            item: Pending::default(),
+            newest: None,
+        }
+    }
+
+    /// Notes one change, unless it is older than what is known.
+    pub(crate) fn note_change(
+        &mut self,
+        listed: &Listed<'_>,
+        cursor: Timestamp,
+        seen: &mut Seen,
+        reading: &mut ReadingChanges,
+    ) -> Result<(), Error> {
+        let ReadingChanges { wants_base, admission, item, newest } = reading;
+        seen.entries += 1;
+        if let Some(changed) = listed.changed {
+            seen.stated = true;
+            *newest = (*newest).max(Some(changed));
+            seen.reaches_cursor |= changed >= cursor;
+            seen.last = seen.last.max(Some(changed));
+            if changed < cursor {
+                return Ok(());
+            }
+        } else if seen.until.is_some_and(|until| until < cursor) {
+            return Ok(());
+        }
+        let time = listed.changed.or(seen.last).unwrap_or(Timestamp::MIN);
+        self.packages.changes.note(listed);
+        listed.pending_into(item);
+        if listed.is_deletion() {
+            item.action = PendingAction::Delete;
+        } else if self.excludes_change(listed) {
+            item.action = PendingAction::Leave;
+        }
+        if *wants_base && admission.check(&item.uri).is_ok() {
+            widen(&mut seen.base, &item.uri);
+        }
+        let is_first = self.changed.is_first(&item.uri);
+        self.rules.alternates.note(listed, is_first);
+        self.note_versions(listed);
+        self.mirror.put_coming(item, time.as_micros(), listed.changed.is_some(), seen.list)?;
+        if seen.entries.is_multiple_of(1_024) {
+            self.check_cancelled()?;
+            self.status(seen.entries, 0, 0);
+        }
+        Ok(())
+    }
+
+    /// Turns the newest change of each resource into what is to be done about it.
+    pub(crate) fn plan_coming(&mut self) -> Result<(), Error> {
+        let (mut key, mut tasks) = (String::new(), Vec::new());
+        loop {
+            tasks.clear();
+            self.mirror.coming_after(&key, ITEMS, &mut tasks)?;
+            let Some(last) = tasks.last() else { return Ok(()) };
+            key.clone_from(&last.pending.uri);
+            for task in &mut tasks {
+                self.plan_change(task)?;
+            }
+        }
+    }
+
+    fn plan_change(&mut self, task: &mut Task) -> Result<(), Error> {
+        let Task { pending, row } = task;
+        if pending.action == PendingAction::Leave {
+            // After a Resource List the same resources come once more.
+            self.summary.excluded += u64::from(self.summary.mode != crate::Mode::Baseline);
+            self.leave(&pending.uri, row.is_some())?;
+            return Ok(self.mirror.forget_pending(&pending.uri)?);
+        }
+        if pending.action == PendingAction::Delete {
+            if self.is_left(&pending.uri)? {
+                return Ok(self.mirror.forget_pending(&pending.uri)?);
+            }
+        } else if let Some(row) = row {
+            self.take_again(&pending.uri)?;
+            self.check_one(row)?;
+        }
+        // Of several changes within one second of a coarse clock only the first may have been applied.
+        let fine = |changed: i64| changed % 1_000_000 != 0;
+        let applied = row.as_ref().is_some_and(|row| row.changed.is_some_and(fine) && row.changed == pending.changed);
+        let action = if pending.action == PendingAction::Delete {
+            row.as_ref().map(|_| PendingAction::Delete)
+        } else {
+            let mut digests = Digests::default();
+            digests.set_from_bytes(&pending.digests);
+            // A change that was applied already needs no look at the server, unless something says otherwise.
+            match compare(pending, &digests, row.as_ref()) {
+                Some(PendingAction::Fetch) if applied && digests.strongest().is_none() => None,
+                action => action,
+            }
+        };
+        if let Some(action) = action {
+            pending.action = action;
+            self.mirror.put_pending(pending)?;
+        } else {
+            self.summary.unchanged += u64::from(row.is_some());
+            self.mirror.forget_pending(&pending.uri)?;
+        }
+        Ok(())
+    }
+}

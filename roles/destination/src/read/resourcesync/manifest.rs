@@ -1,0 +1,173 @@
+//! Manifests of packages, read out of the packages themselves [rs-core §11.2, §13.2].
+
+use super::change_list::span_of;
+use super::document::{at_earliest, is_zoneless, note_findings, syntax_error};
+use super::listed::listed;
+use crate::error::{Error, ExitCode};
+use crate::noticed::Care;
+use crate::package::Packaged;
+use crate::package::archive::{Found, Package};
+use crate::package::manifest::Manifest;
+use crate::plan::changes::Span;
+use crate::plan::listed::Listed;
+use crate::sink::outcome::Failure;
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, Step};
+use std::io::Read as _;
+
+/// Where the manifest is in each package.
+const NAME: &str = "manifest.xml";
+/// Bytes read at a time.
+const BLOCK_BYTES: usize = 64 << 10;
+/// Most entries of one manifest: it has one for each member, or several where a resource changed again.
+const ENTRIES_MAX: u64 = 2_000_000;
+
+/// Reads the manifest of a package, and hands over each entry as it comes.
+///
+/// # Errors
+/// `dump.manifest` when there is none or it is of another kind; else as for any document.
+pub(crate) fn read_manifest(
+    package: &Package,
+    url: &str,
+    packaged: Packaged,
+    care: &Care,
+    each: &mut dyn FnMut(Span, &Listed<'_>) -> Result<(), Error>,
+) -> Result<Manifest, Error> {
+    let capability = match packaged {
+        Packaged::Snapshot => Capability::ResourceDumpManifest,
+        Packaged::Changes => Capability::ChangeDumpManifest,
+    };
+    let refuse =
+        |code, what: &str| Error::new(code, ExitCode::SourceInvalid, format!("cannot use the package {url}: {what}"));
+    let Found::Member(number) = package.find(NAME) else {
+        return Err(refuse("dump.manifest", "there is no `manifest.xml` at its top"));
+    };
+    let failed = |failure: &Failure| {
+        let exit = if failure.code == "dump.ratio" { ExitCode::Limit } else { ExitCode::SourceInvalid };
+        Error::new(failure.code, exit, format!("cannot use the package {url}: its manifest: {}", failure.message))
+    };
+    let mut reader = package.reader(package.member(number)).map_err(|failure| failed(&failure))?;
+    let mut manifest = Manifest::new(package);
+    manifest.name(number);
+    let name = format!("{url}!/{NAME}");
+    let mut parser = Parser::with_tolerance(Limits::default().with_entries(ENTRIES_MAX), care.tolerance);
+    let (mut head, mut entry, mut block) = (Head::default(), Entry::default(), vec![0; BLOCK_BYTES]);
+    loop {
+        match parser.next(&mut entry).map_err(|fault| syntax_error(&name, &fault))? {
+            Step::NeedInput => {
+                let count = reader
+                    .read(&mut block)
+                    .map_err(|cause| failed(&Failure::new("dump.manifest", cause.to_string())))?;
+                if count == 0 {
+                    parser.finish();
+                } else {
+                    parser.feed(&block[..count]);
+                }
+            }
+            Step::Head => {
+                head = parser.head().cloned().unwrap_or_default();
+                if head.capability != Some(capability) || head.root != Root::UrlSet {
+                    let found = head.capability.map_or("none", Capability::token);
+                    let what = format!("its manifest should be a `{}` and is `{found}`", capability.token());
+                    return Err(refuse("dump.manifest", &what));
+                }
+                manifest.at = head.at.map(|at| at.instant);
+            }
+            Step::Entry => {
+                let listed = listed(url, &head, &entry);
+                each(span_of(&head), &listed)?;
+                manifest.add(package, &listed, entry.path.as_deref());
+            }
+            Step::End => break,
+        }
+    }
+    note_findings(care, &name, &parser);
+    (manifest.skipped, manifest.zoneless) = (parser.skipped(), is_zoneless(&parser));
+    manifest.at = manifest.at.map(|at| at_earliest(manifest.zoneless, at));
+    manifest.finish(package);
+    Ok(manifest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::package::archive::zip::Zip;
+    use std::io::Write as _;
+
+    fn manifest(capability: &str, entries: &str) -> String {
+        format!(
+            "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns:rs='http://www.openarchives.org/rs/terms/'>\
+             <rs:md capability='{capability}' at='2026-01-03T09:00:00Z'/>{entries}</urlset>"
+        )
+    }
+
+    fn entry(uri: &str, attributes: &str) -> String {
+        format!("<url><loc>{uri}</loc><rs:md {attributes}/></url>")
+    }
+
+    fn read(zip: &mut Zip, packaged: Packaged) -> Result<Manifest, Error> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&zip.finish()).unwrap();
+        let package = Package::open(file)?;
+        read_manifest(&package, "http://h/p.zip", packaged, &Care::default(), &mut |_, _| Ok(()))
+    }
+
+    fn codes(manifest: &Manifest) -> Vec<(&str, &str)> {
+        manifest.faults.iter().map(|(uri, failure)| (uri.as_str(), failure.code)).collect()
+    }
+
+    #[test]
+    fn entries_lead_to_members_or_are_told() {
+        let entries = [
+            entry("http://h/e1", "path='../../escape'"),
+            entry("http://h/e2", "path='/tmp/escape'"),
+            entry("http://h/lost", "path='/resources/lost'"),
+            entry("http://h/none", "length='1'"),
+            entry("http://h/ok#part", "path='/resources/ok'"),
+        ];
+        let mut zip = Zip::new();
+        zip.add("../../escape", b"x").add("/tmp/escape", b"x").add("resources/ok", b"hello").add("stray", b"x");
+        zip.deflated("manifest.xml", manifest("resourcedump-manifest", &entries.concat()).as_bytes());
+        let manifest = read(&mut zip, Packaged::Snapshot).unwrap();
+        assert_eq!(
+            codes(&manifest),
+            [
+                ("http://h/e1", "path.escape"),
+                ("http://h/e2", "path.escape"),
+                ("http://h/lost", "dump.missing"),
+                ("http://h/none", "dump.missing")
+            ]
+        );
+        assert_eq!(manifest.members_for("http://h/ok").count(), 1);
+        assert_eq!(manifest.members_for("http://h/lost").count(), 0);
+        // The two that would escape are named by the manifest in vain.
+        assert_eq!((manifest.strays, manifest.faulty), (3, 4));
+    }
+
+    #[test]
+    fn of_several_changes_of_one_resource_the_last_comes_last() {
+        let entries = [
+            entry("http://h/a", "change='created' path='/1'"),
+            entry("http://h/a", "change='updated' path='/2'"),
+            entry("http://h/a", "change='deleted'"),
+        ];
+        let mut zip = Zip::new();
+        zip.add("1", b"one").add("2", b"two");
+        zip.add("manifest.xml", manifest("changedump-manifest", &entries.concat()).as_bytes());
+        let manifest = read(&mut zip, Packaged::Changes).unwrap();
+        let numbers: Vec<_> = manifest.members_for("http://h/a").map(|(number, _)| number).collect();
+        assert_eq!((numbers.len(), manifest.faulty), (2, 0));
+        assert_ne!(numbers[0], numbers[1]);
+    }
+
+    #[test]
+    fn a_package_without_its_manifest_is_refused() {
+        let code = |zip: &mut Zip| read(zip, Packaged::Snapshot).unwrap_err().code();
+        assert_eq!(code(Zip::new().add("resources/ok", b"hello")), "dump.manifest");
+        assert_eq!(code(Zip::new().add("manifest.xml", manifest("resourcelist", "").as_bytes())), "dump.manifest");
+        assert_eq!(code(Zip::new().add("manifest.xml", b"<html/>")), "rs.root");
+        assert_eq!(code(Zip::new().encrypted("manifest.xml", b"<x/>")), "dump.encrypted");
+        let cut = manifest("resourcedump-manifest", "");
+        assert_eq!(code(Zip::new().add("manifest.xml", &cut.as_bytes()[..cut.len() - 3])), "xml.eof");
+        assert_eq!(code(Zip::new().deflated("manifest.xml", &vec![b' '; 20 << 20])), "dump.ratio");
+    }
+}

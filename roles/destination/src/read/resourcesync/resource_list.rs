@@ -1,0 +1,327 @@
+//! Resource Lists and their indexes: the snapshot of a Source [rs-core §10].
+//!
+//! [`walk`] is the only way through an index and its lists; a run, an audit and the filters' test differ in what they do
+//! with what is listed, and with lists that cannot be read.
+
+use super::document::{Answer, Go, Kind, Member, Part, Read, has_changed, is_unchanged, read_parts};
+use super::listed::listed;
+use crate::admit::Admission;
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::plan::comparison::{Baseline, Comparison, widen};
+use crate::plan::listed::Listed;
+use crate::requests::Requests;
+use crate::session::Session;
+use abreast_store::mirror::Document;
+use abreast_webtypes::Timestamp;
+use std::collections::{HashSet, VecDeque};
+
+/// Most lists of one index.
+const LISTS_MAX: usize = 200_000;
+/// Lists up to which each is asked again whether it changed meanwhile.
+const RECHECKED_MAX: usize = 1_000;
+/// Failed lists that end a run; beyond, one in a hundred.
+const LIST_BUDGET: usize = 100;
+/// How far before a list's own time changes are looked for when it does not say `at`, microseconds.
+const MARGIN_MICROS: i64 = 3_600_000_000;
+
+/// What is done with the resources of a Resource List.
+pub(crate) trait Visitor {
+    /// A document begins, again when its transfer is repeated.
+    fn begin(&mut self) {}
+
+    /// A resource is listed.
+    fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error>;
+
+    /// A document was read to its end. An error counts as one of that document.
+    fn end(&mut self, _url: &str, _read: &Read) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A document is an index that another index names.
+    fn nested(&mut self, _url: &str) {}
+
+    /// One of `named` documents that an index names cannot be read; an error ends the walk.
+    fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error>;
+}
+
+/// What a walk came to.
+pub(crate) struct Walked {
+    /// The document that it began with.
+    pub(crate) top: Box<Read>,
+    /// The instant up to which all changes are included, if the lists say so.
+    pub(crate) at: Option<Timestamp>,
+}
+
+/// Reads a Resource List, or an index and its lists, and hands over each resource.
+///
+/// # Errors
+/// The first document cannot be read; what the visitor does not pass over.
+pub(crate) fn walk(
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    list: &str,
+    visitor: &mut dyn Visitor,
+) -> Result<Walked, Error> {
+    let mut admission = Admission::new(list, &options.allow_hosts, options.allow_downgrade);
+    let mut waiting = VecDeque::new();
+    let top = read_one(requests, list, 0, &mut waiting, visitor)?;
+    let mut seen = HashSet::from([list.to_owned(), top.url.clone()]);
+    let mut at = top.head.at.map(|at| top.at_earliest(at.instant));
+    let named = waiting.len();
+    while let Some((member, depth)) = waiting.pop_front() {
+        requests.check_cancelled()?;
+        let read = if !seen.insert(member.url.clone()) {
+            let message = format!("an index names {} more than once, or names itself", member.url);
+            Err(Error::new("list.cycle", ExitCode::Limit, message))
+        } else if let Err(refusal) = admission.check(&member.url) {
+            let message = format!("{}: {}", member.url, refusal.message());
+            Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message))
+        } else {
+            read_one(requests, &member.url, depth, &mut waiting, visitor)
+        };
+        match read {
+            Ok(read) => {
+                // A list older than its index says comes from some cache: the changes in between are replayed.
+                if let Some(own) = read.head.at
+                    && (top.head.at.is_none() || member.at.is_some_and(|promised| own.instant < promised))
+                {
+                    at = at.into_iter().chain([read.at_earliest(own.instant)]).min();
+                }
+            }
+            Err(error) if is_of_document(&error) => visitor.failed(&member.url, error, named)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Walked { top, at })
+}
+
+/// Is it a failure of one document, others of which may do?
+const fn is_of_document(error: &Error) -> bool {
+    matches!(
+        error.exit_code(),
+        ExitCode::SourceInvalid | ExitCode::Retryable | ExitCode::Tls | ExitCode::Auth | ExitCode::Limit
+    )
+}
+
+fn read_one(
+    requests: &Requests<'_>,
+    url: &str,
+    depth: u8,
+    waiting: &mut VecDeque<(Member, u8)>,
+    visitor: &mut dyn Visitor,
+) -> Result<Box<Read>, Error> {
+    let mut nested = false;
+    let waiting_before = waiting.len();
+    let answer = read_parts(requests, url, Kind::Resources, None, &mut |part| {
+        match part {
+            Part::Begin(_) => {
+                waiting.truncate(waiting_before);
+                visitor.begin();
+            }
+            Part::Entry(head, entry) => visitor.listed(&listed(url, head, entry))?,
+            Part::Member(_) if depth >= 2 => {
+                let message = format!("{url} is an index inside an index inside an index");
+                return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
+            }
+            Part::Member(_) if waiting.len() >= LISTS_MAX => {
+                let message = format!("{url} names more than {LISTS_MAX} lists");
+                return Err(Error::new("limit.lists", ExitCode::Limit, message));
+            }
+            Part::Member(member) => {
+                nested = depth > 0;
+                waiting.push_back((member, depth + 1));
+            }
+        }
+        Ok(Go::On)
+    })?;
+    if nested {
+        visitor.nested(url);
+    }
+    let Answer::Read(read) = answer else {
+        return Err(Error::new("http.status", ExitCode::SourceInvalid, format!("{url} answered 304 unasked")));
+    };
+    visitor.end(url, &read)?;
+    Ok(read)
+}
+
+/// What all URIs of a Resource List start with, found by reading it.
+pub(crate) fn common_base(requests: &Requests<'_>, list: &str, options: &SyncOptions) -> Result<Option<String>, Error> {
+    let mut base = None;
+    let mut admission = Admission::new(list, &options.allow_hosts, options.allow_downgrade);
+    each_resource(requests, list, options, &mut |listed| {
+        if admission.check(listed.uri).is_ok() {
+            widen(&mut base, listed.uri);
+        }
+    })?;
+    Ok(base)
+}
+
+/// Hands over each resource. Lists that cannot be read are left out: whoever reads them for good reports them.
+pub(crate) fn each_resource(
+    requests: &Requests<'_>,
+    list: &str,
+    options: &SyncOptions,
+    each: &mut dyn FnMut(&Listed<'_>),
+) -> Result<(), Error> {
+    struct Each<'a>(&'a mut dyn FnMut(&Listed<'_>));
+    impl Visitor for Each<'_> {
+        fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
+            (self.0)(listed);
+            Ok(())
+        }
+
+        fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
+            let is_passed = error.exit_code() != ExitCode::Limit || error.code() == "list.cycle";
+            if is_passed { Ok(()) } else { Err(error) }
+        }
+    }
+    walk(requests, options, list, &mut Each(each)).map(|_| ())
+}
+
+/// What a run does with a Resource List: compares it with what is kept.
+struct Compared<'s, 'a> {
+    session: &'s mut Session<'a>,
+    comparison: &'s mut Comparison,
+    list: &'s str,
+    has_changes: bool,
+    /// What was read, for asking again whether it has changed.
+    read: Vec<(String, Document)>,
+    failed: usize,
+    partial: bool,
+}
+
+impl Visitor for Compared<'_, '_> {
+    fn begin(&mut self) {
+        self.comparison.begin_document();
+    }
+
+    fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
+        self.comparison.entry(self.session, listed)?;
+        if self.comparison.entries.is_multiple_of(1_024) {
+            self.session.check_cancelled()?;
+            self.session.status(self.comparison.entries, 0, 0);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, url: &str, read: &Read) -> Result<(), Error> {
+        self.session.refuse_elsewhere(url, self.comparison)?;
+        self.partial |= self.session.left_out(url, read.skipped);
+        if self.read.len() <= RECHECKED_MAX || !self.has_changes {
+            self.read.push((url.to_owned(), read.validators.clone()));
+        }
+        Ok(())
+    }
+
+    fn nested(&mut self, url: &str) {
+        let message = "an index inside an index; the specification has no such thing";
+        self.session.notice("list.nested-index", url, message);
+    }
+
+    fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error> {
+        self.failed += 1;
+        self.session.list_failed(error.code(), url, &error.to_string());
+        if self.failed > LIST_BUDGET.max(named / 100) {
+            let message = format!("{} of {named} lists named by {} could not be read", self.failed, self.list);
+            return Err(Error::new("budget.lists", ExitCode::Limit, message)
+                .with_help("nothing was changed; the Source has to mend its index"));
+        }
+        Ok(())
+    }
+}
+
+impl Session<'_> {
+    /// Plans what makes the copy equal to the Resource List.
+    pub(crate) fn plan_baseline(&mut self, list: &str, has_changes: bool) -> Result<Baseline, Error> {
+        self.begin_phase("reading");
+        if !has_changes && !self.options.baseline && !self.filter_changed() && self.all_lists_unchanged(list)? {
+            return Ok(Baseline { unchanged: true, whole: true, at: None });
+        }
+        self.plan_snapshot(list, &mut |session| session.compare_lists(list, has_changes))
+    }
+
+    /// Without a Change List, asking each list is the way to find that nothing has changed.
+    fn all_lists_unchanged(&mut self, list: &str) -> Result<bool, Error> {
+        let Some(known) = self.mirror.document(list)? else { return Ok(false) };
+        let requests = self.requests.clone();
+        if !is_unchanged(&requests, list, &known)? {
+            return Ok(false);
+        }
+        if self.mirror.meta("list-is-index")?.is_none() {
+            return Ok(true);
+        }
+        let mut members = Vec::new();
+        read_parts(&requests, list, Kind::Resources, None, &mut |part| {
+            match part {
+                Part::Begin(_) => members.clear(),
+                Part::Member(member) => members.push(member.url),
+                Part::Entry(..) => {}
+            }
+            Ok(Go::On)
+        })?;
+        for member in members {
+            let Some(known) = self.mirror.document(&member)? else { return Ok(false) };
+            if !is_unchanged(&requests, &member, &known).unwrap_or(false) {
+                return Ok(false);
+            }
+            self.check_cancelled()?;
+        }
+        Ok(true)
+    }
+
+    /// Compares with the list or the index and its lists; `None` when they changed meanwhile.
+    fn compare_lists(&mut self, list: &str, has_changes: bool) -> Result<Option<Baseline>, Error> {
+        let (requests, options) = (self.requests.clone(), self.options);
+        let mut comparison = self.begin_comparison(list)?;
+        let mut compared = Compared {
+            session: self,
+            comparison: &mut comparison,
+            list,
+            has_changes,
+            read: Vec::new(),
+            failed: 0,
+            partial: false,
+        };
+        let Walked { top, at } = walk(&requests, options, list, &mut compared)?;
+        let (whole, read) = (compared.failed == 0 && !compared.partial, compared.read);
+        let is_index = top.is_index();
+        let is_exact = at.is_some() && has_changes;
+        if whole && is_index && !is_exact && changed_meanwhile(&requests, &read)? {
+            return Ok(None);
+        }
+        let at = self.replay_from(list, &top, at, has_changes);
+        self.conclude(list, &mut comparison, whole, at)?;
+        self.mirror.set_meta("list-is-index", is_index.then_some("1"))?;
+        if whole {
+            for (url, validators) in &read {
+                self.mirror.set_document(url, validators)?;
+            }
+        }
+        Ok(Some(Baseline { unchanged: false, whole, at }))
+    }
+
+    /// From which instant are changes to be replayed? Never later than the server's own clock.
+    fn replay_from(&mut self, list: &str, top: &Read, at: Option<Timestamp>, has_changes: bool) -> Option<Timestamp> {
+        let stated = if let Some(at) = at {
+            at
+        } else {
+            let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
+            if has_changes {
+                let message = format!("the Resource List does not say `at`; changes are replayed from {found}");
+                self.notice("list.no-at", list, &message);
+            }
+            found
+        };
+        Some(self.not_after(list, "at", stated, top.date))
+    }
+}
+
+fn changed_meanwhile(requests: &Requests<'_>, read: &[(String, Document)]) -> Result<bool, Error> {
+    for (url, known) in read.iter().take(RECHECKED_MAX) {
+        if has_changed(requests, url, known)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
