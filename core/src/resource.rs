@@ -110,7 +110,6 @@ impl Kind {
 
 /// What a writer asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "nearly every action is a Put")]
 pub enum Action {
     /// The resource now has this state: a creation or an update, as the log decides.
     /// A state equal to the current one records nothing. Another state ends a deprecation.

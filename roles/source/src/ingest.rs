@@ -67,7 +67,7 @@ pub(crate) enum Work {
     /// A file that is new or looks changed.
     Check { key: String, path: Vec<u8>, dir: Dir, links: Vec<Link> },
     /// A resource whose bytes are as before, but not what is said of it.
-    Relink(Imported),
+    Relink(Box<Imported>),
     /// A resource that is to be recorded as deleted.
     Gone { key: String },
 }
@@ -354,7 +354,7 @@ fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) 
         .into_iter()
         .map(|work| match work {
             Work::Gone { key } => Outcome::Gone(key),
-            Work::Relink(resource) => relinked(resource, contents),
+            Work::Relink(resource) => relinked(*resource, contents),
             Work::Check { key, path, links, .. } => match hashed.next() {
                 Some(Hashed::Stable(state, stat, kept)) => {
                     let witness = witness_with(&stat, &links);

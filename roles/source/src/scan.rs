@@ -469,7 +469,7 @@ impl Walk<'_> {
                 if !same_links && let Some(known) = self.known.log.resource(self.known.set, &key)? {
                     let witness = witness_with(&stat, &links);
                     let state = State { links, ..known.state };
-                    self.sink.push(Work::Relink(Imported { key, state, witness }))?;
+                    self.sink.push(Work::Relink(Box::new(Imported { key, state, witness })))?;
                 }
                 return Ok(());
             }

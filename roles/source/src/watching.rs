@@ -173,7 +173,7 @@ impl Watching {
         if same_file && !same_links {
             let witness = witness_with(&stat, &links);
             let state = State { links, ..known.state };
-            work.push(Work::Relink(Imported { key: key.to_owned(), state, witness }));
+            work.push(Work::Relink(Box::new(Imported { key: key.to_owned(), state, witness })));
         }
         Ok(same_file)
     }
