@@ -151,15 +151,15 @@ impl Waiting {
     fn push(&mut self, url: &Arc<str>, now: Instant) {
         let Some(spoken) = self.topics.get(url) else { return };
         let lanes = &mut self.lanes[spoken.share];
-        let (origin, patience) = (origin_of(url), lanes.options().patience);
-        if spoken.share == 0 {
+        let to = if spoken.share == 0 {
             // Clients take turns, and the topics of each by their hosts.
             let client = spoken.client.map_or_else(String::new, |client| client.to_string());
-            let key = format!("{client} {origin}");
-            lanes.push_to(&key, || client, spoken.number, spoken.pace, patience, now);
+            lanes.name(&format!("{client} {}", origin_of(url)), &client)
         } else {
-            lanes.push(url, spoken.number, spoken.pace, patience, now);
-        }
+            lanes.name_of(url)
+        };
+        let patience = lanes.options().patience;
+        lanes.push(to, spoken.number, spoken.pace, patience, now);
     }
 
     fn remove(&mut self, url: &str) {

@@ -16,6 +16,7 @@ use abreast_net::{Sender, SenderOptions};
 use abreast_store::hub::HubStore;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::hash::RandomState;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -60,7 +61,9 @@ pub(crate) struct Inner {
 
 /// How often strangers may make the hub ask somebody.
 pub(crate) struct AllRates {
-    pub(crate) hosts: Rates<String>,
+    /// By a hash of the host's name.
+    pub(crate) hosts: Rates<u64>,
+    pub(crate) hasher: RandomState,
     pub(crate) clients: Rates<IpAddr>,
 }
 
@@ -236,6 +239,7 @@ impl Inner {
         let verification = &options.verification;
         let rates = AllRates {
             hosts: Rates::new(verification.host_burst, verification.host_rate),
+            hasher: RandomState::new(),
             clients: Rates::new(verification.client_burst, verification.client_rate),
         };
         Ok(Self {

@@ -6,6 +6,7 @@ use crate::text;
 use abreast_core::{ErrorKind, LogError};
 use abreast_store::hub::{NewVerification, Secret, VerificationMode};
 use abreast_websub::{Subscribe, Unsubscribe};
+use std::hash::BuildHasher as _;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ impl Inner {
         let now = Instant::now();
         let allowed = {
             let mut rates = self.lock_rates();
-            let host = crate::deliver::table::host_of(&verification.callback);
+            let host = rates.hasher.hash_one(crate::deliver::table::host_of(&verification.callback));
             rates
                 .clients
                 .check(&client, now)

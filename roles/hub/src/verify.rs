@@ -4,9 +4,9 @@
 //! is what counts.
 
 use crate::deliver::Engine;
-use crate::deliver::lanes::{Contact, Cut, Flight, Lanes, Pace};
+use crate::deliver::lanes::{Contact, Cut, Flight, Lanes, Name, Pace};
 use crate::deliver::payloads::later;
-use crate::deliver::table::{host_of, origin_of};
+use crate::deliver::table::host_of;
 use crate::options::LaneOptions;
 use crate::rates::Rates;
 use abreast_core::{LogError, Offset, TopicLog as _};
@@ -48,8 +48,7 @@ struct State {
 struct Pending {
     /// The hash of its callback and topic.
     key: u64,
-    /// `scheme://host:port` of its callback.
-    origin: Box<str>,
+    callback: Name,
     attempts: u32,
     created: Timestamp,
     pace: Pace,
@@ -391,7 +390,7 @@ impl State {
     fn pending(&self, request: &NewVerification, attempts: u32, created: Timestamp) -> Pending {
         Pending {
             key: self.hasher.hash_one((request.callback.as_str(), request.topic_url.as_str())),
-            origin: origin_of(&request.callback).into(),
+            callback: self.lanes.name_of(&request.callback),
             attempts,
             created,
             // Why it failed before the start is not known.
@@ -423,7 +422,7 @@ impl State {
             chain.waits = false;
         }
         let patience = self.lanes.options().patience;
-        self.lanes.push(&pending.origin, id, pending.pace, patience, now);
+        self.lanes.push(pending.callback, id, pending.pace, patience, now);
     }
 
     /// The next request for the same callback and topic.
@@ -467,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_request_that_waits_is_small() {
-        // Besides its entry in a map, its turn, and the names of its host: none of its URLs.
-        assert!(size_of::<Pending>() + size_of::<Chain>() <= 128);
+        // Besides its entries in maps and its turn: none of its URLs, nor the name of its host.
+        assert!(size_of::<Pending>() + size_of::<Chain>() <= 96);
     }
 }

@@ -7,12 +7,13 @@
 //! cut off after its patience, if somebody waits for its place. An origin that cannot be connected to is left alone
 //! for a while, then tried with one exchange (a breaker).
 
-use super::table::{host_of, origin_of};
+use super::table::{host_in, origin_of};
 use crate::options::LaneOptions;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher as _, RandomState};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -121,6 +122,49 @@ impl Cut {
     }
 }
 
+/// What an exchange goes to, by hashes: a name may be long, and there may be many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// What shares a breaker.
+    origin: u64,
+    /// The group of these that takes turns with others.
+    group: u64,
+}
+
+/// The entries of many short queues in one table.
+struct Entries<T>(Slab<(T, usize)>);
+
+/// A queue of [`Entries`]: its last entry, which leads to the first. Each entry leads to the one behind it.
+#[derive(Clone, Copy, Default)]
+struct Queue(Option<usize>);
+
+impl Queue {
+    const fn is_empty(self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl<T: Copy> Entries<T> {
+    fn push(&mut self, queue: &mut Queue, item: T) {
+        let at = self.0.vacant_key();
+        let first = queue.0.map_or(at, |last| std::mem::replace(&mut self.0[last].1, at));
+        self.0.insert((item, first));
+        queue.0 = Some(at);
+    }
+
+    fn pop(&mut self, queue: &mut Queue) -> Option<T> {
+        let last = queue.0?;
+        let first = self.0[last].1;
+        let (item, second) = self.0.remove(first);
+        if first == last {
+            queue.0 = None;
+        } else {
+            self.0[last].1 = second;
+        }
+        Some(item)
+    }
+}
+
 /// Exchanges of one pace.
 #[derive(Default)]
 struct Lane {
@@ -138,7 +182,7 @@ struct Lane {
 #[derive(Default)]
 struct Host {
     /// Origins that have something waiting, for each lane.
-    rounds: [VecDeque<usize>; LANES],
+    rounds: [Queue; LANES],
     in_round: [bool; LANES],
     waiting: [usize; LANES],
     running: [usize; LANES],
@@ -148,12 +192,12 @@ struct Host {
     /// Exchanges that gave up their place before the first answer.
     overran: u32,
     origins: usize,
-    key: Box<str>,
+    name: u64,
 }
 
-struct Origin<T> {
+struct Origin {
     host: usize,
-    queues: [VecDeque<(T, Duration)>; LANES],
+    queues: [Queue; LANES],
     in_round: [bool; LANES],
     flying: usize,
     unreachable: u32,
@@ -177,9 +221,14 @@ pub(crate) struct Lanes<T> {
     options: LaneOptions,
     by_pace: [Lane; LANES],
     hosts: Slab<Host>,
-    origins: Slab<Origin<T>>,
-    by_origin: HashMap<Box<str>, usize>,
-    by_host: HashMap<Box<str>, usize>,
+    origins: Slab<Origin>,
+    by_origin: HashMap<u64, usize>,
+    by_host: HashMap<u64, usize>,
+    hasher: RandomState,
+    /// What waits at origins, and for how long it may keep its place.
+    items: Entries<(T, Duration)>,
+    /// Origins that wait for their turn at hosts.
+    turns: Entries<usize>,
     slots: Slab<Slot>,
     aside: usize,
     next_number: u64,
@@ -221,6 +270,9 @@ impl<T: Copy> Lanes<T> {
             origins: Slab::new(),
             by_origin: HashMap::new(),
             by_host: HashMap::new(),
+            hasher: RandomState::new(),
+            items: Entries(Slab::new()),
+            turns: Entries(Slab::new()),
             slots: Slab::new(),
             aside: 0,
             next_number: 1,
@@ -233,29 +285,26 @@ impl<T: Copy> Lanes<T> {
         &self.options
     }
 
-    /// Something is to be sent to a URL, by a recipient's pace. `patience` is how long a slow one keeps its place while
-    /// others wait.
-    pub(crate) fn push(&mut self, url: &str, item: T, pace: Pace, patience: Duration, now: Instant) {
+    /// What is sent to a URL shares a breaker with its origin, and takes turns by hosts.
+    pub(crate) fn name_of(&self, url: &str) -> Name {
         let origin = origin_of(url);
-        self.push_to(&origin, || host_of(url), item, pace, patience, now);
+        self.name(&origin, host_in(&origin))
     }
 
-    /// The same with other names for what shares a breaker, and for the group of these that takes turns with others.
-    pub(crate) fn push_to(
-        &mut self,
-        origin: &str,
-        group: impl FnOnce() -> String,
-        item: T,
-        pace: Pace,
-        patience: Duration,
-        now: Instant,
-    ) {
-        let at = match self.by_origin.get(origin) {
+    /// The same with other names.
+    pub(crate) fn name(&self, origin: &str, group: &str) -> Name {
+        Name { origin: self.hasher.hash_one(origin), group: self.hasher.hash_one(group) }
+    }
+
+    /// Something is to be sent, by a recipient's pace. `patience` is how long a slow one keeps its place while others
+    /// wait.
+    pub(crate) fn push(&mut self, to: Name, item: T, pace: Pace, patience: Duration, now: Instant) {
+        let at = match self.by_origin.get(&to.origin) {
             Some(at) => *at,
-            None => self.add_origin(origin, group(), now),
+            None => self.add_origin(to, now),
         };
         let lane = pace as usize;
-        self.origins[at].queues[lane].push_back((item, patience));
+        self.items.push(&mut self.origins[at].queues[lane], (item, patience));
         self.by_pace[lane].waiting += 1;
         self.hosts[self.origins[at].host].waiting[lane] += 1;
         self.offer_origin(at, lane);
@@ -283,17 +332,17 @@ impl<T: Copy> Lanes<T> {
 
     /// What a host has waiting, of the origin whose turn it is.
     fn take(&mut self, host: usize, lane: usize, now: Instant) -> Option<(usize, T, Duration)> {
-        while let Some(at) = self.hosts[host].rounds[lane].pop_front() {
+        while let Some(at) = self.turns.pop(&mut self.hosts[host].rounds[lane]) {
             let origin = &mut self.origins[at];
             origin.in_round[lane] = false;
             if origin.broken_until.is_some_and(|until| until > now || origin.flying > 0) {
                 self.plan_check(at, now);
                 continue;
             }
-            let Some((item, patience)) = origin.queues[lane].pop_front() else { continue };
+            let Some((item, patience)) = self.items.pop(&mut origin.queues[lane]) else { continue };
             if !origin.queues[lane].is_empty() {
                 origin.in_round[lane] = true;
-                self.hosts[host].rounds[lane].push_back(at);
+                self.turns.push(&mut self.hosts[host].rounds[lane], at);
             }
             return Some((at, item, patience));
         }
@@ -453,7 +502,7 @@ impl<T: Copy> Lanes<T> {
         let host = origin.host;
         if !origin.queues[lane].is_empty() && !origin.in_round[lane] {
             origin.in_round[lane] = true;
-            self.hosts[host].rounds[lane].push_back(at);
+            self.turns.push(&mut self.hosts[host].rounds[lane], at);
         }
         self.offer_host(host, lane);
     }
@@ -479,17 +528,16 @@ impl<T: Copy> Lanes<T> {
         }
     }
 
-    fn add_origin(&mut self, key: &str, group: String, now: Instant) -> usize {
+    fn add_origin(&mut self, name: Name, now: Instant) -> usize {
         if self.by_origin.len() >= self.forget_at {
             self.forget_idle(now);
             self.forget_at = (self.by_origin.len() * 2).max(MAX_IDLE_ORIGINS);
         }
-        let host = if let Some(host) = self.by_host.get(&*group) {
+        let host = if let Some(host) = self.by_host.get(&name.group) {
             *host
         } else {
-            let key: Box<str> = group.into();
-            let host = self.hosts.insert(Host { key: key.clone(), ..Host::default() });
-            self.by_host.insert(key, host);
+            let host = self.hosts.insert(Host { name: name.group, ..Host::default() });
+            self.by_host.insert(name.group, host);
             host
         };
         self.hosts[host].origins += 1;
@@ -502,7 +550,7 @@ impl<T: Copy> Lanes<T> {
             broken_until: None,
             check_planned: false,
         });
-        self.by_origin.insert(key.into(), at);
+        self.by_origin.insert(name.origin, at);
         at
     }
 
@@ -521,7 +569,7 @@ impl<T: Copy> Lanes<T> {
                 host.origins -= 1;
                 // Without origins there are neither exchanges nor turns.
                 if host.origins == 0 && !host.in_round.contains(&true) {
-                    by_host.remove(&hosts.remove(origin.host).key);
+                    by_host.remove(&hosts.remove(origin.host).name);
                 }
             }
             busy

@@ -361,7 +361,7 @@ impl Engine {
         } else {
             entry.doing = Doing::Ready;
             let patience = self.patience(entry);
-            lanes.push(&entry.address, (place, entry.epoch), entry.pace, patience, now);
+            lanes.push(lanes.name_of(&entry.address), (place, entry.epoch), entry.pace, patience, now);
         }
     }
 

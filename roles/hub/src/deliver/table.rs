@@ -320,10 +320,14 @@ pub(crate) fn origin_of(url: &str) -> std::borrow::Cow<'_, str> {
 
 /// The host of a URL as written, without the port, in lower case.
 pub(crate) fn host_of(url: &str) -> String {
-    let origin = origin_of(url);
-    let authority = origin.split_once("://").map_or(&*origin, |(_, rest)| rest);
+    host_in(&origin_of(url)).to_owned()
+}
+
+/// The host of what [`origin_of`] returns.
+pub(crate) fn host_in(origin: &str) -> &str {
+    let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
     let end = if authority.starts_with('[') { authority.find(']').map(|at| at + 1) } else { authority.find(':') };
-    authority[..end.unwrap_or(authority.len())].to_owned()
+    &authority[..end.unwrap_or(authority.len())]
 }
 
 #[cfg(test)]

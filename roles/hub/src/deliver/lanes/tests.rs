@@ -8,7 +8,7 @@ fn lanes(all: usize, per_host: usize) -> Lanes<u32> {
 }
 
 fn push(lanes: &mut Lanes<u32>, url: &str, item: u32, pace: Pace, now: Instant) {
-    lanes.push(url, item, pace, Duration::from_secs(1), now);
+    lanes.push(lanes.name_of(url), item, pace, Duration::from_secs(1), now);
 }
 
 fn all_next(lanes: &mut Lanes<u32>, now: Instant) -> Vec<Flight<u32>> {
@@ -265,7 +265,8 @@ impl Network {
     fn push(&mut self, item: u32) {
         let at = item as usize;
         self.pushed[at] = self.now;
-        self.lanes.push(&self.urls[at], item, self.paces[at], Duration::from_secs(1), self.now);
+        let to = self.lanes.name_of(&self.urls[at]);
+        self.lanes.push(to, item, self.paces[at], Duration::from_secs(1), self.now);
     }
 
     fn begin(&mut self) {
@@ -383,7 +384,7 @@ fn whatever_happens_everything_gets_its_turn_once() {
     for item in 0..2_000 {
         let url = format!("http://o{}:{}", random(5), random(2));
         let pace = [New, Quick, Slow, Silent][random(4) as usize];
-        lanes.push(&url, item, pace, MS(random(100)), now);
+        lanes.push(lanes.name_of(&url), item, pace, MS(random(100)), now);
         while let Some(flight) = lanes.next(now, None) {
             flying.push(flight);
         }
