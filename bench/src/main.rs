@@ -27,12 +27,13 @@ use std::process::ExitCode;
 type Bench = fn(&Settings, &mut Report) -> Result<()>;
 
 /// Every bench, in the order they run: those that need nothing else first.
-const BENCHES: [(&str, &str, Bench); 14] = [
+const BENCHES: [(&str, &str, Bench); 15] = [
     ("parse", "Reading a Resource List", benches::parse::run),
     ("build", "Publishing a folder from nothing", benches::build::run),
     ("mirror", "Mirroring small resources over HTTP", benches::mirror::run),
     ("latency", "Mirroring over a 50 ms round trip", benches::latency::run),
     ("serve", "Answering requests", benches::serve::run),
+    ("documents", "Small documents beside large ones", benches::documents::run),
     ("publish", "Publishing one change; memory; start", benches::publish::run),
     ("changes", "From a changed file to a copy that follows", benches::changes::run),
     ("dump", "Packages: copies through them, and making them", benches::dump::run),

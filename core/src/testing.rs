@@ -5,6 +5,7 @@
 
 mod actions;
 mod appending;
+mod held;
 mod imports;
 mod latest;
 mod pages;
@@ -22,6 +23,7 @@ use crate::{
     State, append,
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
+pub use held::HeldLog;
 pub use replay::check_consistency;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -90,8 +90,13 @@ impl Server {
 
     /// Answers until `stop` becomes true, then finishes what is in flight.
     pub async fn run(self, site: Arc<Site>, mut stop: watch::Receiver<bool>) {
-        let shared =
-            Arc::new(Shared { site, stopping: AtomicBool::new(false), stop: stop.clone(), counters: Counters::new() });
+        let shared = Arc::new(Shared {
+            site,
+            stopping: AtomicBool::new(false),
+            stop: stop.clone(),
+            counters: Counters::new(),
+            turns: document::Turns::default(),
+        });
         let places = Places::new(self.options.connections);
         let mut connections = JoinSet::new();
         loop {
@@ -145,6 +150,8 @@ struct Shared {
     /// Ends streams that have no end of their own.
     stop: watch::Receiver<bool>,
     counters: Counters,
+    /// Documents that are made now.
+    turns: document::Turns,
 }
 
 /// Answers by class of status, looked up once.
@@ -257,7 +264,7 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         Route::Document(_) if site.sets.is_empty() => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
-        Route::Document(path) => document::answer(site, path, request.method(), request.headers()).await,
+        Route::Document(path) => document::answer(site, &shared.turns, path, request.method(), request.headers()).await,
         Route::Resource(set, path) => {
             let mut answer = resource::answer(site, set, &path, request.method(), request.headers())?;
             memento::link_original(site, set, &path, &mut answer).await?;

@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub(crate) mod changes;
 pub(crate) mod contents;
+pub(crate) mod documents;
 pub(crate) mod dump;
 pub(crate) mod hub;
 pub(crate) mod hub_store;

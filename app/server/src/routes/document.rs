@@ -11,49 +11,101 @@ use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE, LINK, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::OwnedMutexGuard;
 
 /// Documents below this are sent as they are.
 const WORTH_COMPRESSING: u64 = 1_024;
 
 pub(crate) async fn answer(
     site: &Arc<Site>,
+    turns: &Turns,
     path: DocumentPath,
     method: &Method,
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
-    let document = match site.publisher.cached(&path) {
-        Some(document) => document,
-        None => match blocking(site, move |site| site.publisher.document(&path)).await {
-            Ok(document) => document,
-            Err(error) => return Ok(refusal(&error)),
-        },
+    let wanted = Wanted { path, gzip: [false, true].map(|worth| accepts_gzip(headers, worth)) };
+    let ready = match wanted.obtain(site, turns).await {
+        Ok(ready) => ready,
+        Err(error) => return Ok(refusal(&error)),
     };
-    let compressed = accepts_gzip(headers, document.plain().length() >= WORTH_COMPRESSING);
-    let body = if !compressed {
-        document.plain().clone()
-    } else if let Some(body) = document.gzip_if_ready() {
-        body.clone()
-    } else {
-        let document = Arc::clone(&document);
-        match blocking(site, move |site| site.publisher.gzip(&document)).await {
-            Ok(body) => body,
-            Err(error) => return Ok(refusal(&error)),
-        }
-    };
-    Ok(represent(site, &document, path, body, compressed, headers)?.answer(method, headers))
+    Ok(represent(site, &ready, path, headers)?.answer(method, headers))
 }
 
-fn represent(
-    site: &Site,
-    document: &Document,
+/// One turn for each document that is made now, which others who want the same one wait for.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(Mutex<HashMap<DocumentPath, Weak<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    fn of(&self, path: DocumentPath) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = turns.get(&path).and_then(Weak::upgrade) {
+            return known;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let new = Arc::default();
+        turns.insert(path, Arc::downgrade(&new));
+        new
+    }
+}
+
+/// A document, and whether the reader takes gzip for one that is too small to be worth it, and for any other.
+#[derive(Clone, Copy)]
+struct Wanted {
     path: DocumentPath,
+    gzip: [bool; 2],
+}
+
+/// A document and the bytes to send.
+struct Ready {
+    document: Arc<Document>,
     body: Body,
     gzip: bool,
-    headers: &HeaderMap,
-) -> io::Result<Representation> {
+}
+
+impl Wanted {
+    /// Does this reader get gzip?
+    fn gzip(&self, document: &Document) -> bool {
+        self.gzip[usize::from(document.plain().length() >= WORTH_COMPRESSING)]
+    }
+
+    /// The document from memory, or made now.
+    async fn obtain(self, site: &Arc<Site>, turns: &Turns) -> Result<Ready, PublishError> {
+        if let Some(ready) = self.ready(site) {
+            return Ok(ready);
+        }
+        // Readers who want the same document wait here, where they take no thread.
+        let turn = turns.of(self.path).lock_owned().await;
+        if let Some(ready) = self.ready(site) {
+            return Ok(ready);
+        }
+        // A reader who leaves meanwhile leaves the work to those who wait.
+        blocking(site, move |site| self.make(site, turn)).await
+    }
+
+    /// What can be sent at once.
+    fn ready(&self, site: &Site) -> Option<Ready> {
+        let document = site.publisher.cached(&self.path)?;
+        let gzip = self.gzip(&document);
+        let body = if gzip { document.gzip_if_ready()? } else { document.plain() }.clone();
+        Some(Ready { document, body, gzip })
+    }
+
+    /// Renders and compresses as need be; blocks.
+    fn make(&self, site: &Site, turn: OwnedMutexGuard<()>) -> Result<Ready, PublishError> {
+        let document = site.publisher.document(&self.path)?;
+        let gzip = self.gzip(&document);
+        let body = if gzip { site.publisher.gzip(&document)? } else { document.plain().clone() };
+        drop(turn);
+        Ok(Ready { document, body, gzip })
+    }
+}
+
+fn represent(site: &Site, ready: &Ready, path: DocumentPath, headers: &HeaderMap) -> io::Result<Representation> {
+    let Ready { document, body, gzip } = ready;
     let modified = modified_of(document, abreast_core::SystemClock.now());
     let since = headers.get(IF_MODIFIED_SINCE).and_then(|date| seconds(date.to_str().ok()?));
     let mut more = vec![
@@ -66,7 +118,7 @@ fn represent(
             }),
         ),
     ];
-    if gzip {
+    if *gzip {
         more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
     }
     let sets = match path {
@@ -81,7 +133,7 @@ fn represent(
     }
     let length = body.length();
     let content = match body {
-        Body::Memory(bytes) => Content::Memory(bytes),
+        Body::Memory(bytes) => Content::Memory(bytes.clone()),
         Body::File(file) => {
             let file = File::open(file.path())?;
             let stat = Stat::of(&file).map_err(io::Error::other)?;
@@ -91,7 +143,7 @@ fn represent(
     Ok(Representation {
         content,
         length,
-        tag: format!("\"{}{}\"", document.tag, if gzip { "-gz" } else { "" }),
+        tag: format!("\"{}{}\"", document.tag, if *gzip { "-gz" } else { "" }),
         modified,
         content_type: HeaderValue::from_static(document.content_type),
         // Only the date that was sent with these bytes says that they are known.

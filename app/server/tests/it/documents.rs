@@ -1,9 +1,11 @@
 //! Documents over HTTP: encodings, validators, how long they may be kept.
 
 use crate::world::{Reply, Served, World, eventually};
-use abreast_core::PageRule;
+use abreast_core::testing::HeldLog;
+use abreast_core::{ChangeLog, Imported, PageRule, State};
 use flate2::read::GzDecoder;
 use std::io::Read as _;
+use std::sync::Arc;
 
 /// A set whose first Change List is closed.
 fn world() -> (World, Served) {
@@ -171,4 +173,36 @@ fn documents_have_dates_that_tell_their_states_apart() {
     assert_eq!(since("/robots.txt", &robots), 304, "what did not change keeps its date");
     let closed = dated("/set/changelist/1.xml");
     assert_eq!(since("/set/changelist/1.xml", &closed), 304);
+}
+
+#[test]
+fn many_readers_of_a_large_list_keep_nobody_waiting() {
+    let mut world = World::new();
+    let resource = |number| Imported { key: format!("f{number}"), state: State::default(), witness: Vec::new() };
+    world.log.import(world.set, (0..5_000).map(resource).collect()).unwrap();
+    world.log.complete_import(world.set).unwrap();
+    let held = Arc::new(HeldLog::new(Arc::clone(&world.log)));
+    world.log = Arc::clone(&held) as Arc<dyn ChangeLog>;
+    let served = world.serve();
+    held.hold(Some(world.set));
+    let readers: Vec<_> = (0..100)
+        .map(|_| {
+            let mut client = served.connect();
+            client.request("GET", "/set/resourcelist.xml", &[("Accept-Encoding", "gzip")]);
+            client
+        })
+        .collect();
+    eventually("the list is being made", || held.scans() == 1);
+    for small in ["/set/capabilitylist.xml", "/set/changelist.xml", "/.well-known/resourcesync", "/set/about.html"] {
+        assert_eq!(served.get(small).status, 200, "{small}");
+    }
+    // Those who leave take nothing with them.
+    let mut readers = readers.into_iter();
+    drop(readers.by_ref().take(50).collect::<Vec<_>>());
+    held.hold(None);
+    for mut reader in readers {
+        let reply = reader.reply("GET").unwrap().unwrap();
+        assert_eq!((reply.status, unpacked(&reply).is_empty()), (200, false));
+    }
+    assert_eq!(held.scans(), 1);
 }

@@ -112,7 +112,13 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(site: Site, options: ServerOptions) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        // Few threads for what blocks: nothing may keep many of them.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(16)
+            .enable_all()
+            .build()
+            .unwrap();
         let server = runtime.block_on(Server::bind(([127, 0, 0, 1], 0).into(), options)).unwrap();
         let address = server.address().unwrap();
         let (stop, stopped) = watch::channel(false);

@@ -124,6 +124,12 @@ impl Archives<'_> {
         Ok(if first == last { Vec::new() } else { (first..=last).collect() })
     }
 
+    /// About how long one document is at most.
+    pub(super) fn length(&self) -> Result<u64, PublishError> {
+        let entries = self.span()?.map_or(0, |(first, last)| last + 1 - first);
+        Ok(entries.min(self.most) * 220)
+    }
+
     pub(super) fn entry_point(&self) -> Result<Rendered, PublishError> {
         let parts = self.parts()?;
         if parts.is_empty() {

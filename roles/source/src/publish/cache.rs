@@ -1,11 +1,13 @@
 //! The rendered documents that are kept, in memory and in files, and for how long.
 //!
 //! Small documents stay in memory; larger ones are written to files of the cache folder while they are rendered, and never
-//! in memory as a whole. Both within limits, the least used leave first. One document is rendered at a time, by a
-//! thread of its own: an allocator keeps what a thread freed for that thread, so many threads that render now and then
-//! would each hold the memory of one rendering.
+//! in memory as a whole. Both within limits, the least used leave first. Each document is rendered and compressed once,
+//! however many ask for it, and documents do not wait for each other, except that large ones take turns ([`Lanes`]). A
+//! thread of its own renders: an allocator keeps what a thread freed for that thread, so many threads that render now and
+//! then would each hold the memory of one rendering.
 
-use super::{DocumentPath, Drain, PublishError, Rendered, Version};
+use super::lanes::{Lanes, Turn};
+use super::{DocumentPath, LogState, Output, PublishError, Rendered, Version};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
@@ -17,7 +19,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Documents up to this size stay in memory.
 pub(super) const MEMORY_DOCUMENT: usize = 1024 * 1024;
@@ -87,6 +89,8 @@ pub struct Document {
     pub freshness: Freshness,
     plain: Body,
     gzip: OnceLock<Body>,
+    /// Held by the one that compresses it.
+    compressing: Mutex<()>,
 }
 
 impl Document {
@@ -103,6 +107,8 @@ impl Document {
 
 struct Slot {
     version: Version,
+    /// Where the log stood before that version was determined: while it stands there, the version is the same.
+    at: Option<LogState>,
     document: Arc<Document>,
     used: u64,
 }
@@ -118,7 +124,9 @@ struct Slots {
 pub(crate) struct DocumentCache {
     folder: PathBuf,
     slots: Mutex<Slots>,
-    rendering: Mutex<()>,
+    /// The documents that are rendered now: a lock each, which its renderer holds and others wait for.
+    rendering: Mutex<HashMap<DocumentPath, Weak<Mutex<()>>>>,
+    lanes: Lanes,
     file_number: AtomicU64,
 }
 
@@ -132,35 +140,68 @@ impl DocumentCache {
                 fs::remove_file(entry.path())?;
             }
         }
-        Ok(Self { folder, slots: Mutex::default(), rendering: Mutex::default(), file_number: AtomicU64::new(0) })
+        Ok(Self {
+            folder,
+            slots: Mutex::default(),
+            rendering: Mutex::default(),
+            lanes: Lanes::default(),
+            file_number: AtomicU64::new(0),
+        })
     }
 
-    /// The document, if it is of this version.
-    pub(crate) fn fresh(&self, path: &DocumentPath, version: &Version) -> Option<Arc<Document>> {
+    /// The document, if it was of its newest version when the log stood there.
+    pub(crate) fn fresh_at(&self, path: &DocumentPath, at: LogState) -> Option<Arc<Document>> {
+        self.fresh(path, |slot| slot.at == Some(at))
+    }
+
+    /// The document, if it is of this version, which is the newest one with the log at that state.
+    pub(crate) fn of_version(
+        &self,
+        path: &DocumentPath,
+        version: &Version,
+        at: Option<LogState>,
+    ) -> Option<Arc<Document>> {
+        self.fresh(path, |slot| {
+            let same = slot.version == *version;
+            if same {
+                slot.at = at;
+            }
+            same
+        })
+    }
+
+    fn fresh(&self, path: &DocumentPath, is_fresh: impl FnOnce(&mut Slot) -> bool) -> Option<Arc<Document>> {
         let mut slots = lock(&self.slots);
         slots.tick += 1;
         let tick = slots.tick;
-        let slot = slots.by_path.get_mut(path).filter(|slot| slot.version == *version)?;
+        let slot = slots.by_path.get_mut(path)?;
+        if !is_fresh(slot) {
+            return None;
+        }
         slot.used = tick;
         Some(Arc::clone(&slot.document))
     }
 
+    /// The document, rendered by the first that asks for it; others that ask meanwhile wait for that one document.
     pub(crate) fn get_or_render(
         &self,
         path: &DocumentPath,
         version: &Version,
-        render: impl FnOnce(Drain<'_>) -> Result<Rendered, PublishError> + Send,
+        at: Option<LogState>,
+        render: impl FnOnce(&mut dyn Output) -> Result<Rendered, PublishError> + Send,
     ) -> Result<Arc<Document>, PublishError> {
-        if let Some(document) = self.fresh(path, version) {
+        if let Some(document) = self.of_version(path, version, at) {
             return Ok(document);
         }
-        let _one_at_a_time = lock(&self.rendering);
-        if let Some(document) = self.fresh(path, version) {
+        let rendering = self.rendering_of(path);
+        let _once = lock(&rendering);
+        if let Some(document) = self.of_version(path, version, at) {
             return Ok(document);
         }
-        let (rendered, tag, plain) = apart(|| {
-            let mut spill = Spill::new(self, path, version);
-            let mut rendered = render(&mut |bytes| spill.drain(bytes))?;
+        let turn = self.lanes.small();
+        let (rendered, tag, plain) = apart(move || {
+            let mut spill = Spill::new(self, path, version, turn);
+            let mut rendered = render(&mut spill)?;
             let bytes = std::mem::take(&mut rendered.bytes);
             let (tag, plain) = spill.end(bytes).map_err(PublishError::Cache)?;
             Ok::<_, PublishError>((rendered, tag, plain))
@@ -172,12 +213,33 @@ impl DocumentCache {
             Freshness::Revalidate => Some(slots.modified(path, &tag)),
         };
         let content_type = rendered.content_type;
-        let document = Arc::new(Document { content_type, tag, modified, freshness, plain, gzip: OnceLock::new() });
+        let document = Arc::new(Document {
+            content_type,
+            tag,
+            modified,
+            freshness,
+            plain,
+            gzip: OnceLock::new(),
+            compressing: Mutex::default(),
+        });
         slots.tick += 1;
         let used = slots.tick;
-        slots.by_path.insert(*path, Slot { version: *version, document: Arc::clone(&document), used });
+        slots.by_path.insert(*path, Slot { version: *version, at, document: Arc::clone(&document), used });
         slots.shrink();
         Ok(document)
+    }
+
+    /// The lock of one document's rendering.
+    fn rendering_of(&self, path: &DocumentPath) -> Arc<Mutex<()>> {
+        let mut rendering = lock(&self.rendering);
+        if let Some(known) = rendering.get(path).and_then(Weak::upgrade) {
+            return known;
+        }
+        // As many as are rendered or waited for: those that are finished leave here.
+        rendering.retain(|_, lock| lock.strong_count() > 0);
+        let new = Arc::default();
+        rendering.insert(*path, Arc::downgrade(&new));
+        new
     }
 
     /// The document's bytes in gzip, compressed once.
@@ -185,10 +247,11 @@ impl DocumentCache {
         if let Some(body) = document.gzip.get() {
             return Ok(body.clone());
         }
-        let _one_at_a_time = lock(&self.rendering);
+        let _once = lock(&document.compressing);
         if let Some(body) = document.gzip.get() {
             return Ok(body.clone());
         }
+        let _turn = self.lanes.of_length(document.plain.length());
         let body = apart(|| match &document.plain {
             Body::Memory(bytes) => {
                 let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::fast());
@@ -226,7 +289,7 @@ impl DocumentCache {
     }
 }
 
-/// Runs work in a thread of its own; callers take turns, so that there is one such thread at a time.
+/// Runs work in a thread of its own. There are as many of them as [`Lanes`] gives turns.
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
@@ -237,11 +300,12 @@ struct Spill<'c> {
     tag: TagHash,
     file: Option<(CacheFile, fs::File)>,
     failure: Option<io::Error>,
+    turn: Option<Turn<'c>>,
 }
 
-impl<'c> Spill<'c> {
-    fn new(cache: &'c DocumentCache, path: &DocumentPath, version: &Version) -> Self {
-        Self { cache, tag: TagHash::new(path, version), file: None, failure: None }
+impl Output for Spill<'_> {
+    fn expect(&mut self, bytes: u64) {
+        self.turn = self.turn.take().map(|turn| self.cache.lanes.change(turn, bytes));
     }
 
     fn drain(&mut self, bytes: &mut Vec<u8>) {
@@ -252,6 +316,12 @@ impl<'c> Spill<'c> {
             self.failure = self.write(bytes).err();
         }
         bytes.clear();
+    }
+}
+
+impl<'c> Spill<'c> {
+    fn new(cache: &'c DocumentCache, path: &DocumentPath, version: &Version, turn: Turn<'c>) -> Self {
+        Self { cache, tag: TagHash::new(path, version), file: None, failure: None, turn: Some(turn) }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 //! A list is one page of the log. Closed ones carry `until` and never change; the last one is open.
 //! `from` of a list is `until` of the one before, so nothing falls between two.
 
-use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
+use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
 use crate::links::{Place, state_links};
 use crate::versions::version_links;
 use abreast_core::{ChangeLog, ChangeRecord, Kind, Page};
@@ -18,14 +18,16 @@ pub(super) fn entry_point(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     archive: Option<Ln>,
+    output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
     let head = log.head(set.id)?;
     if head.open_page == 1 {
-        return open_or_closed(log, set, 1, archive);
+        return open_or_closed(log, set, 1, archive, output);
     }
     let mut links = vec![link("up", &set.urls.capability_list())];
     links.extend(archive);
     let first = head.open_page.saturating_sub(MAX_PAGES - 1).max(1);
+    output.expect((head.open_page - first + 1) * 220);
     let pages = log.pages(set.id, first, MAX_PAGES as usize)?;
     let from = pages.first().map(|page| exactly(page.from));
     let modified = pages.last().map(|page| page.from);
@@ -49,9 +51,14 @@ pub(super) fn entry_point(
 }
 
 /// One page, closed or open.
-pub(super) fn page(log: &dyn ChangeLog, set: &PublishedSet, number: u64) -> Result<Rendered, PublishError> {
+pub(super) fn page(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    number: u64,
+    output: &mut dyn Output,
+) -> Result<Rendered, PublishError> {
     // A closed page never changes: nothing is linked from it that may come and go.
-    open_or_closed(log, set, number, None)
+    open_or_closed(log, set, number, None, output)
 }
 
 fn open_or_closed(
@@ -59,6 +66,7 @@ fn open_or_closed(
     set: &PublishedSet,
     number: u64,
     archive: Option<Ln>,
+    output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
     let page = log
         .pages(set.id, number, 1)?
@@ -66,6 +74,11 @@ fn open_or_closed(
         .next()
         .filter(|page| page.number == number)
         .ok_or(PublishError::NotFound)?;
+    let last = match page.last {
+        Some(last) => last,
+        None => log.head(set.id)?.position,
+    };
+    output.expect(last.0.saturating_sub(page.after.0) * 300);
     render(log, set, &page, archive)
 }
 

@@ -6,6 +6,7 @@ mod cache;
 mod capability_list;
 mod change_list;
 mod dump;
+mod lanes;
 mod notification;
 mod resource_list;
 mod sitemap;
@@ -27,7 +28,7 @@ use crate::dump::Dumps;
 use crate::links::PublishedLinks;
 use crate::versions::VersionUrls;
 use abreast_contents::Contents;
-use abreast_core::{ChangeLog, LogError, SetId};
+use abreast_core::{ChangeLog, LogError, Position, SetId};
 use abreast_resourcesync::v1_1::Ln;
 use cache::DocumentCache;
 use capability_list::HasDumps;
@@ -273,8 +274,18 @@ impl Publisher {
 
     /// The document at a path, if it can be answered from memory without reading the store or a disk.
     pub fn cached(&self, path: &DocumentPath) -> Option<Arc<Document>> {
-        let version = self.version(path).ok()?;
-        self.cache.fresh(path, &version)
+        match self.log_state(path) {
+            Some(at) => self.cache.fresh_at(path, at),
+            None => self.cache.of_version(path, &self.version(path).ok()?, None),
+        }
+    }
+
+    /// For a document whose version is read from the store: the state of the log that it follows from, which is known
+    /// without reading.
+    fn log_state(&self, path: &DocumentPath) -> Option<LogState> {
+        let (DocumentPath::ResourceListShard(set, _) | DocumentPath::SitemapShard(set, _)) = path else { return None };
+        let head = self.log.head(self.sets.get(*set)?.id).ok()?;
+        (!head.importing).then_some(LogState { created: head.created, position: head.position })
     }
 
     /// The document at a path, rendered if need be. May block for as long as a shard of 40,000 resources takes.
@@ -282,8 +293,9 @@ impl Publisher {
     /// # Errors
     /// When there is none, or it cannot be made now.
     pub fn document(&self, path: &DocumentPath) -> Result<Arc<Document>, PublishError> {
+        let at = self.log_state(path);
         let version = self.version(path)?;
-        self.cache.get_or_render(path, &version, |drain| self.render(path, drain))
+        self.cache.get_or_render(path, &version, at, |output| self.render(path, output))
     }
 
     /// The bytes of a document, rendered now and kept nowhere.
@@ -292,21 +304,23 @@ impl Publisher {
     /// When there is none, or it cannot be made now.
     pub fn bytes(&self, path: &DocumentPath) -> Result<Vec<u8>, PublishError> {
         self.version(path)?;
-        self.render(path, &mut |_| {}).map(|rendered| rendered.bytes)
+        self.render(path, &mut Whole).map(|rendered| rendered.bytes)
     }
 
-    fn render(&self, path: &DocumentPath, drain: Drain<'_>) -> Result<Rendered, PublishError> {
+    fn render(&self, path: &DocumentPath, output: &mut dyn Output) -> Result<Rendered, PublishError> {
         match path {
             DocumentPath::SourceDescription => {
+                output.expect(self.description_length());
                 Ok(source_description::entry_point(&self.urls, &self.sets, self.sets_per_description))
             }
             DocumentPath::SourceDescriptionPart(number) => {
+                output.expect(self.description_length());
                 source_description::part(&self.urls, &self.sets, self.sets_per_description, *number)
             }
             DocumentPath::SourcePage => about::source_page(self),
             DocumentPath::SetPage(set) => about::set_page(self, *set),
             DocumentPath::Robots => Ok(sitemap::robots(&self.urls)),
-            DocumentPath::SitemapIndex => sitemap::index(&*self.log, &self.sets),
+            DocumentPath::SitemapIndex => sitemap::index(&*self.log, &self.sets, output),
             DocumentPath::CapabilityList(set) => {
                 let up = source_description::of_set(&self.urls, self.sets.len(), self.sets_per_description, *set);
                 let (has_dumps, archives) = (self.has_dumps(*set), self.archive_kinds(*set));
@@ -316,13 +330,16 @@ impl Publisher {
                 &*self.log,
                 self.set(*set)?,
                 self.archive_link(*set, ArchiveKind::ResourceLists),
-                drain,
+                output,
             ),
-            DocumentPath::ResourceListShard(set, id) => resource_list::shard(&*self.log, self.set(*set)?, *id, drain),
+            DocumentPath::ResourceListShard(set, id) => resource_list::shard(&*self.log, self.set(*set)?, *id, output),
             DocumentPath::ChangeList(set) => {
-                change_list::entry_point(&*self.log, self.set(*set)?, self.archive_link(*set, ArchiveKind::ChangeLists))
+                let archive = self.archive_link(*set, ArchiveKind::ChangeLists);
+                change_list::entry_point(&*self.log, self.set(*set)?, archive, output)
             }
-            DocumentPath::ChangeListPage(set, number) => change_list::page(&*self.log, self.set(*set)?, *number),
+            DocumentPath::ChangeListPage(set, number) => {
+                change_list::page(&*self.log, self.set(*set)?, *number, output)
+            }
             DocumentPath::ResourceDump(set) | DocumentPath::ResourceDumpPart(set, _) => {
                 let dump = self.resource_dump(*set)?;
                 let packages = dump::Packages::of_resources(self.set(*set)?, &dump, dump::MAX_PACKAGES);
@@ -340,19 +357,34 @@ impl Publisher {
                     _ => Ok(packages.entry_point()),
                 }
             }
-            DocumentPath::Archive(set, kind) => self.archives_of(*set, *kind)?.entry_point(),
-            DocumentPath::ArchivePart(set, kind, part) => self.archives_of(*set, *kind)?.part(*part),
+            DocumentPath::Archive(set, kind) => {
+                let archives = self.archives_of(*set, *kind)?;
+                output.expect(archives.length()?);
+                archives.entry_point()
+            }
+            DocumentPath::ArchivePart(set, kind, part) => {
+                let archives = self.archives_of(*set, *kind)?;
+                output.expect(archives.length()?);
+                archives.part(*part)
+            }
             DocumentPath::ArchivedDump(set, kind, begin) => self.archives_of(*set, *kind)?.dump(*begin),
             DocumentPath::ArchivedResourceList(set, number) => {
+                output.expect(lanes::LARGE);
                 let bytes = self.archive(*set).ok_or(PublishError::NotFound)?.list(*number)?;
                 Ok(Rendered { bytes, modified: None, content_type: XML })
             }
             DocumentPath::ArchivedResourceListPart(set, shard, version, number) => {
+                output.expect(lanes::LARGE);
                 let bytes = self.archive(*set).ok_or(PublishError::NotFound)?.part(*shard, *version, *number)?;
                 Ok(Rendered { bytes, modified: None, content_type: XML })
             }
-            DocumentPath::SitemapShard(set, id) => sitemap::shard(&*self.log, self.set(*set)?, *id, drain),
+            DocumentPath::SitemapShard(set, id) => sitemap::shard(&*self.log, self.set(*set)?, *id, output),
         }
+    }
+
+    /// About how long a Source Description is.
+    fn description_length(&self) -> u64 {
+        self.sets.len().min(self.sets_per_description) as u64 * 300
     }
 
     /// What dumps of a set are there?
@@ -509,8 +541,31 @@ pub(crate) struct Version {
     immutable: bool,
 }
 
-/// Takes bytes of a long document away while it is rendered, so that it is never in memory as a whole.
-pub(crate) type Drain<'d> = &'d mut dyn FnMut(&mut Vec<u8>);
+/// Where the log of a set stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogState {
+    created: abreast_webtypes::Timestamp,
+    position: Position,
+}
+
+/// Where the bytes of a document go while it is rendered.
+pub(crate) trait Output {
+    /// So many bytes will come, about. A large document waits here for its turn: it is to be called before the store is
+    /// read for the entries, and while no lock is held.
+    fn expect(&mut self, bytes: u64);
+
+    /// Takes bytes of a long document away, so that it is never in memory as a whole.
+    fn drain(&mut self, bytes: &mut Vec<u8>);
+}
+
+/// Leaves a document in memory as a whole, and lets it wait for nothing.
+pub(crate) struct Whole;
+
+impl Output for Whole {
+    fn expect(&mut self, _: u64) {}
+
+    fn drain(&mut self, _: &mut Vec<u8>) {}
+}
 
 /// Bytes of a long document in memory while it is rendered and drained.
 const MAX_IN_MEMORY: usize = cache::MEMORY_DOCUMENT + 64 * 1024;

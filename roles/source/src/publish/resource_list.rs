@@ -5,7 +5,7 @@
 //! index is the time of the last change of the set: each list read after the index includes all changes up to
 //! then, so replaying the Change List from that `at` gives exactly the Source.
 
-use super::{Drain, MAX_IN_MEMORY, PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
+use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole, XML, exactly, link, urls::write_uri};
 use crate::links::{Place, state_links};
 use crate::versions::version_links;
 use abreast_core::{ChangeLog, Shard, ShardId, ShardRule};
@@ -23,14 +23,15 @@ pub(super) fn entry_point(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     archive: Option<Ln>,
-    drain: Drain<'_>,
+    output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
     // The head is read before the shards: they include at least what it saw.
     let head = log.head(set.id)?;
     let shards = log.shards(set.id)?;
     if let [only] = shards.as_slice() {
-        return list(log, set, only, archive, drain);
+        return list(log, set, only, archive, output);
     }
+    output.expect(shards.len() as u64 * 160);
     let shards = shards.iter().map(|shard| (set.urls.resource_list_shard(shard.id), shard.time));
     Ok(index(set, head.time, None, archive, shards))
 }
@@ -68,7 +69,7 @@ pub(super) fn index(
 
 /// A list to be kept for ever: it leads to nothing that may be dropped.
 pub(super) fn kept(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Rendered, PublishError> {
-    list(log, set, shard, None, &mut |_| {})
+    list(log, set, shard, None, &mut Whole)
 }
 
 /// One list of the index, live or retired.
@@ -76,13 +77,13 @@ pub(super) fn shard(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     id: ShardId,
-    drain: Drain<'_>,
+    output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
     let shard = log.shard(set.id, id)?.ok_or(PublishError::NotFound)?;
     if shard.resources > MAX_ENTRIES {
         return Err(PublishError::Gone);
     }
-    list(log, set, &shard, Some(link("index", &set.urls.resource_list())), drain)
+    list(log, set, &shard, Some(link("index", &set.urls.resource_list())), output)
 }
 
 fn list(
@@ -90,12 +91,14 @@ fn list(
     set: &PublishedSet,
     shard: &Shard,
     more: Option<Ln>,
-    drain: Drain<'_>,
+    output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
     let mut links = vec![link("up", &set.urls.capability_list())];
     links.extend(more);
     links.push(link(super::capability_list::URI_SPACE, &set.urls.resources()));
-    let mut bytes = Vec::with_capacity((1_024 + shard.resources as usize * 240).min(MAX_IN_MEMORY));
+    let length = 1_024 + shard.resources * 240;
+    output.expect(length);
+    let mut bytes = Vec::with_capacity((length as usize).min(MAX_IN_MEMORY));
     write_head(
         &mut bytes,
         &Head {
@@ -122,7 +125,7 @@ fn list(
             version_links(urls, &resource.key, state, None, &mut entry.links);
         }
         write_entry(&mut bytes, Root::UrlSet, &entry);
-        drain(&mut bytes);
+        output.drain(&mut bytes);
         ControlFlow::Continue(())
     })?;
     write_end(&mut bytes, Root::UrlSet);

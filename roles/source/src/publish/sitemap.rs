@@ -1,7 +1,7 @@
 //! Plain Sitemaps for crawlers, which punish unknown elements, and robots.txt that names them.
 
-use super::{Drain, MAX_IN_MEMORY, PublishError, PublishedSet, Rendered, SourceUrls, XML, exactly, urls::write_uri};
-use abreast_core::{ChangeLog, ShardId};
+use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, SourceUrls, XML, exactly, urls::write_uri};
+use abreast_core::{ChangeLog, ShardId, ShardRule};
 use abreast_resourcesync::v1_1::{Entry, Root, write_end, write_plain_entry, write_plain_head};
 use abreast_webtypes::{Precision, W3cDatetime};
 use std::ops::ControlFlow;
@@ -13,7 +13,16 @@ pub(super) fn robots(urls: &SourceUrls) -> Rendered {
 }
 
 /// `/sitemap.xml`: an index of the plain Sitemaps of all sets.
-pub(super) fn index(log: &dyn ChangeLog, sets: &[PublishedSet]) -> Result<Rendered, PublishError> {
+pub(super) fn index(
+    log: &dyn ChangeLog,
+    sets: &[PublishedSet],
+    output: &mut dyn Output,
+) -> Result<Rendered, PublishError> {
+    let mut shards = 0;
+    for set in sets {
+        shards += log.head(set.id)?.resources / (ShardRule::DEFAULT.resources / 2) + 1;
+    }
+    output.expect(shards * 120);
     let mut bytes = Vec::new();
     write_plain_head(&mut bytes, Root::SitemapIndex);
     for set in sets {
@@ -35,18 +44,20 @@ pub(super) fn shard(
     log: &dyn ChangeLog,
     set: &PublishedSet,
     id: ShardId,
-    drain: Drain<'_>,
+    output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
     let shard = log.shard(set.id, id)?.ok_or(PublishError::NotFound)?;
     let resources = set.urls.resources();
-    let mut bytes = Vec::with_capacity((512 + shard.resources as usize * 100).min(MAX_IN_MEMORY));
+    let length = 512 + shard.resources * 100;
+    output.expect(length);
+    let mut bytes = Vec::with_capacity((length as usize).min(MAX_IN_MEMORY));
     write_plain_head(&mut bytes, Root::UrlSet);
     let mut entry = Entry::default();
     log.scan(set.id, &shard.range, &mut |resource| {
         write_uri(&resources, &resource.key, &mut entry.loc);
         entry.lastmod = Some(W3cDatetime { instant: resource.state.modified, precision: Precision::Second });
         write_plain_entry(&mut bytes, Root::UrlSet, &entry);
-        drain(&mut bytes);
+        output.drain(&mut bytes);
         ControlFlow::Continue(())
     })?;
     write_end(&mut bytes, Root::UrlSet);

@@ -10,6 +10,7 @@ mod follow_links;
 mod large;
 mod notify;
 mod publish;
+mod rendering;
 mod restless;
 mod scan;
 mod static_site;

@@ -1,0 +1,111 @@
+//! The turns that renderings take: a large document never keeps a small one waiting.
+//!
+//! Small ones run a few at a time, for milliseconds each. Large ones run one at a time, beside them: each takes memory, a
+//! core and a reading connection of the store for a while. A rendering begins as a small one, and changes before it reads
+//! the store when it expects to be large.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Documents of at least this many bytes are large: about 2 ms of rendering.
+pub(super) const LARGE: u64 = 256 * 1024;
+/// Large documents at a time.
+const LARGE_AT_A_TIME: usize = 1;
+/// Small documents at a time: as many as there are cores, within these bounds. The store has eight reading connections.
+const SMALL_AT_A_TIME: (usize, usize) = (2, 4);
+
+/// The turns of small and of large documents.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    small: Lane,
+    large: Lane,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let small = cores.clamp(SMALL_AT_A_TIME.0, SMALL_AT_A_TIME.1);
+        Self { small: Lane::new(small), large: Lane::new(LARGE_AT_A_TIME) }
+    }
+}
+
+impl Lanes {
+    /// Waits for the turn of a small document.
+    pub(super) fn small(&self) -> Turn<'_> {
+        self.small.turn()
+    }
+
+    /// Waits for the turn of a document of this length.
+    pub(super) fn of_length(&self, bytes: u64) -> Turn<'_> {
+        if bytes < LARGE { self.small.turn() } else { self.large.turn() }
+    }
+
+    /// The turn that fits the length expected now. A turn that is given up is free before another is waited for.
+    pub(super) fn change<'l>(&'l self, turn: Turn<'l>, bytes: u64) -> Turn<'l> {
+        if bytes < LARGE || std::ptr::eq(turn.0, &raw const self.large) {
+            return turn;
+        }
+        drop(turn);
+        self.large.turn()
+    }
+}
+
+#[derive(Debug)]
+struct Lane {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Lane {
+    const fn new(turns: usize) -> Self {
+        Self { free: Mutex::new(turns), freed: Condvar::new() }
+    }
+
+    fn turn(&self) -> Turn<'_> {
+        let mut free = self.freed.wait_while(self.lock(), |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Turn(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to render one document, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn<'l>(&'l Lane);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() += 1;
+        self.0.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn small_documents_do_not_wait_for_large_ones() {
+        let lanes = Lanes::default();
+        let large = lanes.of_length(LARGE);
+        let mut small: Vec<_> = (0..SMALL_AT_A_TIME.0).map(|_| lanes.small()).collect();
+        std::thread::scope(|scope| {
+            let (sender, begun) = mpsc::channel();
+            let waiting = small.pop().unwrap();
+            let lanes = &lanes;
+            scope.spawn(move || {
+                let _turn = lanes.change(waiting, LARGE);
+                sender.send(()).unwrap();
+            });
+            // It waits for the other large one, and gave its place among the small ones up.
+            small.push(lanes.small());
+            assert_eq!(begun.recv_timeout(Duration::from_millis(50)), Err(mpsc::RecvTimeoutError::Timeout));
+            drop(large);
+            begun.recv().unwrap();
+        });
+    }
+}
