@@ -33,7 +33,6 @@ const PROTOCOLS: [(&str, &[&str]); 1] = [(
         "roles/source/src/dump/",
         "roles/source/src/links/state.rs",
         "roles/source/src/notify/",
-        "roles/source/src/publish/",
         "roles/source/src/versions/links.rs",
         "app/cli/src/import.rs",
         "app/cli/src/subscribe.rs",

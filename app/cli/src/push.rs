@@ -4,7 +4,7 @@ use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
 use abreast_server::{Site, SiteHub};
 use abreast_source::notify::{Notifier, NotifyOptions};
-use abreast_source::publish::{Channel, Notifications, PublishError, Publisher};
+use abreast_source::publish::{Notifications, PublishError, Publisher};
 use abreast_store::hub::HubStore;
 use abreast_websub::{LeaseLimits, Method};
 use anyhow::{Context as _, Result};
@@ -261,13 +261,13 @@ impl Payloads for Rendering {
         let Some(site) = self.0.get().and_then(Weak::upgrade) else {
             return Err(failed("the Source is starting or stopping".to_owned()));
         };
-        let Some((set, _)) = site.publisher.topic_named(topic_url) else {
-            let message = format!("{topic_url} is no longer a topic of this Source");
-            return Err(LogError::new(abreast_core::ErrorKind::NoSet, message));
-        };
-        match site.publisher.change_notification(set, after, last) {
+        match site.publisher.notification(topic_url, after, last) {
             Ok(bytes) => Ok(bytes.into()),
             Err(PublishError::Log(error)) => Err(error),
+            Err(PublishError::NotFound) => {
+                let message = format!("{topic_url} is no longer a topic of this Source");
+                Err(LogError::new(abreast_core::ErrorKind::NoSet, message))
+            }
             Err(error) => Err(failed(error.to_string())),
         }
     }
@@ -290,15 +290,12 @@ impl Delivery {
         let _ = self.rendering.0.set(Arc::downgrade(site));
         let Some(options) = config.notify else { return Ok(None) };
         let mut published = HashSet::new();
-        for (number, set) in site.publisher.sets().iter().enumerate() {
-            for channel in site.publisher.notifications(number).into_iter().flat_map(Notifications::channels) {
-                let url = set.urls.topic(channel);
-                self.hub.own_topic(&url).context("cannot open a topic")?;
-                for other in &config.hubs {
-                    self.hub.submit_to(&url, other, config.submit).context("cannot keep another hub in the store")?;
-                }
-                published.insert(url);
+        for topic in site.publisher.topics() {
+            self.hub.own_topic(&topic.url).context("cannot open a topic")?;
+            for other in &config.hubs {
+                self.hub.submit_to(&topic.url, other, config.submit).context("cannot keep another hub in the store")?;
             }
+            published.insert(topic.url);
         }
         let last_words = self.removed_topics(site, &published).context("cannot read the topics of removed sets")?;
         self.hub.release_submissions(&published, &last_words).context("cannot end what is no longer submitted")?;
@@ -322,7 +319,8 @@ impl Delivery {
             let Some(last) = page.last() else { return Ok(removed) };
             after = last.id;
             for topic in page.into_iter().filter(|topic| !published.contains(&topic.url)) {
-                if site.publisher.urls().is_topic(&topic.url, Channel::Framework) {
+                let path = topic.url.strip_prefix(site.publisher.urls().base());
+                if path.is_some_and(|path| site.publisher.is_lasting_topic(path)) {
                     self.hub.own_topic(&topic.url)?;
                     removed.insert(topic.url);
                 }

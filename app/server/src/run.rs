@@ -261,10 +261,10 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         Route::Live => Ok(health::live()),
         Route::Ready => Ok(health::ready(site, shared.stopping.load(Ordering::Relaxed))),
         Route::Metrics => Ok(health::metrics(site)),
-        Route::Document(_) if site.sets.is_empty() => {
+        Route::Published(_) if site.sets.is_empty() => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
-        Route::Document(path) => document::answer(site, &shared.turns, path, request.method(), request.headers()).await,
+        Route::Published(path) => published(shared, path, request).await,
         Route::Resource(set, path) => {
             let mut answer = resource::answer(site, set, &path, request.method(), request.headers())?;
             memento::link_original(site, set, &path, &mut answer).await?;
@@ -285,17 +285,32 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         Route::ChangesSince(set) => {
             dump::since(site, set, request.uri().query(), request.method(), request.headers()).await
         }
-        Route::RemovedTopic(slug) => Ok(topic::removed(site, &slug, request.method(), request.headers()).await),
-        Route::Topic(set, channel) => {
-            let stop = shared.stop.clone();
-            Ok(topic::answer(site, set, channel, request.method(), request.headers(), stop).await)
-        }
         Route::HubEvents => {
             let stop = shared.stop.clone();
             Ok(hub::events(site, request.uri().query(), request.method(), request.headers(), stop).await)
         }
-        Route::NotFound => Ok(problem(StatusCode::NOT_FOUND, "nothing is published at this address")),
+        Route::NotFound => Ok(nothing()),
     }
+}
+
+/// What a projection has at a path: a document, or a topic.
+async fn published(shared: &Arc<Shared>, path: String, request: &Request<Incoming>) -> io::Result<Answer> {
+    let (site, method, headers) = (&shared.site, request.method(), request.headers());
+    if site.publisher.is_document(&path) {
+        return document::answer(site, &shared.turns, path, method, headers).await;
+    }
+    if let Some(found) = site.publisher.topic_at(&path) {
+        return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
+    }
+    let of_set = |slug: &str| site.sets.iter().any(|set| set.slug == slug);
+    if site.publisher.is_lasting_topic(&path) && !path.split('/').next().is_some_and(of_set) {
+        return Ok(topic::removed(site, &path, method, headers).await);
+    }
+    Ok(nothing())
+}
+
+fn nothing() -> Answer {
+    problem(StatusCode::NOT_FOUND, "nothing is published at this address")
 }
 
 /// A URI in a path keeps its query.

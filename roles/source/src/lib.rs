@@ -15,6 +15,7 @@ pub mod links;
 mod names;
 pub mod notify;
 mod pending;
+pub mod projection;
 pub mod publish;
 mod scan;
 pub mod static_site;

@@ -8,7 +8,6 @@ use super::{Context, blocking, json};
 use crate::respond::Answer;
 use abreast_core::{LogError, Offset, TopicId};
 use abreast_hub::Hub;
-use abreast_source::publish::Channel;
 use abreast_store::hub::TargetId;
 use http::StatusCode;
 use serde::Serialize;
@@ -119,8 +118,9 @@ fn own_topics(context: &Context<'_>) -> Option<Vec<String>> {
     if context.seen == Seen::All {
         return None;
     }
-    let seen = context.site.publisher.sets().iter().filter(|set| context.seen.has(&set.slug));
-    Some(seen.flat_map(|set| [Channel::Change, Channel::Framework].map(|channel| set.urls.topic(channel))).collect())
+    let publisher = &context.site.publisher;
+    let seen = publisher.sets().iter().enumerate().filter(|(_, set)| context.seen.has(&set.slug));
+    Some(seen.flat_map(|(number, _)| publisher.topic_urls(number)).collect())
 }
 
 pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&str>) -> Result<Answer, Problem> {

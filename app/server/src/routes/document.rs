@@ -5,7 +5,7 @@ use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_core::Clock as _;
 use abreast_folder::Stat;
-use abreast_source::publish::{Body, Document, DocumentPath, Freshness, PublishError};
+use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
 use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE, LINK, VARY,
@@ -23,39 +23,38 @@ const WORTH_COMPRESSING: u64 = 1_024;
 pub(crate) async fn answer(
     site: &Arc<Site>,
     turns: &Turns,
-    path: DocumentPath,
+    path: String,
     method: &Method,
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
-    let wanted = Wanted { path, gzip: [false, true].map(|worth| accepts_gzip(headers, worth)) };
+    let wanted = Wanted { path: path.into(), gzip: [false, true].map(|worth| accepts_gzip(headers, worth)) };
     let ready = match wanted.obtain(site, turns).await {
         Ok(ready) => ready,
         Err(error) => return Ok(refusal(&error)),
     };
-    Ok(represent(site, &ready, path, headers)?.answer(method, headers))
+    Ok(represent(site, &ready, headers)?.answer(method, headers))
 }
 
 /// One turn for each document that is made now, which others who want the same one wait for.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<HashMap<DocumentPath, Weak<tokio::sync::Mutex<()>>>>);
+pub(crate) struct Turns(Mutex<HashMap<Arc<str>, Weak<tokio::sync::Mutex<()>>>>);
 
 impl Turns {
-    fn of(&self, path: DocumentPath) -> Arc<tokio::sync::Mutex<()>> {
+    fn of(&self, path: &Arc<str>) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = turns.get(&path).and_then(Weak::upgrade) {
+        if let Some(known) = turns.get(path).and_then(Weak::upgrade) {
             return known;
         }
         turns.retain(|_, turn| turn.strong_count() > 0);
         let new = Arc::default();
-        turns.insert(path, Arc::downgrade(&new));
+        turns.insert(Arc::clone(path), Arc::downgrade(&new));
         new
     }
 }
 
 /// A document, and whether the reader takes gzip for one that is too small to be worth it, and for any other.
-#[derive(Clone, Copy)]
 struct Wanted {
-    path: DocumentPath,
+    path: Arc<str>,
     gzip: [bool; 2],
 }
 
@@ -78,7 +77,7 @@ impl Wanted {
             return Ok(ready);
         }
         // Readers who want the same document wait here, where they take no thread.
-        let turn = turns.of(self.path).lock_owned().await;
+        let turn = turns.of(&self.path).lock_owned().await;
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
         }
@@ -88,7 +87,7 @@ impl Wanted {
 
     /// What can be sent at once.
     fn ready(&self, site: &Site) -> Option<Ready> {
-        let document = site.publisher.cached(&self.path)?;
+        let document = site.publisher.cached(&*self.path)?;
         let gzip = self.gzip(&document);
         let body = if gzip { document.gzip_if_ready()? } else { document.plain() }.clone();
         Some(Ready { document, body, gzip })
@@ -96,7 +95,7 @@ impl Wanted {
 
     /// Renders and compresses as need be; blocks.
     fn make(&self, site: &Site, turn: OwnedMutexGuard<()>) -> Result<Ready, PublishError> {
-        let document = site.publisher.document(&self.path)?;
+        let document = site.publisher.document(&*self.path)?;
         let gzip = self.gzip(&document);
         let body = if gzip { site.publisher.gzip(&document)? } else { document.plain().clone() };
         drop(turn);
@@ -104,7 +103,7 @@ impl Wanted {
     }
 }
 
-fn represent(site: &Site, ready: &Ready, path: DocumentPath, headers: &HeaderMap) -> io::Result<Representation> {
+fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Representation> {
     let Ready { document, body, gzip } = ready;
     let modified = modified_of(document, abreast_core::SystemClock.now());
     let since = headers.get(IF_MODIFIED_SINCE).and_then(|date| seconds(date.to_str().ok()?));
@@ -121,11 +120,7 @@ fn represent(site: &Site, ready: &Ready, path: DocumentPath, headers: &HeaderMap
     if *gzip {
         more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
     }
-    let sets = match path {
-        DocumentPath::SourcePage | DocumentPath::SitemapIndex => site.sets.as_slice(),
-        DocumentPath::SetPage(set) | DocumentPath::SitemapShard(set, _) => site.sets.get(set..=set).unwrap_or_default(),
-        _ => &[],
-    };
+    let sets = site.sets.get(document.introduces.clone()).unwrap_or_default();
     more.extend(sets.iter().map(|set| (LINK, set.link.clone())));
     if document.content_type == abreast_source::publish::HTML {
         let policy = HeaderValue::from_static(abreast_source::publish::CONTENT_SECURITY_POLICY);

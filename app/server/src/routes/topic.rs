@@ -1,4 +1,4 @@
-//! `/SET/notify/change` and `/SET/notify/framework`: what was said last, or everything from now on as a stream
+//! Topics: the last notification, or everything from now on as a stream
 //! [rs-change-notification §4.1, html-events §9.2].
 
 use crate::body::ResponseBody;
@@ -6,7 +6,8 @@ use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::{Site, SiteHub};
 use abreast_core::Offset;
 use abreast_hub::Events;
-use abreast_source::publish::{Channel, PublishError, TopicDocument};
+use abreast_source::projection::Topic;
+use abreast_source::publish::{PublishError, TopicDocument};
 use abreast_websub::{write_comment, write_event, write_retry};
 use bytes::Bytes;
 use futures_util::stream;
@@ -31,8 +32,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(crate) async fn answer(
     site: &Arc<Site>,
-    set: usize,
-    channel: Channel,
+    published: Topic,
     method: &Method,
     headers: &HeaderMap,
     stop: watch::Receiver<bool>,
@@ -40,11 +40,10 @@ pub(crate) async fn answer(
     let not_there = || problem(StatusCode::NOT_FOUND, "no notifications are published for this set");
     let Some(hub) = &site.hub else { return not_there() };
     if wants_events(headers) {
-        let Some(published) = site.publisher.sets().get(set) else { return not_there() };
-        return events_of(hub, &published.urls.topic(channel), method, headers, stop).await;
+        return events_of(hub, &published.url, method, headers, stop).await;
     }
     let (reader, topics) = (Arc::clone(site), Arc::clone(hub.hub.store()));
-    let read = tokio::task::spawn_blocking(move || reader.publisher.topic(&*topics, set, channel)).await;
+    let read = tokio::task::spawn_blocking(move || reader.publisher.last_notification(&*topics, &published)).await;
     let document = match read {
         Ok(Ok(document)) => document,
         Ok(Err(PublishError::NotFound)) => return not_there(),
@@ -55,10 +54,10 @@ pub(crate) async fn answer(
 }
 
 /// What a removed set said last: that it is gone. Hubs that verify what they are told find it here.
-pub(crate) async fn removed(site: &Arc<Site>, slug: &str, method: &Method, headers: &HeaderMap) -> Answer {
+pub(crate) async fn removed(site: &Arc<Site>, path: &str, method: &Method, headers: &HeaderMap) -> Answer {
     let not_there = || problem(StatusCode::NOT_FOUND, "there is no such set");
     let Some(hub) = &site.hub else { return not_there() };
-    let url = site.publisher.urls().set(slug).topic(Channel::Framework);
+    let url = format!("{}{path}", site.publisher.urls().base());
     let Some(topic) = hub.hub.topic(&url) else { return not_there() };
     let (reader, topics) = (Arc::clone(site), Arc::clone(hub.hub.store()));
     match tokio::task::spawn_blocking(move || reader.publisher.removed_topic(&*topics, topic, &url)).await {

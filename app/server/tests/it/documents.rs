@@ -1,8 +1,10 @@
 //! Documents over HTTP: encodings, validators, how long they may be kept.
 
+use crate::csv::Csv;
 use crate::world::{Reply, Served, World, eventually};
 use abreast_core::testing::HeldLog;
 use abreast_core::{ChangeLog, Imported, PageRule, State};
+use abreast_server::ServerOptions;
 use flate2::read::GzDecoder;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -205,4 +207,22 @@ fn many_readers_of_a_large_list_keep_nobody_waiting() {
         assert_eq!((reply.status, unpacked(&reply).is_empty()), (200, false));
     }
     assert_eq!(held.scans(), 1);
+}
+
+#[test]
+fn documents_of_another_projection_are_served_like_all_others() {
+    let world = World::new();
+    world.write("a", "1");
+    world.publish();
+    let served = world.serve_publisher(ServerOptions::default(), |publisher| publisher.with_projection(Csv));
+    let first = served.get("/set/changes.csv");
+    assert_eq!((first.status, first.header("content-type").as_str()), (200, "text/csv"));
+    let tag = first.header("etag");
+    assert_eq!(served.ask("GET", "/set/changes.csv", &[("If-None-Match", &tag)]).status, 304);
+    world.write("b", "1");
+    world.publish();
+    let second = served.ask("GET", "/set/changes.csv", &[("If-None-Match", &tag)]);
+    assert_eq!((second.status, second.header("cache-control").as_str()), (200, "no-cache"));
+    assert!(second.text().contains("https://example.org/set/r/b"));
+    assert_eq!(world.serve().get("/set/changes.csv").status, 404);
 }

@@ -3,6 +3,8 @@
 
 mod api;
 mod api_hostile;
+#[path = "../../../../roles/source/tests/it/csv.rs"]
+mod csv;
 mod documents;
 mod dumps;
 mod files;

@@ -70,6 +70,11 @@ impl World {
     }
 
     pub(crate) fn serve_with(&self, options: ServerOptions) -> Served {
+        self.serve_publisher(options, |publisher| publisher)
+    }
+
+    /// Serves with a publisher that has more.
+    pub(crate) fn serve_publisher(&self, options: ServerOptions, more: impl FnOnce(Publisher) -> Publisher) -> Served {
         let urls = SourceUrls::new(BASE);
         let set_urls = urls.set("set");
         let link = abreast_server::resourcesync_link(&set_urls.capability_list()).unwrap();
@@ -98,7 +103,7 @@ impl World {
             records: false,
         };
         let metrics = Box::new(|| "abreast_test 1\n".into());
-        let site = Site { publisher, sets: vec![served], api: None, hub: None, metrics };
+        let site = Site { publisher: more(publisher), sets: vec![served], api: None, hub: None, metrics };
         Served::start(site, options)
     }
 }

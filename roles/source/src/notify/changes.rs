@@ -3,7 +3,8 @@
 use super::NotifyOptions;
 use super::due::Due;
 use super::told::Record;
-use crate::publish::{Channel, PublishedSet};
+use crate::projection::Topic;
+use crate::publish::PublishedSet;
 use abreast_core::{ChangeLog, ChangeRecord, LogError, NewNotification, Payload, Position, SetId, TopicId, TopicLog};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ pub(super) struct Changes {
     pub(super) slug: String,
     pub(super) topic: TopicId,
     links: String,
+    media_type: &'static str,
     /// Told up to here.
     pub(super) told: Position,
     pub(super) due: Due,
@@ -46,15 +48,25 @@ impl Changes {
         log: &dyn ChangeLog,
         set: &PublishedSet,
         topics: &dyn TopicLog,
-        links: String,
+        topic: &Topic,
         record: &mut Record,
     ) -> Result<Self, LogError> {
-        let topic = topics.open_topic(&set.urls.topic(Channel::Change))?;
-        let told = match last_told(topics, topic)? {
+        let id = topics.open_topic(&topic.url)?;
+        let told = match last_told(topics, id)? {
             Some(told) => told,
-            None => record.begun(&set.slug, log.head(set.id)?.position),
+            None => record.begun(&topic.record, log.head(set.id)?.position),
         };
-        Ok(Self { set: set.id, slug: set.slug.clone(), topic, links, told, due: Due::now(), last: None, unsure: false })
+        Ok(Self {
+            set: set.id,
+            slug: set.slug.clone(),
+            topic: id,
+            links: topic.links.clone(),
+            media_type: topic.media_type,
+            told,
+            due: Due::now(),
+            last: None,
+            unsure: false,
+        })
     }
 
     /// Is there something to tell? Answered from memory.
@@ -107,7 +119,7 @@ impl Changes {
 
     pub(super) fn notification(&self, range: &Range) -> NewNotification {
         NewNotification {
-            media_type: "application/xml".to_owned(),
+            media_type: self.media_type.to_owned(),
             links: self.links.clone(),
             payload: Payload::Changes { after: range.after, last: range.last },
         }
@@ -168,6 +180,7 @@ mod tests {
             slug: String::new(),
             topic: TopicId(1),
             links: String::new(),
+            media_type: "application/xml",
             told: Position(0),
             due: Due::now(),
             last: None,

@@ -4,6 +4,7 @@ use super::due::Due;
 use super::news::{Digests, Look, News, digest};
 use super::notifier::NotifyError;
 use super::told::{Record, Told};
+use crate::projection::TopicContent;
 use crate::publish::{Channel, PublishError, Publisher, SetUrls, framework};
 use abreast_core::{LogError, NewNotification, Payload, TopicId, TopicLog};
 use abreast_resourcesync::v1_1::{Capability, Change, Entry};
@@ -61,10 +62,8 @@ impl Documents {
     ) -> Result<Self, NotifyError> {
         let mut sets = Vec::new();
         let mut descriptions = HashMap::new();
-        for (number, set) in publisher.sets().iter().enumerate() {
-            if !publisher.notifications(number).is_some_and(|told| told.has(Channel::Framework)) {
-                continue;
-            }
+        for topic in publisher.topics().into_iter().filter(|topic| topic.content == TopicContent::Documents) {
+            let (number, set) = (topic.set, &publisher.sets()[topic.set]);
             let path = publisher.source_description_of(number).path;
             let source_description = match descriptions.get(&path) {
                 Some(known) => String::clone(known),
@@ -73,8 +72,8 @@ impl Documents {
             sets.push(Set {
                 number,
                 slug: set.slug.clone(),
-                topic: topics.open_topic(&set.urls.topic(Channel::Framework))?,
-                links: publisher.notification_links(number).unwrap_or_default(),
+                topic: topics.open_topic(&topic.url)?,
+                links: topic.links,
                 digests: Digests::new(source_description),
                 due: Due::now(),
                 growth: (!every.is_zero()).then(Instant::now),

@@ -4,6 +4,7 @@ use super::NotifyOptions;
 use super::changes::Changes;
 use super::documents::Documents;
 use super::told::Record;
+use crate::projection::TopicContent;
 use crate::publish::{Channel, PublishError, Publisher};
 use abreast_core::{Clock, LogError, NewNotification, Offset, TopicId, TopicLog};
 use std::io;
@@ -64,11 +65,9 @@ impl Notifier {
     ) -> Result<Self, NotifyError> {
         let mut record = Record::read(record).map_err(NotifyError::Record)?;
         let mut changes = Vec::new();
-        for (number, set) in publisher.sets().iter().enumerate() {
-            if publisher.notifications(number).is_some_and(|told| told.has(Channel::Change)) {
-                let links = publisher.notification_links(number).unwrap_or_default();
-                changes.push(Changes::resume(&**publisher.log(), set, &*topics, links, &mut record)?);
-            }
+        for topic in publisher.topics().iter().filter(|topic| topic.content == TopicContent::Changes) {
+            let set = &publisher.sets()[topic.set];
+            changes.push(Changes::resume(&**publisher.log(), set, &*topics, topic, &mut record)?);
         }
         // Where topics begin is noted before anybody can subscribe: what follows is told, also after a crash.
         record.note().map_err(NotifyError::Record)?;

@@ -6,8 +6,9 @@
 //! thread of its own renders: an allocator keeps what a thread freed for that thread, so many threads that render now and
 //! then would each hold the memory of one rendering.
 
+use super::PublishError;
 use super::lanes::{Lanes, Turn};
-use super::{DocumentPath, LogState, Output, PublishError, Rendered, Version};
+use crate::projection::{LogState, Output, ResolvedDocument, Version};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -87,6 +89,8 @@ pub struct Document {
     pub modified: Option<Timestamp>,
     /// How long it may be kept.
     pub freshness: Freshness,
+    /// The sets, by their places in the publisher, to which an answer with it links.
+    pub introduces: Range<usize>,
     plain: Body,
     gzip: OnceLock<Body>,
     /// Held by the one that compresses it.
@@ -115,7 +119,7 @@ struct Slot {
 
 #[derive(Default)]
 struct Slots {
-    by_path: HashMap<DocumentPath, Slot>,
+    by_path: HashMap<Arc<str>, Slot>,
     tick: u64,
     /// Of the documents rendered last; never goes back.
     modified: Timestamp,
@@ -125,7 +129,7 @@ pub(crate) struct DocumentCache {
     folder: PathBuf,
     slots: Mutex<Slots>,
     /// The documents that are rendered now: a lock each, which its renderer holds and others wait for.
-    rendering: Mutex<HashMap<DocumentPath, Weak<Mutex<()>>>>,
+    rendering: Mutex<HashMap<Arc<str>, Weak<Mutex<()>>>>,
     lanes: Lanes,
     file_number: AtomicU64,
 }
@@ -150,17 +154,12 @@ impl DocumentCache {
     }
 
     /// The document, if it was of its newest version when the log stood there.
-    pub(crate) fn fresh_at(&self, path: &DocumentPath, at: LogState) -> Option<Arc<Document>> {
+    pub(crate) fn fresh_at(&self, path: &str, at: LogState) -> Option<Arc<Document>> {
         self.fresh(path, |slot| slot.at == Some(at))
     }
 
     /// The document, if it is of this version, which is the newest one with the log at that state.
-    pub(crate) fn of_version(
-        &self,
-        path: &DocumentPath,
-        version: &Version,
-        at: Option<LogState>,
-    ) -> Option<Arc<Document>> {
+    pub(crate) fn of_version(&self, path: &str, version: &Version, at: Option<LogState>) -> Option<Arc<Document>> {
         self.fresh(path, |slot| {
             let same = slot.version == *version;
             if same {
@@ -170,7 +169,7 @@ impl DocumentCache {
         })
     }
 
-    fn fresh(&self, path: &DocumentPath, is_fresh: impl FnOnce(&mut Slot) -> bool) -> Option<Arc<Document>> {
+    fn fresh(&self, path: &str, is_fresh: impl FnOnce(&mut Slot) -> bool) -> Option<Arc<Document>> {
         let mut slots = lock(&self.slots);
         slots.tick += 1;
         let tick = slots.tick;
@@ -185,11 +184,12 @@ impl DocumentCache {
     /// The document, rendered by the first that asks for it; others that ask meanwhile wait for that one document.
     pub(crate) fn get_or_render(
         &self,
-        path: &DocumentPath,
-        version: &Version,
-        at: Option<LogState>,
-        render: impl FnOnce(&mut dyn Output) -> Result<Rendered, PublishError> + Send,
+        path: &str,
+        resolved: &dyn ResolvedDocument,
     ) -> Result<Arc<Document>, PublishError> {
+        // The log's state is read first: the version is at least that new.
+        let at = resolved.log_state();
+        let version = &resolved.version()?;
         if let Some(document) = self.of_version(path, version, at) {
             return Ok(document);
         }
@@ -201,7 +201,7 @@ impl DocumentCache {
         let turn = self.lanes.small();
         let (rendered, tag, plain) = apart(move || {
             let mut spill = Spill::new(self, path, version, turn);
-            let mut rendered = render(&mut spill)?;
+            let mut rendered = resolved.render(&mut spill)?;
             let bytes = std::mem::take(&mut rendered.bytes);
             let (tag, plain) = spill.end(bytes).map_err(PublishError::Cache)?;
             Ok::<_, PublishError>((rendered, tag, plain))
@@ -214,6 +214,7 @@ impl DocumentCache {
         };
         let content_type = rendered.content_type;
         let document = Arc::new(Document {
+            introduces: resolved.introduces(),
             content_type,
             tag,
             modified,
@@ -224,13 +225,13 @@ impl DocumentCache {
         });
         slots.tick += 1;
         let used = slots.tick;
-        slots.by_path.insert(*path, Slot { version: *version, at, document: Arc::clone(&document), used });
+        slots.by_path.insert(path.into(), Slot { version: *version, at, document: Arc::clone(&document), used });
         slots.shrink();
         Ok(document)
     }
 
     /// The lock of one document's rendering.
-    fn rendering_of(&self, path: &DocumentPath) -> Arc<Mutex<()>> {
+    fn rendering_of(&self, path: &str) -> Arc<Mutex<()>> {
         let mut rendering = lock(&self.rendering);
         if let Some(known) = rendering.get(path).and_then(Weak::upgrade) {
             return known;
@@ -238,7 +239,7 @@ impl DocumentCache {
         // As many as are rendered or waited for: those that are finished leave here.
         rendering.retain(|_, lock| lock.strong_count() > 0);
         let new = Arc::default();
-        rendering.insert(*path, Arc::downgrade(&new));
+        rendering.insert(path.into(), Arc::downgrade(&new));
         new
     }
 
@@ -320,7 +321,7 @@ impl Output for Spill<'_> {
 }
 
 impl<'c> Spill<'c> {
-    fn new(cache: &'c DocumentCache, path: &DocumentPath, version: &Version, turn: Turn<'c>) -> Self {
+    fn new(cache: &'c DocumentCache, path: &str, version: &Version, turn: Turn<'c>) -> Self {
         Self { cache, tag: TagHash::new(path, version), file: None, failure: None, turn: Some(turn) }
     }
 
@@ -363,7 +364,7 @@ fn is_own_name(name: &std::ffi::OsStr) -> bool {
 
 impl Slots {
     /// When the document at a path became what it is now: with the same bytes as the one kept, when that one did.
-    fn modified(&mut self, path: &DocumentPath, tag: &str) -> Timestamp {
+    fn modified(&mut self, path: &str, tag: &str) -> Timestamp {
         let known = self.by_path.get(path).filter(|slot| slot.document.tag == tag);
         if let Some(modified) = known.and_then(|slot| slot.document.modified) {
             return modified;
@@ -403,9 +404,9 @@ struct TagHash {
 }
 
 impl TagHash {
-    fn new(path: &DocumentPath, version: &Version) -> Self {
+    fn new(path: &str, version: &Version) -> Self {
         let mut hash = Md5::new();
-        hash.update(format!("{path:?}"));
+        hash.update(path);
         Self { hash, version: (!version.immutable).then_some(version.of), begun: false }
     }
 

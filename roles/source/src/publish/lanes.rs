@@ -7,7 +7,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Documents of at least this many bytes are large: about 2 ms of rendering.
-pub(super) const LARGE: u64 = 256 * 1024;
+pub(crate) const LARGE: u64 = 256 * 1024;
 /// Large documents at a time.
 const LARGE_AT_A_TIME: usize = 1;
 /// Small documents at a time: as many as there are cores, within these bounds. The store has eight reading connections.

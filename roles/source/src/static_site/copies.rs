@@ -5,7 +5,7 @@
 
 use super::book::{Book, Mark};
 use super::ground::Ground;
-use super::plan::tree_of;
+use super::tree_of;
 use super::{SiteError, SiteReport};
 use crate::names::{is_elsewhere, key_of, path_of};
 use crate::publish::Publisher;

@@ -8,9 +8,9 @@
 mod book;
 mod copies;
 mod ground;
-mod plan;
 
-use crate::publish::{DocumentPath, PublishError, Publisher};
+use crate::projection::{Projection, SiteDocument};
+use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::LogError;
 use abreast_folder::Folder;
 use book::Book;
@@ -22,9 +22,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
-/// Where lists are that are numbered.
-const LIST_FOLDERS: [&str; 6] =
-    ["changelist", "resourcelist", "sitemap", "archived", "resourcelist-archive", "changelist-archive"];
 /// The notice of a build that finds a site without its record.
 const NO_RECORD: &str = "the record of earlier builds is missing (`.abreast` in the site): the site was recognised by its Source \
     Description and is written again; if the store is new as well, Change Lists begin a new history, and mirrors compare with the \
@@ -130,7 +127,7 @@ pub fn write_site(
     let mut ground = Ground::open(site)?;
     let mut book = Book::open(ground.own(), publisher.urls().base())?;
     let mut report = SiteReport::default();
-    let mut plan = plan::plan(publisher)?;
+    let mut plan = plan(publisher)?;
 
     let mut foreign = Vec::new();
     let mut claims = Vec::new();
@@ -149,7 +146,7 @@ pub fn write_site(
             let exists = ground.exists(&path)?;
             // Only robots.txt may be somebody else's in a site of ours.
             let is_ours =
-                recovers && exists && (!is_robots || ground.holds(&path, &publisher.bytes(&document.document)?)?);
+                recovers && exists && (!is_robots || ground.holds(&path, &publisher.bytes(&document.path)?)?);
             if is_ours || (wanted && !exists) {
                 claims.push(path);
             } else if wanted && is_robots {
@@ -160,7 +157,7 @@ pub fn write_site(
         }
     }
     for set in publisher.sets().iter().filter(|_| options.copy) {
-        let tree = plan::tree_of(publisher, set);
+        let tree = tree_of(publisher, set);
         if !book.owns(&tree) {
             if !recovers && ground.exists(tree.trim_end_matches('/'))? {
                 foreign.push(tree);
@@ -203,7 +200,7 @@ pub fn write_site(
         if recovers {
             let left = copies.unknown(number, &ground)?.len();
             if left > 0 {
-                let tree = plan::tree_of(publisher, &publisher.sets()[number]);
+                let tree = tree_of(publisher, &publisher.sets()[number]);
                 report
                     .notices
                     .push(format!("files in `{tree}` that the set does not have, and that stay there: {left}"));
@@ -224,11 +221,32 @@ pub fn write_site(
     Ok(report)
 }
 
+/// All documents of all projections, those that name no others first.
+fn plan(publisher: &Publisher) -> Result<Vec<SiteDocument>, SiteError> {
+    let (mut plan, mut entries) = (Vec::new(), Vec::new());
+    for projection in publisher.projections() {
+        for document in projection.site(publisher)? {
+            if document.entry { &mut entries } else { &mut plan }.push(document);
+        }
+    }
+    // The same list may belong to several archived copies.
+    plan.sort_by(|one, two| one.path.cmp(&two.path));
+    plan.dedup_by(|one, two| one.path == two.path);
+    plan.append(&mut entries);
+    Ok(plan)
+}
+
+/// Where copies of a set's resources are; ends in `/`.
+fn tree_of(publisher: &Publisher, set: &PublishedSet) -> String {
+    let url = set.urls.resources();
+    url.strip_prefix(publisher.urls().base()).unwrap_or(&url).to_owned()
+}
+
 /// Is this a site that an earlier build of the same sets wrote? Its Source Description is what this build would write: it
 /// has no time, and names the Capability Lists by their public URLs.
-fn is_own_site(publisher: &Publisher, plan: &[plan::Planned], ground: &Ground) -> Result<bool, SiteError> {
-    match plan.iter().find(|planned| matches!(planned.document, DocumentPath::SourceDescription)) {
-        Some(planned) => ground.holds(&planned.path, &publisher.bytes(&planned.document)?),
+fn is_own_site(publisher: &Publisher, plan: &[SiteDocument], ground: &Ground) -> Result<bool, SiteError> {
+    match plan.iter().find(|planned| planned.identifies) {
+        Some(planned) => ground.holds(&planned.path, &publisher.bytes(&planned.path)?),
         None => Ok(false),
     }
 }
@@ -237,7 +255,7 @@ fn is_own_site(publisher: &Publisher, plan: &[plan::Planned], ground: &Ground) -
 fn abandoned_lists(publisher: &Publisher, ground: &Ground) -> Result<Vec<String>, SiteError> {
     let mut found = Vec::new();
     for set in publisher.sets() {
-        for folder in LIST_FOLDERS {
+        for folder in publisher.projections().flat_map(Projection::numbered_folders) {
             ground.visit(&format!("{}/{folder}", set.slug), &mut |path| {
                 let path = String::from_utf8_lossy(path).into_owned();
                 let name = path.rsplit('/').next().unwrap_or_default();
@@ -254,7 +272,7 @@ fn abandoned_lists(publisher: &Publisher, ground: &Ground) -> Result<Vec<String>
 
 fn write_document(
     publisher: &Publisher,
-    document: &plan::Planned,
+    document: &SiteDocument,
     ground: &mut Ground,
     book: &mut Book,
     options: SiteOptions,
@@ -270,7 +288,7 @@ fn write_document(
         report.unchanged += 1;
         return Ok(());
     }
-    let bytes = publisher.bytes(&document.document)?;
+    let bytes = publisher.bytes(&document.path)?;
     let same = ground.holds(&document.path, &bytes)?;
     if options.gzip {
         if !same || !ground.exists(&gzip)? {

@@ -3,12 +3,14 @@
 
 mod about;
 mod archive;
+mod csv;
 mod deletions;
 mod deposit;
 mod dumps;
 mod follow_links;
 mod large;
 mod notify;
+mod projection;
 mod publish;
 mod rendering;
 mod restless;

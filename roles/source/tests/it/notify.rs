@@ -9,6 +9,7 @@ use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
 use abreast_source::archive::{Archive, ArchiveRule};
 use abreast_source::dump::{DumpOptions, DumpSet, Dumps};
 use abreast_source::notify::{Notifier, NotifyOptions, Published};
+use abreast_source::projection::TopicContent;
 use abreast_source::publish::{Channel, DocumentPath, Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryTopics;
 use abreast_store::hub::HubStore;
@@ -77,7 +78,7 @@ fn told_up_to(topics: &dyn TopicLog, position: u64) {
 }
 
 fn rendered(publisher: &Publisher, (after, last): (u64, u64)) -> Document {
-    let bytes = publisher.change_notification_of(&topic(Channel::Change), Position(after), Position(last)).unwrap();
+    let bytes = publisher.notification(&topic(Channel::Change), Position(after), Position(last)).unwrap();
     Document::from_slice(&bytes).unwrap()
 }
 
@@ -117,9 +118,10 @@ fn channels_stand_in_the_capability_list_with_their_hub() {
     assert_eq!(channels[0].loc, "https://example.org/set/notify/change");
     assert_eq!(channels[0].capability, Some(Capability::ChangeNotification));
     assert_eq!(channels[0].links.iter().map(|link| link.href.as_str()).collect::<Vec<_>>(), hubs);
-    assert_eq!(publisher.topic_named(&channels[0].loc), Some((0, Channel::Change)));
-    assert_eq!(publisher.topic_named("https://example.org/set/notify/framework"), None);
-    assert_eq!(publisher.topic_named("https://example.org/set/notify/changes"), None);
+    let topic = publisher.topic_at("set/notify/change").unwrap();
+    assert_eq!((&topic.url, topic.set, topic.content), (&channels[0].loc, 0, TopicContent::Changes));
+    assert_eq!(publisher.topic_at("set/notify/framework"), None);
+    assert_eq!(publisher.topic_at("set/notify/changes"), None);
     let plain = bytes(&world.publisher(), DocumentPath::CapabilityList(0));
     assert!(!String::from_utf8(plain).unwrap().contains("notif"), "one who tells nothing says nothing of it");
 }
@@ -130,7 +132,10 @@ fn a_topic_answers_with_what_was_said_last() {
     put(&world, 0..3);
     let (topics, publisher) = (topics(), publisher(&world));
     let notifier = start(&world, &topics, prompt());
-    let ask = |channel| publisher.topic(&*topics, 0, channel).unwrap();
+    let ask = |channel: Channel| {
+        let topic = publisher.topic_at(&format!("set/notify/{}", channel.name())).unwrap();
+        publisher.last_notification(&*topics, &topic).unwrap()
+    };
     let empty = ask(Channel::Change);
     assert!(empty.body.is_empty() && empty.offset.is_none(), "what was before is not told");
     assert_eq!(
@@ -156,7 +161,7 @@ fn a_topic_answers_with_what_was_said_last() {
     let said = said(&*topics, &topic(Channel::Change));
     assert_eq!(said[0].content.links, "<https://example.org/set/capabilitylist.xml>; rel=\"resourcesync\"");
     assert!(!ask(Channel::Framework).body.is_empty());
-    assert!(world.publisher().topic(&*topics, 0, Channel::Change).is_err(), "no notifications, no topic");
+    assert!(world.publisher().topics().is_empty(), "no notifications, no topic");
 }
 
 #[test]

@@ -1,56 +1,9 @@
-//! Where is each document? Built from the configured public base only, never from a request.
+//! The URLs of documents, built from the configured public base only, never from a request.
 
 use super::{ArchiveKind, Channel};
 use crate::archive::Part;
-use abreast_core::{Position, ShardId};
+use abreast_core::ShardId;
 use abreast_webtypes::Timestamp;
-
-/// One document that a Source can be asked for; sets are numbered in their configured order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DocumentPath {
-    /// `/.well-known/resourcesync`
-    SourceDescription,
-    /// `/sourcedescription/{number}.xml`: one of several Source Descriptions
-    SourceDescriptionPart(u64),
-    /// `/about.html`: the Source, for people
-    SourcePage,
-    /// `/{set}/about.html`: a set, for people
-    SetPage(usize),
-    /// `/robots.txt`
-    Robots,
-    /// `/sitemap.xml`
-    SitemapIndex,
-    /// `/{set}/capabilitylist.xml`
-    CapabilityList(usize),
-    /// `/{set}/resourcelist.xml`: the Resource List, or its index when there are several
-    ResourceList(usize),
-    /// `/{set}/resourcelist/{id}.xml`
-    ResourceListShard(usize, ShardId),
-    /// `/{set}/changelist.xml`: the Change List, or its index when there are several
-    ChangeList(usize),
-    /// `/{set}/changelist/{number}.xml`
-    ChangeListPage(usize, u64),
-    /// `/{set}/resourcedump.xml`: the Resource Dump, or its index when one document is not enough
-    ResourceDump(usize),
-    /// `/{set}/resourcedump/{number}.xml`
-    ResourceDumpPart(usize, u64),
-    /// `/{set}/changedump.xml`: the Change Dump, or its index when one document is not enough
-    ChangeDump(usize),
-    /// `/{set}/changedump/{number}.xml`
-    ChangeDumpPart(usize, u64),
-    /// `/{set}/resourcelist-archive.xml` or `/{set}/changelist-archive.xml`, or an index of several
-    Archive(usize, ArchiveKind),
-    /// `/{set}/resourcelist-archive/{number}.xml` or the same of Change Lists: one of several archives
-    ArchivePart(usize, ArchiveKind, u64),
-    /// `/{set}/archived/resourcelist/{number}.xml`: a copy of a Resource List, or of its index
-    ArchivedResourceList(usize, u64),
-    /// `/{set}/archived/resourcelist/{shard}-{version}-{number}.xml`: a list of such an index
-    ArchivedResourceListPart(usize, ShardId, Position, u64),
-    /// `/{set}/archived/resourcedump/{begin}.xml` or the same of a Change Dump: what one dump holds
-    ArchivedDump(usize, ArchiveKind, Timestamp),
-    /// `/{set}/sitemap/{id}.xml`: a plain Sitemap for crawlers
-    SitemapShard(usize, ShardId),
-}
 
 /// URLs of the Source as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,13 +47,6 @@ impl SourceUrls {
         format!("{}sitemap.xml", self.base)
     }
 
-    /// Whether a URL is that of a channel of a set, be the set published or not.
-    pub fn is_topic(&self, url: &str, channel: Channel) -> bool {
-        let slug =
-            url.strip_prefix(&self.base).and_then(|rest| rest.strip_suffix(channel.name())?.strip_suffix("/notify/"));
-        slug.is_some_and(|slug| !slug.is_empty() && !slug.contains('/'))
-    }
-
     /// The URLs of one set.
     pub fn set(&self, slug: &str) -> SetUrls {
         SetUrls { base: format!("{}{slug}/", self.base), resources: None }
@@ -123,7 +69,7 @@ impl SetUrls {
     }
 
     /// What its documents' URLs begin with, ending in `/`.
-    pub(super) fn base(&self) -> &str {
+    pub fn base(&self) -> &str {
         &self.base
     }
 

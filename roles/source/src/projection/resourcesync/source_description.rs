@@ -6,7 +6,7 @@ use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, about, link};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 
 /// Capability Lists in one Source Description, unless fewer are asked for [rs-core §7].
-pub(super) const MAX_SETS: usize = 50_000;
+pub(crate) const MAX_SETS: usize = 50_000;
 
 /// The Source Description, or its index when the sets are more than `most`.
 pub(super) fn entry_point(urls: &SourceUrls, sets: &[PublishedSet], most: usize) -> Rendered {

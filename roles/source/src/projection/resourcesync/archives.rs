@@ -12,7 +12,7 @@ use abreast_webtypes::Timestamp;
 use std::sync::Arc;
 
 /// Entries in one archive, unless fewer are asked for [rs-core §7].
-pub(super) const MAX_ENTRIES: u64 = 50_000;
+pub(crate) const MAX_ENTRIES: u64 = 50_000;
 
 /// What kind of documents an archive leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

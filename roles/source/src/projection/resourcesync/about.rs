@@ -1,4 +1,4 @@
-//! What do people want to know of a Source and its sets? Pages that `describedby` leads to [rs-core §8, §9].
+//! Pages for people, of a Source and of its sets, that `describedby` leads to [rs-core §8, §9].
 //!
 //! Plain HTML: no script, no style, nothing loaded from anywhere. Everything that a user wrote is escaped, and a policy
 //! in the page itself forbids the rest, also where a web server adds none. HTML link discovery begins here as well
@@ -38,8 +38,8 @@ impl About {
 pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishError> {
     let mut links = String::new();
     let mut rows = String::new();
-    for (number, set) in publisher.sets().iter().enumerate() {
-        let about = publisher.about(number);
+    for set in publisher.sets() {
+        let about = &set.about;
         let capability_list = escaped(&set.urls.capability_list());
         let _ = writeln!(links, "<link rel=\"resourcesync\" href=\"{capability_list}\">");
         let _ = writeln!(
@@ -68,7 +68,7 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
 /// The page of one set.
 pub(super) fn set_page(publisher: &Publisher, number: usize) -> Result<Rendered, PublishError> {
     let set = publisher.set(number)?;
-    let about = publisher.about(number);
+    let about = &set.about;
     let head = publisher.log().head(set.id)?;
     let title = about.title(set);
     let capability_list = escaped(&set.urls.capability_list());

@@ -1,0 +1,203 @@
+//! Projections: each makes the documents of one protocol from the log, and is the only place that knows its addresses,
+//! versions, bytes and topics.
+//!
+//! The [`Publisher`] asks its projections in turn, keeps what they render and answers by path. The server, the static
+//! site and the notifier know paths, topics and positions, and no protocol.
+
+pub mod resourcesync;
+
+use crate::publish::{PublishError, Publisher};
+use abreast_core::Position;
+use abreast_webtypes::Timestamp;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The documents and topics of one protocol.
+pub trait Projection: Send + Sync + 'static {
+    /// The document at a path below the public base, which does not begin with `/`; `None` when the path is none of
+    /// this projection's. A document has one path. Reads no store.
+    fn resolve<'p>(&self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>>;
+
+    /// All documents of a static site, each after those that it names.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError>;
+
+    /// Folders of a set in a static site whose documents are numbered: a history that was lost left others there.
+    fn numbered_folders(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The topics there are.
+    fn topics(&self, _publisher: &Publisher) -> Vec<Topic> {
+        Vec::new()
+    }
+
+    /// The topic at a path below the public base.
+    fn topic(&self, _publisher: &Publisher, _path: &str) -> Option<Topic> {
+        None
+    }
+
+    /// The URLs of a set's topics, be notifications published there now or not.
+    fn topic_urls(&self, _publisher: &Publisher, _set: usize) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The notification of a range of the log, in a topic of [`TopicContent::Changes`]. The same range is the same bytes.
+    ///
+    /// # Errors
+    /// When there is no such topic or the log fails.
+    fn notification(
+        &self,
+        _publisher: &Publisher,
+        _topic: &Topic,
+        _after: Position,
+        _last: Position,
+    ) -> Result<Vec<u8>, PublishError> {
+        Err(PublishError::NotFound)
+    }
+
+    /// Whether this is the path of a topic in which the end of a set is published, be there such a set or not.
+    fn is_lasting_topic(&self, _path: &str) -> bool {
+        false
+    }
+}
+
+/// One document, as it is found at a path.
+pub trait ResolvedDocument: Send + Sync {
+    /// What its bytes depend on. May read the store.
+    ///
+    /// # Errors
+    /// When there is no such document, or not yet.
+    fn version(&self) -> Result<Version, PublishError>;
+
+    /// The state of the log from which its version follows, where the version itself is read from the store.
+    fn log_state(&self) -> Option<LogState> {
+        None
+    }
+
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// When there is no such document, or the log fails.
+    fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError>;
+
+    /// The sets, by their places in the publisher, to which answers with this document link.
+    fn introduces(&self) -> Range<usize> {
+        0..0
+    }
+}
+
+/// What the bytes of a document depend on: equal versions mean equal bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Numbers that change with the bytes.
+    pub of: [u64; 2],
+    /// Will the bytes be the same for ever?
+    pub immutable: bool,
+}
+
+/// Where the log of a set stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// When the log began.
+    pub created: Timestamp,
+    /// Its last change.
+    pub position: Position,
+}
+
+impl LogState {
+    /// That of a set, by its place in the publisher; `None` while its base is imported.
+    pub fn of(publisher: &Publisher, set: usize) -> Option<Self> {
+        let head = publisher.log().head(publisher.sets().get(set)?.id).ok()?;
+        (!head.importing).then_some(Self { created: head.created, position: head.position })
+    }
+}
+
+/// Where the bytes of a document go while it is rendered.
+pub trait Output {
+    /// So many bytes will come, about. A large document waits here for its turn: it is to be called before the store is
+    /// read for the entries, and while no lock is held.
+    fn expect(&mut self, bytes: u64);
+
+    /// Takes bytes of a long document away, so that it is never in memory as a whole.
+    fn drain(&mut self, bytes: &mut Vec<u8>);
+}
+
+/// Leaves a document in memory as a whole, and lets it wait for nothing.
+pub(crate) struct Whole;
+
+impl Output for Whole {
+    fn expect(&mut self, _: u64) {}
+
+    fn drain(&mut self, _: &mut Vec<u8>) {}
+}
+
+/// A freshly rendered document.
+#[derive(Debug)]
+pub struct Rendered {
+    /// All of it, or what is left of it after the last draining.
+    pub bytes: Vec<u8>,
+    /// For Last-Modified of a document that is immutable.
+    pub modified: Option<Timestamp>,
+    /// Its Content-Type.
+    pub content_type: &'static str,
+}
+
+/// One document of a static site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteDocument {
+    /// Its path below the public base.
+    pub path: String,
+    /// Does it name other documents, which must be there before it?
+    pub entry: bool,
+    /// Will it be the same bytes for ever?
+    pub closed: bool,
+    /// Does it show which sets a site has? It has no time, and is the same in every build of these sets.
+    pub identifies: bool,
+}
+
+/// One topic of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Its URL.
+    pub url: String,
+    /// Its set, by the place in the publisher.
+    pub set: usize,
+    /// The name of its record among those of other topics: the set's name, for one topic of each set.
+    pub record: String,
+    /// What its notifications are made from.
+    pub content: TopicContent,
+    /// The media type of its notifications.
+    pub media_type: &'static str,
+    /// Links that are sent with each notification, besides hub and topic.
+    pub links: String,
+}
+
+/// What notifications are made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicContent {
+    /// A range of the set's log, rendered when it is sent.
+    Changes,
+    /// Documents that are new or different.
+    Documents,
+}
+
+/// The name of a document: its path, or a protocol's own name for it.
+pub trait DocumentName {
+    /// The path below the public base; `None` when it names nothing that is published.
+    fn path<'n>(&'n self, publisher: &Publisher) -> Option<Cow<'n, str>>;
+}
+
+impl DocumentName for str {
+    fn path<'n>(&'n self, _: &Publisher) -> Option<Cow<'n, str>> {
+        Some(Cow::Borrowed(self))
+    }
+}
+
+impl DocumentName for String {
+    fn path<'n>(&'n self, _: &Publisher) -> Option<Cow<'n, str>> {
+        Some(Cow::Borrowed(self))
+    }
+}

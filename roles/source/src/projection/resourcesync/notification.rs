@@ -1,0 +1,172 @@
+//! Notifications, and the topics they belong to [rs-change-notification §3, §4]
+//! [rs-framework-notification §3, §4].
+//!
+//! A Change Notification is a range of the log: the same entries as in the Change List. Its `from` is `until` of the one
+//! before, so who sees a gap knows that something was missed, and finds it in the Change List.
+
+use super::change_list::ChangeWriter;
+use super::{PublishError, Publisher, SetUrls, XML, exactly, link};
+use crate::dump::time_of;
+use crate::projection::{Topic, TopicContent};
+use abreast_core::Position;
+use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
+use abreast_webtypes::{Link, Timestamp, write_link};
+use std::ops::ControlFlow;
+
+/// What is told of: each is a topic of its own in every set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Channel {
+    /// Changes of resources [rs-change-notification §2].
+    Change,
+    /// Changes of the documents that speak of them [rs-framework-notification §2].
+    Framework,
+}
+
+impl Channel {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Change, Self::Framework];
+
+    /// Its name in URLs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Change => "change",
+            Self::Framework => "framework",
+        }
+    }
+
+    /// What its notifications are.
+    pub const fn capability(self) -> Capability {
+        match self {
+            Self::Change => Capability::ChangeNotification,
+            Self::Framework => Capability::FrameworkNotification,
+        }
+    }
+}
+
+/// What a set tells those who subscribed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notifications {
+    /// Where it is subscribed to: at least one.
+    pub hubs: Vec<String>,
+    /// Are changes of resources told?
+    pub changes: bool,
+    /// Are changes of documents told?
+    pub framework: bool,
+}
+
+impl Notifications {
+    /// Everything is told.
+    pub fn at(hubs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { hubs: hubs.into_iter().map(Into::into).collect(), changes: true, framework: true }
+    }
+
+    /// Is there this channel?
+    pub fn has(&self, channel: Channel) -> bool {
+        match channel {
+            Channel::Change => self.changes,
+            Channel::Framework => self.framework,
+        }
+    }
+
+    /// The channels there are.
+    pub fn channels(&self) -> impl Iterator<Item = Channel> + '_ {
+        Channel::ALL.into_iter().filter(|channel| self.has(*channel))
+    }
+}
+
+/// The topics of all sets.
+pub(super) fn topics(publisher: &Publisher) -> Vec<Topic> {
+    let sets = 0..publisher.sets().len();
+    sets.flat_map(|set| Channel::ALL.into_iter().filter_map(move |channel| topic(publisher, set, channel))).collect()
+}
+
+/// The topic of a channel of a set, if notifications are published there.
+pub(super) fn topic(publisher: &Publisher, number: usize, channel: Channel) -> Option<Topic> {
+    let set = publisher.sets().get(number)?;
+    set.notifications.as_ref().filter(|notifications| notifications.has(channel))?;
+    let mut links = String::new();
+    let target = set.urls.capability_list();
+    write_link(&mut links, &Link { target, rel: "resourcesync".to_owned(), params: Vec::new() });
+    Some(Topic {
+        url: set.urls.topic(channel),
+        set: number,
+        record: set.slug.clone(),
+        content: match channel {
+            Channel::Change => TopicContent::Changes,
+            Channel::Framework => TopicContent::Documents,
+        },
+        media_type: XML,
+        links,
+    })
+}
+
+/// Whether a path is that of a channel of a set, be the set published or not.
+pub(super) fn is_topic(path: &str, channel: Channel) -> bool {
+    let slug = path.strip_suffix(channel.name()).and_then(|rest| rest.strip_suffix("/notify/"));
+    slug.is_some_and(|slug| !slug.is_empty() && !slug.contains('/'))
+}
+
+/// The Change Notification of a range of a set's log. Reads the store; the same range is the same bytes.
+///
+/// A range whose changes are no longer in the log, since it began anew, tells of none: its `from` is later than
+/// what was told before, and that leads readers to the Change List.
+///
+/// # Errors
+/// When there is no such set or the log fails.
+pub(super) fn of_changes(
+    publisher: &Publisher,
+    set: usize,
+    after: Position,
+    last: Position,
+) -> Result<Vec<u8>, PublishError> {
+    let set = publisher.set(set)?;
+    let log = &**publisher.log();
+    let before = time_of(log, set.id, after)?;
+    let mut until = None;
+    let (mut entries, mut writer) = (Vec::new(), ChangeWriter::new(set));
+    if after < last {
+        log.read(set.id, after, &mut |record| {
+            if record.position > last {
+                return ControlFlow::Break(());
+            }
+            until = Some(record.time);
+            writer.write(&mut entries, record);
+            if record.position == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+    }
+    let created = log.head(set.id)?.created;
+    let (from, until) = match until {
+        // Told before the log began anew: the log does not speak of it any more.
+        Some(until) if until <= created => (before.min(until), until),
+        // What was between is unknown since it began anew: a gap says so.
+        Some(until) => (before.max(created), until),
+        None => (created, created),
+    };
+    let mut bytes = Vec::with_capacity(entries.len() + 512);
+    write_head(&mut bytes, &head(&set.urls, Channel::Change, Some(from), until));
+    bytes.append(&mut entries);
+    write_end(&mut bytes, Root::UrlSet);
+    Ok(bytes)
+}
+
+/// A Framework Notification of these documents.
+pub(crate) fn framework(urls: &SetUrls, from: Option<Timestamp>, until: Timestamp, entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(512 + entries.len() * 256);
+    write_head(&mut bytes, &head(urls, Channel::Framework, from, until));
+    for entry in entries {
+        write_entry(&mut bytes, Root::UrlSet, entry);
+    }
+    write_end(&mut bytes, Root::UrlSet);
+    bytes
+}
+
+fn head(urls: &SetUrls, channel: Channel, from: Option<Timestamp>, until: Timestamp) -> Head {
+    Head {
+        root: Root::UrlSet,
+        capability: Some(channel.capability()),
+        from: from.map(exactly),
+        until: Some(exactly(until)),
+        links: vec![link("up", &urls.capability_list())],
+        ..Head::default()
+    }
+}

@@ -1,0 +1,106 @@
+//! Topics: what is published in them, for those who subscribed and for those who ask.
+
+use super::{PublishError, Publisher};
+use crate::projection::{Projection, Topic};
+use abreast_core::{Notification, Offset, Payload, Position, TopicId, TopicLog};
+use abreast_websub::topic_links;
+use abreast_webtypes::Timestamp;
+use bytes::Bytes;
+
+/// What a topic answers with: what was said last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicDocument {
+    /// The last notification; empty while there is none.
+    pub body: Bytes,
+    /// Its media type.
+    pub media_type: String,
+    /// The `Link` header: hubs, topic, Capability List.
+    pub links: String,
+    /// The number of that notification in its topic.
+    pub offset: Option<Offset>,
+    /// When it was sent.
+    pub time: Option<Timestamp>,
+}
+
+impl Publisher {
+    /// All topics.
+    pub fn topics(&self) -> Vec<Topic> {
+        self.projections().flat_map(|projection| projection.topics(self)).collect()
+    }
+
+    /// The topic at a path below the public base.
+    pub fn topic_at(&self, path: &str) -> Option<Topic> {
+        self.find_topic(path).map(|(_, topic)| topic)
+    }
+
+    fn find_topic(&self, path: &str) -> Option<(&dyn Projection, Topic)> {
+        self.projections().find_map(|projection| Some((projection, projection.topic(self, path)?)))
+    }
+
+    /// The URLs of a set's topics, be notifications published there now or not.
+    pub fn topic_urls(&self, set: usize) -> Vec<String> {
+        self.projections().flat_map(|projection| projection.topic_urls(self, set)).collect()
+    }
+
+    /// Whether this is the path of a topic in which the end of a set is published, be there such a set or not.
+    pub fn is_lasting_topic(&self, path: &str) -> bool {
+        self.projections().any(|projection| projection.is_lasting_topic(path))
+    }
+
+    /// The `Link` header of a topic and of its notifications.
+    pub fn topic_links(&self, topic: &Topic) -> String {
+        let hubs = self.notifications(topic.set).into_iter().flat_map(|notifications| &notifications.hubs);
+        topic_links(hubs.map(String::as_str), &topic.url, &topic.links)
+    }
+
+    /// What a topic answers with: its last notification. Reads the store.
+    ///
+    /// # Errors
+    /// When a log fails.
+    pub fn last_notification(&self, topics: &dyn TopicLog, topic: &Topic) -> Result<TopicDocument, PublishError> {
+        let (links, media_type) = (self.topic_links(topic), topic.media_type.to_owned());
+        let empty = TopicDocument { body: Bytes::new(), media_type, links, offset: None, time: None };
+        let id = topics.open_topic(&topic.url)?;
+        let Some(Notification { offset, time, content }) = topics.last(id)? else { return Ok(empty) };
+        let body = match content.payload {
+            Payload::Changes { after, last } => self.notification(&topic.url, after, last)?.into(),
+            Payload::Bytes(bytes) => Bytes::from_owner(bytes),
+        };
+        Ok(TopicDocument { body, media_type: content.media_type, offset: Some(offset), time: Some(time), ..empty })
+    }
+
+    /// The notification of a range of a set's log, by the topic's URL. Reads the store; the same range is the same bytes.
+    ///
+    /// # Errors
+    /// When there is no such topic or the log fails.
+    pub fn notification(&self, topic: &str, after: Position, last: Position) -> Result<Vec<u8>, PublishError> {
+        let path = topic.strip_prefix(self.urls.base()).ok_or(PublishError::NotFound)?;
+        let (projection, topic) = self.find_topic(path).ok_or(PublishError::NotFound)?;
+        projection.notification(self, &topic, after, last)
+    }
+
+    /// What the topic of a set answers with that is no longer published: its last notification. Reads the store.
+    ///
+    /// # Errors
+    /// When nothing was published there, or the log fails.
+    pub fn removed_topic(
+        &self,
+        topics: &dyn TopicLog,
+        topic: TopicId,
+        url: &str,
+    ) -> Result<TopicDocument, PublishError> {
+        let Some(Notification { offset, time, content }) = topics.last(topic)? else {
+            return Err(PublishError::NotFound);
+        };
+        let Payload::Bytes(bytes) = content.payload else { return Err(PublishError::NotFound) };
+        let hubs = (0..self.sets().len()).find_map(|set| self.notifications(set));
+        let hubs = hubs.into_iter().flat_map(|notifications| notifications.hubs.iter().map(String::as_str));
+        Ok(TopicDocument {
+            body: Bytes::from_owner(bytes),
+            media_type: content.media_type,
+            links: topic_links(hubs, url, ""),
+            offset: Some(offset),
+            time: Some(time),
+        })
+    }
+}

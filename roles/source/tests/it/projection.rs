@@ -1,0 +1,91 @@
+//! A second protocol beside ResourceSync: its documents, topic and static site come from its projection alone.
+
+use crate::csv::Csv;
+use crate::world::{BASE, World, body, eventually};
+use abreast_core::{Change, Offset, State, SystemClock, TopicLog, append};
+use abreast_folder::Folder;
+use abreast_source::notify::{Notifier, NotifyOptions};
+use abreast_source::publish::{DocumentPath, Notifications, PublishError, Publisher};
+use abreast_source::static_site::{SiteOptions, write_site};
+use abreast_store::MemoryTopics;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const PATH: &str = "set/changes.csv";
+
+fn publisher(world: &World) -> Publisher {
+    world.publisher().with_projection(Csv)
+}
+
+fn put(world: &World, key: &str) {
+    append(&*world.log, world.set, vec![Change::put(key, State::default())]).unwrap();
+}
+
+fn text(publisher: &Publisher) -> String {
+    String::from_utf8(body(publisher.document(PATH).unwrap().plain())).unwrap()
+}
+
+#[test]
+fn documents_of_a_second_projection_are_kept_until_they_change() {
+    let world = World::begun();
+    let publisher = publisher(&world);
+    put(&world, "a");
+    assert_eq!(text(&publisher), "position,kind,uri\r\n1,create,https://example.org/set/r/a\r\n");
+    let first = publisher.document(PATH).unwrap();
+    assert_eq!(first.content_type, "text/csv");
+    assert!(Arc::ptr_eq(&first, &publisher.cached(PATH).unwrap()));
+    put(&world, "b");
+    assert!(publisher.cached(PATH).is_none());
+    assert!(text(&publisher).ends_with("2,create,https://example.org/set/r/b\r\n"));
+    assert_ne!(publisher.document(PATH).unwrap().tag, first.tag);
+    assert!(publisher.document(&DocumentPath::ChangeList(0)).is_ok(), "the first projection answers as before");
+    for path in ["changes.csv", "other/changes.csv", "set/changes.csv/"] {
+        assert!(matches!(publisher.document(path), Err(PublishError::NotFound)), "{path}");
+    }
+    assert!(world.publisher().document(PATH).is_err(), "without the projection there is no such document");
+}
+
+#[test]
+fn a_second_projection_has_its_own_topic() {
+    let world = World::begun();
+    let publisher =
+        Arc::new(publisher(&world).with_notifications(vec![Some(Notifications::at(["https://hub.example/"]))]));
+    let topics: Arc<dyn TopicLog> = Arc::new(MemoryTopics::new(Arc::new(SystemClock)));
+    let record = world.temporary.path().join("notified.json");
+    let options = NotifyOptions::default().with_debounce(Duration::ZERO);
+    let clock = Arc::new(SystemClock);
+    let notifier =
+        Notifier::start(Arc::clone(&publisher), Arc::clone(&topics), record, options, clock, Arc::new(|_| {})).unwrap();
+    put(&world, "a");
+    let topic = publisher.topic_at("set/notify/csv").unwrap();
+    let ask = |path: &str| publisher.last_notification(&*topics, &publisher.topic_at(path).unwrap()).unwrap();
+    eventually("the change is notified in both topics", || {
+        ["set/notify/csv", "set/notify/change"].into_iter().all(|path| ask(path).offset == Some(Offset(1)))
+    });
+    notifier.stop();
+    let last = ask("set/notify/csv");
+    assert_eq!(last.media_type, "text/csv");
+    assert_eq!(last.body, "position,kind,uri\r\n1,create,https://example.org/set/r/a\r\n");
+    assert!(last.links.contains(&format!("<{}>; rel=\"self\"", topic.url)) && last.links.contains("rel=\"hub\""));
+    assert_eq!(ask("set/notify/change").media_type, "application/xml");
+}
+
+#[test]
+fn a_static_site_holds_the_documents_of_every_projection() {
+    let world = World::new();
+    world.write("a", "1");
+    world.scan();
+    world.log.complete_import(world.set).unwrap();
+    put(&world, "b");
+    let (publisher, site) = (publisher(&world), world.temporary.path().join("site"));
+    let folders = [Folder::open(&world.folder).unwrap()];
+    let build = || write_site(&publisher, &folders, &site, SiteOptions::default(), &AtomicBool::new(false)).unwrap();
+    let first = build();
+    assert_eq!(std::fs::read_to_string(site.join(PATH)).unwrap(), text(&publisher));
+    assert!(site.join("set/changelist.xml").is_file());
+    assert!(first.written > 5);
+    assert_eq!(build().written, 0);
+    let source_description = std::fs::read_to_string(site.join(".well-known/resourcesync")).unwrap();
+    assert!(source_description.contains(BASE));
+}
