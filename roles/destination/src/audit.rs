@@ -10,12 +10,11 @@ use crate::place::Place;
 use crate::plan::comparison::widen;
 use crate::plan::listed::{Listed, without_fragment};
 use crate::probe::FileSystem;
-use crate::read::resourcesync::change_list::each_change;
-use crate::read::resourcesync::discover::{Entrance, discover};
-use crate::read::resourcesync::resource_list::{Visitor, common_base, walk};
+use crate::read::resourcesync::reader::ResourceSync;
 use crate::read::resourcesync::sets::check_url;
+use crate::read::{Expecting, Reader, Start};
 use crate::requests::Requests;
-use crate::select::Selection;
+use crate::select::{Selection, common_base};
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
 use crate::sink::warc::WarcKept;
@@ -24,7 +23,7 @@ use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{Folder, Kind, Stat};
 use abreast_net::Shared;
 use abreast_store::mirror::{Expected, ExpectedRow, Mirror, Pending};
-use abreast_webtypes::{Digests, Timestamp};
+use abreast_webtypes::Digests;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,6 +66,15 @@ pub struct AuditReport {
 /// # Errors
 /// The lists cannot be read, or the folder is not there.
 pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<AuditReport, Error> {
+    audit_with(options, observer, cancel, &mut ResourceSync::default())
+}
+
+pub(crate) fn audit_with(
+    options: &AuditOptions,
+    observer: &dyn Observer,
+    cancel: &AtomicBool,
+    reader: &mut dyn Reader,
+) -> Result<AuditReport, Error> {
     let began = Instant::now();
     let sync = &options.sync;
     check_url(&sync.url)?;
@@ -74,13 +82,9 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let folder = Folder::open(&sync.folder).map_err(|error| not_there(&sync.folder, error))?;
     let shared = Shared::new(sync.net_options());
     let requests = Requests::new(sync, cancel, &shared)?;
-    let entrance = entrance_for(&requests, options, observer)?;
+    let start = find_source(reader, &requests, options, observer)?;
     let expected = Expected::new()?;
-    let list = entrance
-        .resource_list
-        .as_deref()
-        .ok_or_else(|| Error::new("gap", ExitCode::Gap, "the Source has no Resource List to compare with"))?;
-    let mut selection = selection_for(options, &requests, list, entrance.uri_space.as_deref())?;
+    let mut selection = selection_for(options, &requests, reader, &start)?;
     let excluded = Expected::new()?;
     let mut listing = Listing {
         expected: &expected,
@@ -90,14 +94,11 @@ pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBoo
         item: Pending::default(),
         cancel,
     };
-    let at = walk(&requests, sync, list, &mut listing)?.at.map(Timestamp::as_micros);
-    if let (Some(changes), Some(at)) = (&entrance.change_list, at) {
-        each_change(&requests, changes, at, &mut |listed, time| listing.changed(listed, time))?;
-    }
+    reader.expect(&requests, sync, &mut listing)?;
     let common = listing.common;
     let mut report = match &sync.sink {
         SinkOptions::Folder => {
-            let guesses = [entrance.uri_space, common, Some(list.to_owned())];
+            let guesses = [start.uri_space, common, Some(start.first)];
             compare_folder(&folder, options, (&expected, &excluded, selection), observer, cancel, guesses)?
         }
         SinkOptions::Warc(_) => {
@@ -134,36 +135,34 @@ fn not_there(folder: &Path, error: abreast_folder::Error) -> Error {
 }
 
 /// The set that the copy is of, found again from the user's address.
-fn entrance_for(requests: &Requests<'_>, options: &AuditOptions, observer: &dyn Observer) -> Result<Entrance, Error> {
+fn find_source(
+    reader: &mut dyn Reader,
+    requests: &Requests<'_>,
+    options: &AuditOptions,
+    observer: &dyn Observer,
+) -> Result<Start, Error> {
     let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
     let mirror = if state.exists() { Some(Mirror::open(&state)?) } else { None };
     let sync =
         mirror.as_ref().map_or_else(|| Ok(options.sync.clone()), |mirror| options.sync.with_known_set(mirror))?;
-    let found = discover(requests, &sync)?;
-    if let Some(mirror) = &mirror {
-        found.entrance.check_same(&Entrance::known(mirror)?, &sync.url)?;
-    }
-    if let Some(route) = &found.route {
-        observer.event(&Event::Notice(Problem { code: "discover.found", uri: &sync.url, message: route }));
-    }
-    Ok(found.entrance)
+    reader.find_to_look(requests, &sync, mirror.as_ref(), observer)
 }
 
 /// The user's filters, with the base that their paths need.
 fn selection_for(
     options: &AuditOptions,
     requests: &Requests<'_>,
-    list: &str,
-    uri_space: Option<&str>,
+    reader: &dyn Reader,
+    start: &Start,
 ) -> Result<Selection, Error> {
     let filter = options.sync.filter.clone();
     if !filter.needs_paths() {
         return Ok(Selection::new(filter));
     }
-    let known = options.sync.base.clone().or(known_base(options)?.0).or(uri_space.map(str::to_owned));
+    let known = options.sync.base.clone().or(known_base(options)?.0).or(start.uri_space.clone());
     let base = match known {
         Some(base) => Some(base),
-        None => common_base(requests, list, &options.sync)?,
+        None => common_base(reader, requests, start, &options.sync)?,
     };
     Ok(Selection::with_base(filter, base.as_deref()))
 }
@@ -228,7 +227,7 @@ struct Listing<'a> {
     cancel: &'a AtomicBool,
 }
 
-impl Visitor for Listing<'_> {
+impl Expecting for Listing<'_> {
     fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
         stop(self.cancel)?;
         listed.pending_into(&mut self.item);
@@ -238,15 +237,8 @@ impl Visitor for Listing<'_> {
         Ok(to.put(&expected_row(&self.item), i64::MIN, false)?)
     }
 
-    fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
-        // Without one of the lists nothing can be said of what is not listed.
-        Err(error)
-    }
-}
-
-impl Listing<'_> {
-    /// A change after the lists were made; its time in microseconds.
     fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error> {
+        stop(self.cancel)?;
         listed.pending_into(&mut self.item);
         let is_gone = listed.is_deletion();
         let row = expected_row(&self.item);

@@ -4,6 +4,7 @@ use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Problem, Summary};
 use crate::options::SyncOptions;
 use crate::push::{Inbox, Pushing, Woken, listen};
+use crate::read::resourcesync::reader::ResourceSync;
 use crate::robots::Robots;
 use crate::run::{Ran, Woke, sync_with};
 use abreast_net::Shared;
@@ -29,7 +30,8 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let listener = listen(options)?;
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
-    let mut ran = sync_with(options, observer, cancel, &shared, &robots, Woke::default())?;
+    let mut reader = ResourceSync::default();
+    let mut ran = sync_with(options, observer, cancel, &shared, &robots, Woke::default(), &mut reader)?;
     // The copy stays taken between the runs.
     let _lock = ran.lock.take();
     let inbox = Arc::<Inbox>::default();
@@ -58,7 +60,7 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
             is_held: true,
         };
         let begun = Instant::now();
-        match sync_with(options, observer, cancel, &shared, &robots, woke) {
+        match sync_with(options, observer, cancel, &shared, &robots, woke, &mut reader) {
             Ok(ran) => {
                 if ran.look_is_put_off {
                     inbox.pull();

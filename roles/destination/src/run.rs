@@ -1,19 +1,17 @@
-//! In which order does a run go? Lock, plan from the lists, fetch, look again, delete, report.
+//! A run, in its order: lock, plan what the reader lists, fetch, look again, delete, report.
 
 use crate::admit::Admission;
 use crate::apply::Report;
 use crate::error::{Error, ExitCode};
-use crate::events::{Event, Mode, Observer, Summary};
+use crate::events::{Event, Observer, Summary};
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::path_map::PathMap;
 use crate::place::{Backup, Ground, Made};
-use crate::plan::changes::Followed;
-use crate::plan::comparison::Baseline;
 use crate::probe::FileSystem;
-use crate::push::LISTS_LATE;
-use crate::read::resourcesync::discover::{Discovered, Entrance, discover, with_other_sets};
+use crate::read::resourcesync::reader::ResourceSync;
 use crate::read::resourcesync::sets::check_url;
+use crate::read::{Reader, Start};
 use crate::robots::Robots;
 use crate::session::Session;
 use crate::sink::folder::FolderKept;
@@ -32,8 +30,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const SECOND_LOOKS: usize = 3;
 /// After this long, files written by an earlier run are made durable by the next one.
 const SETTLE_AFTER: Duration = Duration::from_secs(60);
-/// How long lists may not know yet what a notification told before.
-const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Makes a folder equal to a Source's set of resources, and keeps what is needed to do so faster the next time.
 ///
@@ -44,7 +40,8 @@ const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
 /// part of the [`Summary`].
 pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
-    sync_with(options, observer, cancel, &shared, &Arc::default(), Woke::default()).map(|ran| ran.summary)
+    let mut reader = ResourceSync::default();
+    sync_with(options, observer, cancel, &shared, &Arc::default(), Woke::default(), &mut reader).map(|ran| ran.summary)
 }
 
 /// Why a run begins.
@@ -81,6 +78,7 @@ pub(crate) fn sync_with(
     shared: &Arc<Shared>,
     robots: &Arc<Robots>,
     woke: Woke,
+    reader: &mut dyn Reader,
 ) -> Result<Ran, Error> {
     let began = Instant::now();
     let before = shared.counters();
@@ -102,17 +100,16 @@ pub(crate) fn sync_with(
     if options.sink.is_folder() {
         session.settle(&folder)?;
     }
-    let result = session.run(&folder);
+    let result = session.run(&folder, reader);
     // Whatever a transaction was left half-way does not count.
     session.mirror.rollback()?;
     if result.is_ok() || session.has_begun()? {
         made.keep_unless(options.dry_run);
     }
-    result.map_err(|error| with_other_sets(&session.requests, options, error))?;
-    let cursor = session.cursor()?;
+    result.map_err(|error| reader.explain(&session.requests, options, error))?;
     let capability_list = session.mirror.meta(key::CAPABILITY_LIST)?;
     let (looked, look_is_put_off) = (session.told.looked, session.told.look_is_put_off);
-    let is_behind = session.told.wanted.is_some_and(|wanted| cursor.is_some_and(|cursor| cursor < wanted));
+    let is_behind = reader.is_behind(&session)?;
     let counters = shared.counters();
     let mut summary = session.summary;
     summary.requests = counters.requests - before.requests;
@@ -134,7 +131,7 @@ pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &Atom
     let State { mirror, own_folder, .. } = State::open(&options, false)?;
     let mut session = Session::new(&options, observer, cancel, mirror, own_folder, shared, 0)?;
     session.mirror.begin()?;
-    let result = session.test_selection();
+    let result = session.test_selection(&mut ResourceSync::default());
     session.mirror.rollback()?;
     result?;
     observer.event(&Event::Summary(&session.summary));
@@ -142,26 +139,25 @@ pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &Atom
 }
 
 impl Session<'_> {
-    fn run(&mut self, folder: &Folder) -> Result<(), Error> {
+    fn run(&mut self, folder: &Folder, reader: &mut dyn Reader) -> Result<(), Error> {
         self.open_packed_sink(folder)?;
-        let entrance = self.entrance()?;
-        let list = entrance.first().unwrap_or(&self.options.url);
-        let admission = Admission::new(list, &self.options.allow_hosts, self.options.allow_downgrade);
+        let start = reader.find(self)?;
+        let admission = Admission::new(&start.first, &self.options.allow_hosts, self.options.allow_downgrade);
         let rules = Arc::get_mut(&mut self.rules).expect("no thread runs yet");
         rules.admission = Some(admission);
-        if self.mirror.meta(key::BASE)?.is_some() || self.options.base.is_some() || entrance.uri_space.is_some() {
-            self.ensure_sink(folder, &entrance, list)?;
+        if self.mirror.meta(key::BASE)?.is_some() || self.options.base.is_some() || start.uri_space.is_some() {
+            self.ensure_sink(folder, &start)?;
             self.recover()?;
         }
-        self.prepare_selection(entrance.resource_list.as_deref(), list, entrance.uri_space.as_deref())?;
-        self.plan(&entrance)?;
+        self.prepare_selection(reader, &start)?;
+        reader.plan(self)?;
         self.plan_excluded()?;
         self.plan_names()?;
         self.mirror.renew_pending()?;
         let counts = self.mirror.pending_counts()?;
         if counts.fetches + counts.deletes + counts.held > 0 {
-            self.ensure_sink(folder, &entrance, list)?;
-            self.carry_out(&entrance)?;
+            self.ensure_sink(folder, &start)?;
+            self.carry_out(reader)?;
         } else if self.sink.is_some() && !self.options.dry_run {
             // Nothing is wanted, so nothing is that was begun.
             self.sweep_partials()?;
@@ -171,7 +167,7 @@ impl Session<'_> {
         }
         self.report_more_reserved();
         self.keep_history()?;
-        self.summary.cursor = self.cursor()?.map(|cursor| cursor.to_string());
+        self.summary.cursor = reader.position(&self.mirror)?;
         Ok(())
     }
 
@@ -181,101 +177,14 @@ impl Session<'_> {
         Ok(self.mirror.count_rows_up_to(1)? > 0 || planned != PendingCounts::default())
     }
 
-    pub(crate) fn cursor(&self) -> Result<Option<Timestamp>, Error> {
-        let text = self.mirror.meta(key::CURSOR)?;
-        Ok(text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros))
-    }
-
-    fn test_selection(&mut self) -> Result<(), Error> {
-        let entrance = self.entrance()?;
-        let list = entrance.resource_list.clone().ok_or_else(|| {
-            Error::new("gap", ExitCode::Gap, "the Source has no Resource List to test the filters with")
-        })?;
-        self.prepare_selection(Some(&list), &list, entrance.uri_space.as_deref())?;
-        self.show_selection(&list)
-    }
-
-    /// Where the lists are: as found before, or discovered now.
-    fn entrance(&mut self) -> Result<Entrance, Error> {
-        let known = Entrance::known(&self.mirror)?;
-        let source = self.mirror.meta(key::SOURCE_URL)?;
-        let named =
-            source.as_deref() == Some(&self.options.url) || known.capability_list.as_deref() == Some(&self.options.url);
-        let same_set = self.options.set.is_none() || self.options.set == self.mirror.meta(key::SET)?;
-        let has_any = known.has_any();
-        if named && has_any && same_set {
-            return Ok(known);
-        }
-        let Discovered { entrance: found, route } = discover(&self.requests, self.options)?;
-        found.check_same(&known, &self.options.url)?;
-        if let Some(route) = route {
-            self.notice("discover.found", &self.options.url, &route);
-        }
-        self.begin()?;
-        self.mirror.set_meta(key::SOURCE_URL, Some(&self.options.url))?;
-        self.mirror.set_meta(key::SET, self.options.set.as_deref())?;
-        found.keep(&self.mirror)?;
-        self.commit()?;
-        Ok(found)
-    }
-
-    /// Decides between following changes and comparing with the whole list.
-    fn plan(&mut self, entrance: &Entrance) -> Result<(), Error> {
-        let changes = entrance.change_list.as_deref();
-        let has_all = entrance.resource_list.is_some() || entrance.resource_dump.is_some();
-        let is_compared = self.options.baseline || self.filter_changed() && has_all;
-        if self.filter_changed() && !has_all {
-            self.keep_filter()?;
-        }
-        if !is_compared
-            && let (Some(changes), Some(cursor)) = (changes, self.cursor()?)
-            && self.plan_told(changes, cursor)?
-        {
-            return Ok(());
-        }
-        if !self.may_look() {
-            self.told.look_is_put_off = true;
-            return Ok(());
-        }
-        if !is_compared && let (Some(changes), Some(cursor)) = (changes, self.cursor()?) {
-            let followed = self.plan_changes(changes, cursor, true)?;
-            if self.is_followed(followed, changes, entrance)? {
-                return Ok(());
-            }
-        } else if !is_compared
-            && let (None, Some(dump), Some(cursor)) = (changes, entrance.change_dump.as_deref(), self.cursor()?)
-        {
-            let followed = self.plan_change_dump(dump, cursor, false)?;
-            if self.is_followed(followed, dump, entrance)? {
-                return Ok(());
-            }
-        }
-        let Some(list) = entrance.resource_list.as_deref() else {
-            if let Some(dump) = entrance.resource_dump.as_deref() {
-                let baseline = self.plan_resource_dump(dump, changes.is_some() || entrance.change_dump.is_some())?;
-                if changes.is_none() && baseline.whole && baseline.at.is_some() {
-                    self.packages.changes_next.clone_from(&entrance.change_dump);
-                    if self.mirror.pending_counts()?.fetches == 0 {
-                        self.plan_changes_next()?;
-                    }
-                }
-                return self.plan_since(&baseline, changes);
-            }
-            if let (Some(changes), None) = (changes, self.cursor()?) {
-                let told = "there is no Resource List to begin from; only what this Change List tells is copied";
-                self.notice("gap", changes, told);
-                self.summary.mode = Mode::Incremental;
-                return self.skip_gap(changes);
-            }
-            return Err(Error::new("gap", ExitCode::Gap, "the Source has no Resource List, so a copy cannot begin")
-                .with_help("ask for a Capability List that names one"));
-        };
-        let baseline = self.plan_baseline(list, changes.is_some())?;
-        self.plan_since(&baseline, changes)
+    fn test_selection(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
+        let start = reader.find(self)?;
+        self.prepare_selection(reader, &start)?;
+        self.show_selection(reader)
     }
 
     /// Whether the lists may be asked now; if so, they are.
-    fn may_look(&mut self) -> bool {
+    pub(crate) fn may_look(&mut self) -> bool {
         let now = Instant::now();
         if self.told.look_from.is_some_and(|from| now < from) {
             return false;
@@ -284,91 +193,8 @@ impl Session<'_> {
         true
     }
 
-    /// Do the changes tell all there is to do? If not, and all can be compared, that is told.
-    fn is_followed(&mut self, followed: Followed, changes: &str, entrance: &Entrance) -> Result<bool, Error> {
-        let followed = match followed {
-            Followed::Late(why) => self.wait_for_lists(why)?,
-            other => other,
-        };
-        match followed {
-            Followed::Unchanged | Followed::Late(_) => Ok(true),
-            Followed::Planned => {
-                self.summary.mode = Mode::Incremental;
-                Ok(true)
-            }
-            Followed::Gap(why) if entrance.resource_list.is_none() && entrance.resource_dump.is_none() => {
-                Err(Error::new("gap", ExitCode::Gap, why)
-                    .with_help("there is neither a Resource List nor a Resource Dump to begin again from"))
-            }
-            Followed::Gap(why) => {
-                self.notice("gap", changes, &format!("{why}; comparing with all that the Source has now"));
-                Ok(false)
-            }
-        }
-    }
-
-    /// Lists may come later than notifications, through caches for example. When they take too long, the Source went back.
-    fn wait_for_lists(&mut self, why: String) -> Result<Followed, Error> {
-        let now = now_seconds();
-        let since =
-            self.mirror.meta(LISTS_LATE)?.and_then(|text| text.parse::<u64>().ok()).filter(|since| *since <= now);
-        let Some(since) = since else {
-            self.mirror.set_meta(LISTS_LATE, Some(&now.to_string()))?;
-            return Ok(Followed::Unchanged);
-        };
-        if now - since < LISTS_LATE_MAX.as_secs() {
-            return Ok(Followed::Unchanged);
-        }
-        self.mirror.set_meta(LISTS_LATE, None)?;
-        Ok(Followed::Gap(why))
-    }
-
-    /// Plans what changed since a snapshot, or while it was made.
-    fn plan_since(&mut self, baseline: &Baseline, changes: Option<&str>) -> Result<(), Error> {
-        if baseline.unchanged {
-            return Ok(());
-        }
-        if let (true, Some(changes), Some(at)) = (baseline.whole, changes, baseline.at) {
-            match self.plan_changes(changes, at, false) {
-                Ok(Followed::Gap(why)) => {
-                    self.notice(
-                        "gap",
-                        changes,
-                        &format!("{why}; changes in between are known from the next Resource List only"),
-                    );
-                    self.skip_gap(changes)?;
-                }
-                Ok(_) => {}
-                Err(error) if matches!(error.exit_code(), ExitCode::SourceInvalid) => {
-                    self.summary.failed += 1;
-                    self.new_failures += 1;
-                    self.problem(error.code(), changes, &error.to_string());
-                    self.mirror.set_meta(key::CURSOR, None)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Plans what changed since a Resource Dump, out of the Change Dump, where there is no Change List; `true` when
-    /// something may be planned. The packages of the Resource Dump have been used by then, since a plan is made from one
-    /// dump at a time.
-    fn plan_changes_next(&mut self) -> Result<bool, Error> {
-        let (Some(dump), Some(cursor)) = (self.packages.changes_next.take(), self.cursor()?) else { return Ok(false) };
-        match self.plan_change_dump(&dump, cursor, true) {
-            Ok(followed) => Ok(followed == Followed::Planned),
-            Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
-                // The cursor stays, so the next run reads the Change Dump again.
-                self.list_failed(error.code(), &dump, &error.to_string());
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
     /// The map from URIs to paths, and the folder: fixed at the first run, the same ever after.
-    fn ensure_sink(&mut self, folder: &Folder, entrance: &Entrance, list: &str) -> Result<(), Error> {
+    fn ensure_sink(&mut self, folder: &Folder, start: &Start) -> Result<(), Error> {
         let key_rules = self.options.sink.key_rules();
         if self.sink.is_some() || !self.options.sink.is_folder() && key_rules.is_none() {
             return Ok(());
@@ -394,9 +220,9 @@ impl Session<'_> {
             (None, Some(base)) => map_of(base),
             (None, None) => {
                 let common = self.mirror.meta("common")?;
-                let candidates = [entrance.uri_space.clone(), common, authority_root(list)];
+                let candidates = [start.uri_space.clone(), common, authority_root(&start.first)];
                 let mut maps = candidates.into_iter().flatten().filter_map(|base| map_of(&base).ok());
-                maps.next().map_or_else(|| map_of(list), Ok)
+                maps.next().map_or_else(|| map_of(&start.first), Ok)
             }
         };
         let map = map.map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
@@ -422,34 +248,27 @@ impl Session<'_> {
     }
 
     /// Fetches, looks again at what changed meanwhile, then deletes. A dry run takes the same way, and changes nothing.
-    fn carry_out(&mut self, entrance: &Entrance) -> Result<(), Error> {
+    fn carry_out(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
         let mut reports: Vec<Report> = Vec::new();
         self.mirror.set_meta(key::EPOCH, Some(&self.rules.epoch.to_string()))?;
         self.mirror.set_meta(key::WRITTEN, Some(&written_text()))?;
         if !self.options.dry_run {
-            self.apply_packages(entrance, &mut reports)?;
+            reader.supply(self, &mut reports)?;
         }
         self.apply_fetches(&mut reports)?;
-        if !self.summary.budget_spent && self.plan_changes_next()? {
+        if !self.summary.budget_spent && reader.plan_rest(self)? {
             self.withdraw(&mut reports)?;
-            self.apply_packages(entrance, &mut reports)?;
+            reader.supply(self, &mut reports)?;
             self.apply_fetches(&mut reports)?;
         }
-        let changes = entrance.change_list.as_deref();
         for _ in 0..SECOND_LOOKS {
-            let (Some(changes), Some(cursor)) = (changes, self.cursor()?) else { break };
             // What a rule refuses stays refused; what failed may be another version, or gone, by now.
             if self.options.dry_run
                 || self.summary.budget_spent
                 || reports.iter().all(|report| report.failure.refused)
-                || !self.may_look()
+                || !reader.plan_again(self)?
             {
                 break;
-            }
-            match self.plan_changes(changes, cursor, true) {
-                Ok(Followed::Planned) => {}
-                // Told by the next run, if it lasts.
-                Ok(Followed::Unchanged | Followed::Late(_) | Followed::Gap(_)) | Err(_) => break,
             }
             self.withdraw(&mut reports)?;
             self.apply_fetches(&mut reports)?;

@@ -3,12 +3,16 @@
 //! A resource that is excluded is neither fetched nor brought up to date nor deleted, as if neither side had it. When
 //! filters change, the Change Lists alone would not tell what is new: then all is compared with the Resource List.
 
+use crate::admit::Admission;
 use crate::error::Error;
 use crate::events::{Event, Filtered};
 use crate::filter::{Decision, Filter, MediaType, Subject};
+use crate::options::SyncOptions;
 use crate::path_map::{Form, NameRules, PathMap};
+use crate::plan::comparison::widen;
 use crate::plan::listed::Listed;
-use crate::read::resourcesync::resource_list::{common_base, each_resource};
+use crate::read::{Reader, Start};
+use crate::requests::Requests;
 use crate::session::Session;
 use crate::state::key;
 use abreast_store::mirror::Row;
@@ -66,13 +70,8 @@ impl Selection {
 }
 
 impl Session<'_> {
-    /// Finds out what filters need to know before anything is planned. `first` is the document to begin with.
-    pub(crate) fn prepare_selection(
-        &mut self,
-        list: Option<&str>,
-        first: &str,
-        uri_space: Option<&str>,
-    ) -> Result<(), Error> {
+    /// Finds out what filters need to know before anything is planned.
+    pub(crate) fn prepare_selection(&mut self, reader: &dyn Reader, start: &Start) -> Result<(), Error> {
         self.selection.any_kept = self.mirror.has_excluded()?;
         let before = self.mirror.meta(FILTER)?.unwrap_or_default();
         self.selection.changed = before != self.options.filter.text();
@@ -82,18 +81,19 @@ impl Session<'_> {
         let known = [
             self.mirror.meta(key::BASE)?,
             self.options.base.clone(),
-            uri_space.map(str::to_owned),
+            start.uri_space.clone(),
             self.mirror.meta("common")?,
         ];
         let map_of = |base: &str| PathMap::new(base, NameRules::default()).ok();
         let mut map = known.into_iter().flatten().find_map(|base| map_of(&base));
         if map.is_none() {
-            let common = list.map(|list| common_base(&self.requests, list, self.options)).transpose()?.flatten();
+            let has_list = start.has_list;
+            let common = if has_list { common_base(reader, &self.requests, start, self.options)? } else { None };
             if let Some(common) = &common {
                 self.mirror.set_meta("common", Some(common))?;
             }
-            let base = common.or_else(|| crate::run::authority_root(first));
-            if let (None, Some(base)) = (list, &base) {
+            let base = common.or_else(|| crate::run::authority_root(&start.first));
+            if let (false, Some(base)) = (has_list, &base) {
                 // Changes and dumps are read once only: the paths that rules mean are those of the copy from now on.
                 self.mirror.set_meta(key::BASE, Some(base))?;
             }
@@ -210,6 +210,23 @@ impl Session<'_> {
     }
 }
 
+/// What all listed URIs start with, found by reading the lists.
+pub(crate) fn common_base(
+    reader: &dyn Reader,
+    requests: &Requests<'_>,
+    start: &Start,
+    options: &SyncOptions,
+) -> Result<Option<String>, Error> {
+    let mut base = None;
+    let mut admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
+    reader.each_resource(requests, options, &mut |listed| {
+        if admission.check(listed.uri).is_ok() {
+            widen(&mut base, listed.uri);
+        }
+    })?;
+    Ok(base)
+}
+
 fn subject_of(row: &Row) -> Subject<'_> {
     Subject {
         uri: &row.uri,
@@ -222,11 +239,11 @@ fn subject_of(row: &Row) -> Subject<'_> {
 
 impl Session<'_> {
     /// Tells of each listed resource what the filters say, and does nothing.
-    pub(crate) fn show_selection(&mut self, list: &str) -> Result<(), Error> {
+    pub(crate) fn show_selection(&mut self, reader: &dyn Reader) -> Result<(), Error> {
         let requests = self.requests.clone();
         let (observer, options) = (self.observer, self.options);
         let (selection, summary) = (&mut self.selection, &mut self.summary);
-        each_resource(&requests, list, options, &mut |listed| {
+        reader.each_resource(&requests, options, &mut |listed| {
             let (taken, rule) = match selection.decide(listed.subject()) {
                 Decision::Excluded(rule) => (false, rule.to_owned()),
                 Decision::Taken(rule) => (true, rule.to_owned()),

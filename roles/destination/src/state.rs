@@ -40,10 +40,6 @@ pub(crate) mod key {
     pub(crate) const CHANGE_DUMP: &str = "change-dump";
     pub(crate) const CHANGE_LIST_ARCHIVE: &str = "change-list-archive";
     pub(crate) const URI_SPACE: &str = "uri-space";
-    /// Up to which instant changes are in the state or in the plan, microseconds.
-    pub(crate) const CURSOR: &str = "cursor";
-    /// Whether the cursor is the time of a change that was read, not of a snapshot.
-    pub(crate) const CURSOR_IS_CHANGE: &str = "cursor-is-change";
     /// The Change List that is still growing.
     pub(crate) const OPEN_LIST: &str = "open-list";
     /// Number of the last run that wrote files.

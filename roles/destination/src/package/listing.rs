@@ -71,6 +71,12 @@ impl ListedPackage {
     }
 }
 
+/// Says which package it is that cannot be used.
+pub(crate) fn unusable(package: &ListedPackage, error: &Error) -> Error {
+    let message = format!("cannot use the package {}: {error}", package.url);
+    Error::new(error.code(), error.exit_code(), message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,6 @@
 //! | `aside.rs` | who digests a package while it comes? |
 //! | `archive.rs` | which members does a ZIP file hold, and where? |
 //! | `manifest.rs` | which resource is which member? |
-//! | `plan.rs` | what is to be done, where a Source has dumps only? |
 //! | `shelves.rs` | where does a hash stand among many? |
 //! | `supply.rs` | how do members get into the sink? |
 //!
@@ -24,7 +23,6 @@ mod choose;
 mod download;
 pub(crate) mod listing;
 pub(crate) mod manifest;
-mod plan;
 mod shelves;
 mod since;
 mod supply;
@@ -40,7 +38,7 @@ pub(crate) struct Packages {
     /// The plan is what changed since then; else it is a comparison with all.
     pub(crate) since: Option<Timestamp>,
     /// The plan was made from the manifests of these packages, which are here.
-    planned: Option<Chosen>,
+    pub(crate) planned: Option<Chosen>,
     /// The Change Dump to read when the packages of a Resource Dump have been used.
     pub(crate) changes_next: Option<String>,
     /// How much has changed since then.
@@ -60,12 +58,12 @@ pub(crate) enum Packaged {
 
 /// Packages to take resources out of.
 #[derive(Debug)]
-struct Chosen {
-    packages: Vec<listing::ListedPackage>,
+pub(crate) struct Chosen {
+    pub(crate) packages: Vec<listing::ListedPackage>,
     /// What is in them.
-    packaged: Packaged,
+    pub(crate) packaged: Packaged,
     /// The instant of the snapshot that they are, if it is one.
-    at: Option<Timestamp>,
+    pub(crate) at: Option<Timestamp>,
     /// The plan was made from them: their entries are what is listed.
-    is_plan: bool,
+    pub(crate) is_plan: bool,
 }

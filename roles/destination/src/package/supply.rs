@@ -2,8 +2,8 @@
 
 use super::Chosen;
 use super::archive::{Package, SMALL_BYTES};
+use super::listing::unusable;
 use super::manifest::Manifest;
-use super::plan::of;
 use crate::apply::Report;
 use crate::desk::Desk;
 use crate::error::{Error, ExitCode};
@@ -95,7 +95,7 @@ impl Session<'_> {
         file: File,
         reports: &mut Vec<Report>,
     ) -> Result<(), Error> {
-        let package = Package::open(file).map_err(|error| of(listed, &error))?;
+        let package = Package::open(file).map_err(|error| unusable(listed, &error))?;
         let care = self.requests.care.clone();
         let manifest = read_manifest(&package, &listed.url, chosen.packaged, &care, &mut |_, _| Ok(()))?;
         self.tell_noticed();

@@ -70,14 +70,8 @@ impl Session<'_> {
         Comparison::new(name, self, stale)
     }
 
-    /// Ends a comparison: what no list named is to go, if all of them were read.
-    pub(crate) fn conclude(
-        &mut self,
-        list: &str,
-        comparison: &mut Comparison,
-        whole: bool,
-        at: Option<Timestamp>,
-    ) -> Result<(), Error> {
+    /// Ends a comparison: what no list named is to go, if all of them were read. The reader keeps how far it has read.
+    pub(crate) fn conclude(&mut self, list: &str, comparison: &mut Comparison, whole: bool) -> Result<(), Error> {
         comparison.finish(self)?;
         let (entries, base) = (comparison.entries, comparison.base.take());
         if whole && entries == 0 && self.mirror.count_rows()? > 0 && self.options.max_delete == MaxDelete::Default {
@@ -95,11 +89,7 @@ impl Session<'_> {
         {
             self.mirror.set_meta("common", Some(&base))?;
         }
-        self.mirror.set_meta(key::CURSOR_IS_CHANGE, None)?;
-        let at = at.filter(|_| whole).map(|at| at.as_micros().to_string());
-        self.mirror.set_meta(key::CURSOR, at.as_deref())?;
         if whole {
-            self.mirror.set_meta(key::OPEN_LIST, None)?;
             self.keep_filter()?;
         }
         Ok(self.mirror.forget_documents()?)

@@ -7,7 +7,9 @@
 //! | `callback.rs` | what do hubs get for an answer, and which deliveries are believed? |
 //! | `events.rs` | how is an event stream followed by those who cannot be called? |
 //! | `inbox.rs` | how does what was told reach the runs? |
-//! | `plan.rs` | does a notification go on from where the copy stands, and what is to be done then? |
+//!
+//! What a notification says, and whether it goes on from where the copy stands, is for the reader
+//! (`read/resourcesync/pushed.rs`).
 //!
 //! A notification is never more than a hint that comes early: the Change Lists are the truth, and what does not fit is
 //! asked for there. So a delivery may be lost, repeated or late at no cost but time.
@@ -16,7 +18,6 @@ mod callback;
 mod events;
 mod find;
 mod inbox;
-mod plan;
 mod subscribe;
 
 use crate::admit::same_origin;
@@ -29,9 +30,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+pub(crate) use crate::read::resourcesync::pushed::Told;
 pub(crate) use find::Topic;
 pub(crate) use inbox::{Inbox, Woken};
-pub(crate) use plan::{LISTS_LATE, PUSHED, Told};
 
 /// First pause after a way to be told came to an end; it doubles.
 const PAUSE_MIN: Duration = Duration::from_secs(1);

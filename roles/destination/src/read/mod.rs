@@ -1,5 +1,93 @@
 //! Readers: from the documents of one protocol each to listed resources and changes.
+//!
+//! A run and an audit know a Source through [`Reader`] only. A reader finds the documents, reads them, and hands over what
+//! they list, for a comparison ([`crate::plan::comparison`]) or as changes ([`crate::plan::changes`]). How far it has read is
+//! its own affair: it keeps that in the state, in the transaction that keeps the plan, and only shows it to people.
 
 pub(crate) mod resourcesync;
 
+use crate::apply::Report;
+use crate::error::Error;
+use crate::events::Observer;
+use crate::options::SyncOptions;
+use crate::plan::listed::Listed;
+use crate::requests::Requests;
+use crate::session::Session;
+use abreast_store::mirror::Mirror;
+
 pub use resourcesync::Tolerance;
+
+/// What was found of a Source before anything is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// The document that says whose resources they are: hosts are judged by it.
+    pub(crate) first: String,
+    /// What the URIs of the resources start with, where that is said.
+    pub(crate) uri_space: Option<String>,
+    /// All resources can be listed without keeping anything.
+    pub(crate) has_list: bool,
+}
+
+/// Reads the documents of a Source.
+pub(crate) trait Reader {
+    /// Finds the Source's documents, as an earlier run knew them or anew.
+    fn find(&mut self, run: &mut Session<'_>) -> Result<Start, Error>;
+
+    /// Finds them for a look at what the Source lists; `known` is the state of the copy.
+    fn find_to_look(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        known: Option<&Mirror>,
+        observer: &dyn Observer,
+    ) -> Result<Start, Error>;
+
+    /// Hands over each listed resource. Lists that cannot be read are left out, but for the first.
+    fn each_resource(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        each: &mut dyn FnMut(&Listed<'_>),
+    ) -> Result<(), Error>;
+
+    /// Hands over each listed resource and the changes since. Every list must be read.
+    fn expect(&self, requests: &Requests<'_>, options: &SyncOptions, to: &mut dyn Expecting) -> Result<(), Error>;
+
+    /// Plans what makes the copy equal to the Source.
+    fn plan(&mut self, run: &mut Session<'_>) -> Result<(), Error>;
+
+    /// Takes planned resources out of packages, where that is cheaper than to ask for each.
+    fn supply(&mut self, _run: &mut Session<'_>, _reports: &mut Vec<Report>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Plans what could not be planned before the plan so far was carried out; `true` when there may be more to do.
+    fn plan_rest(&mut self, _run: &mut Session<'_>) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// Plans what changed while the plan was carried out; `false` when nothing more is known.
+    fn plan_again(&mut self, run: &mut Session<'_>) -> Result<bool, Error>;
+
+    /// Up to where the Source is known, in words for people.
+    fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error>;
+
+    /// Whether changes were announced that the copy does not have.
+    fn is_behind(&self, _run: &Session<'_>) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// Adds the way out to an error that ended a run.
+    fn explain(&self, _requests: &Requests<'_>, _options: &SyncOptions, error: Error) -> Error {
+        error
+    }
+}
+
+/// Takes what a Source lists, to compare a copy with it.
+pub(crate) trait Expecting {
+    /// A resource is listed.
+    fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error>;
+
+    /// A resource changed after the list was made, at that time in microseconds.
+    fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error>;
+}

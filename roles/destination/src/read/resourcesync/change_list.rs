@@ -1,13 +1,14 @@
 //! Change Lists and their indexes: what changed since the cursor, and whether anything was missed [rs-core §12].
 
+use super::cursor;
 use super::document::{Answer, Go, Kind, Member, Part, Read, look, read_parts};
 use super::listed::listed;
+use super::pushed::{LISTS_LATE, PUSHED};
 use crate::admit::Admission;
 use crate::alternates::Changed;
 use crate::error::{Error, ExitCode};
 use crate::plan::changes::{Followed, Seen, Span};
 use crate::plan::listed::Listed;
-use crate::push::{LISTS_LATE, PUSHED};
 use crate::requests::Requests;
 use crate::session::Session;
 use crate::state::key;
@@ -280,7 +281,7 @@ impl Session<'_> {
                 "the Change Lists begin at {earliest}, after {cursor}, up to which the copy is known"
             )));
         }
-        let after_change = self.mirror.meta(key::CURSOR_IS_CHANGE)?.is_some();
+        let after_change = cursor::is_change(&self.mirror)?;
         if after_change && !seen.reaches_cursor && (seen.stated || seen.entries == 0) {
             let why = format!(
                 "the change of {cursor}, which was applied, is in the Change Lists no longer: the Source went back"
@@ -301,8 +302,7 @@ impl Session<'_> {
         if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
             let newest = self.not_after(&start, "datetime", newest, reach.date);
             if newest >= cursor {
-                self.mirror.set_meta(key::CURSOR, Some(&newest.as_micros().to_string()))?;
-                self.mirror.set_meta(key::CURSOR_IS_CHANGE, Some("1"))?;
+                cursor::set_to_change(&self.mirror, newest)?;
             }
         }
         if let Some((url, validators)) = reach.open {
@@ -508,8 +508,8 @@ impl Session<'_> {
         })?;
         if let Some(from) = from {
             let followed = self.plan_changes(changes, from, false)?;
-            if followed == Followed::Planned && self.cursor()?.is_none_or(|cursor| cursor < from) {
-                self.mirror.set_meta(key::CURSOR, Some(&from.as_micros().to_string()))?;
+            if followed == Followed::Planned && cursor::get(&self.mirror)?.is_none_or(|cursor| cursor < from) {
+                cursor::set(&self.mirror, Some(from))?;
             }
         }
         Ok(())

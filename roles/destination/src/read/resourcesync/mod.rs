@@ -2,22 +2,29 @@
 //!
 //! | file | what it reads |
 //! |---|---|
+//! | `reader.rs` | all of it, in the order of a run |
+//! | `cursor.rs` | how far changes were read |
 //! | `discover.rs`, `links.rs`, `sets.rs` | the way from an address to the documents of one set |
 //! | `document.rs` | one document, part by part, within limits |
 //! | `listed.rs` | an entry as a listed resource |
 //! | `resource_list.rs` | Resource Lists, Sitemaps and their indexes |
 //! | `change_list.rs` | Change Lists, their indexes and archives |
 //! | `dump.rs`, `manifest.rs` | dumps, and the manifests in their packages |
-//! | `notification.rs`, `topic.rs` | notifications, and where they come from |
+//! | `dump_plan.rs` | what is to be done, where a Source has dumps only |
+//! | `notification.rs`, `pushed.rs`, `topic.rs` | notifications, what is to be done for them, and where they come from |
 
 pub(crate) mod change_list;
+pub(super) mod cursor;
 pub(crate) mod discover;
 pub(crate) mod document;
 pub(crate) mod dump;
+pub(crate) mod dump_plan;
 pub(crate) mod links;
 pub(crate) mod listed;
 pub(crate) mod manifest;
 pub(crate) mod notification;
+pub(crate) mod pushed;
+pub(crate) mod reader;
 pub(crate) mod resource_list;
 pub(crate) mod sets;
 pub(crate) mod topic;

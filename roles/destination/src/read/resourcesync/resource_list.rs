@@ -3,15 +3,17 @@
 //! [`walk`] is the only way through an index and its lists; a run, an audit and the filters' test differ in what they do
 //! with what is listed, and with lists that cannot be read.
 
+use super::cursor;
 use super::document::{Answer, Go, Kind, Member, Part, Read, has_changed, is_unchanged, read_parts};
 use super::listed::listed;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
-use crate::plan::comparison::{Baseline, Comparison, widen};
+use crate::plan::comparison::{Baseline, Comparison};
 use crate::plan::listed::Listed;
 use crate::requests::Requests;
 use crate::session::Session;
+use crate::state::key;
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::collections::{HashSet, VecDeque};
@@ -143,18 +145,6 @@ fn read_one(
     };
     visitor.end(url, &read)?;
     Ok(read)
-}
-
-/// What all URIs of a Resource List start with, found by reading it.
-pub(crate) fn common_base(requests: &Requests<'_>, list: &str, options: &SyncOptions) -> Result<Option<String>, Error> {
-    let mut base = None;
-    let mut admission = Admission::new(list, &options.allow_hosts, options.allow_downgrade);
-    each_resource(requests, list, options, &mut |listed| {
-        if admission.check(listed.uri).is_ok() {
-            widen(&mut base, listed.uri);
-        }
-    })?;
-    Ok(base)
 }
 
 /// Hands over each resource. Lists that cannot be read are left out: whoever reads them for good reports them.
@@ -291,7 +281,8 @@ impl Session<'_> {
             return Ok(None);
         }
         let at = self.replay_from(list, &top, at, has_changes);
-        self.conclude(list, &mut comparison, whole, at)?;
+        self.conclude(list, &mut comparison, whole)?;
+        self.keep_snapshot(whole, at)?;
         self.mirror.set_meta("list-is-index", is_index.then_some("1"))?;
         if whole {
             for (url, validators) in &read {
@@ -299,6 +290,14 @@ impl Session<'_> {
             }
         }
         Ok(Some(Baseline { unchanged: false, whole, at }))
+    }
+
+    /// Keeps the instant of a snapshot, if it was read whole, as the cursor.
+    pub(super) fn keep_snapshot(&self, whole: bool, at: Option<Timestamp>) -> Result<(), Error> {
+        if whole {
+            self.mirror.set_meta(key::OPEN_LIST, None)?;
+        }
+        cursor::set_to_snapshot(&self.mirror, at.filter(|_| whole))
     }
 
     /// From which instant are changes to be replayed? Never later than the server's own clock.

@@ -1,14 +1,15 @@
-//! What is to be done, where a Source has dumps and no lists? Their manifests are read as the lists [rs-core §11, §13].
+//! The plan where a Source has dumps and no lists: their manifests are read as the lists [rs-core §11, §13].
 
-use super::archive::Package;
-use super::listing::{Dump, ListedPackage};
-use super::{Chosen, Packaged};
+use super::cursor;
+use super::document::at_earliest;
+use super::manifest::read_manifest;
 use crate::error::{Error, ExitCode};
 use crate::events::Mode;
+use crate::package::archive::Package;
+use crate::package::listing::{Dump, ListedPackage, unusable};
+use crate::package::{Chosen, Packaged};
 use crate::plan::changes::{Followed, Seen};
 use crate::plan::comparison::Baseline;
-use crate::read::resourcesync::document::at_earliest;
-use crate::read::resourcesync::manifest::read_manifest;
 use crate::session::Session;
 use crate::state::key;
 use abreast_webtypes::Timestamp;
@@ -107,13 +108,14 @@ impl Session<'_> {
         for (package, file) in had {
             let Some(file) = file else { continue };
             comparison.begin_document();
-            let manifest =
-                try_clone(file).and_then(Package::open).map_err(|error| of(package, &error)).and_then(|archive| {
+            let manifest = try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error)).and_then(
+                |archive| {
                     read_manifest(&archive, &package.url, Packaged::Snapshot, &care, &mut |_, listed| {
                         self.check_cancelled()?;
                         comparison.entry(self, listed)
                     })
-                });
+                },
+            );
             match manifest.and_then(|manifest| self.refuse_elsewhere(&package.url, &comparison).map(|()| manifest)) {
                 Ok(manifest) => {
                     read += 1;
@@ -139,7 +141,8 @@ impl Session<'_> {
             Some(at) => Some(self.not_after(url, "at", at, dump.date)),
             None => dump.date,
         };
-        self.conclude(url, &mut comparison, whole, at)?;
+        self.conclude(url, &mut comparison, whole)?;
+        self.keep_snapshot(whole, at)?;
         if let (Some(at), Some(_)) = (at, self.mirror.meta(key::CHANGE_DUMP)?) {
             // What changed since is read again from the Change Dump.
             self.mirror.spare_newer(at.as_micros())?;
@@ -170,7 +173,7 @@ impl Session<'_> {
             let message = format!("{why}; changes in between are known from the next Resource Dump only");
             self.notice("gap", url, &message);
             cursor = earliest;
-            self.mirror.set_meta(key::CURSOR, Some(&cursor.as_micros().to_string()))?;
+            cursor::set(&self.mirror, Some(cursor))?;
         }
         let mut packages = std::mem::take(&mut dump.packages);
         packages.retain(|package| package.until.is_none_or(|until| until >= cursor));
@@ -206,7 +209,7 @@ impl Session<'_> {
         let mut seen = Seen::default();
         for (package, file) in had {
             let Some(file) = file else { continue };
-            let archive = try_clone(file).and_then(Package::open).map_err(|error| of(package, &error))?;
+            let archive = try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error))?;
             let mut reading = self.reading_changes(&package.url);
             let manifest = read_manifest(&archive, &package.url, Packaged::Changes, &care, &mut |span, listed| {
                 seen.begin_whole_list(span);
@@ -224,7 +227,7 @@ impl Session<'_> {
         }
         if let Some(newest) = seen.newest.max(dump.until).filter(|newest| *newest >= cursor) {
             let newest = self.not_after(url, "datetime", newest, dump.date);
-            self.mirror.set_meta(key::CURSOR, Some(&newest.max(cursor).as_micros().to_string()))?;
+            cursor::set(&self.mirror, Some(newest.max(cursor)))?;
         }
         Ok(self.mirror.set_document(url, &dump.validators)?)
     }
@@ -232,10 +235,4 @@ impl Session<'_> {
 
 fn try_clone(file: &File) -> Result<File, Error> {
     file.try_clone().map_err(|cause| Error::new("io", ExitCode::Io, "cannot read a package").with_cause(cause))
-}
-
-/// Says which package it is that cannot be used.
-pub(super) fn of(package: &ListedPackage, error: &Error) -> Error {
-    let message = format!("cannot use the package {}: {error}", package.url);
-    Error::new(error.code(), error.exit_code(), message)
 }

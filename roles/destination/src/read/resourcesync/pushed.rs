@@ -5,13 +5,13 @@
 //! others that are missing: then, and whenever anything is odd, the lists are asked. What ends before is old, and
 //! changes nothing however often it comes.
 
+use super::cursor as kept;
+use super::notification::{Notification, read_notification};
 use crate::alternates::Changed;
 use crate::error::Error;
 use crate::events::Mode;
 use crate::plan::changes::Seen;
-use crate::read::resourcesync::notification::{Notification, read_notification};
 use crate::session::Session;
-use crate::state::key;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -131,8 +131,7 @@ impl Session<'_> {
         let text = |time: Timestamp| time.as_micros().to_string();
         self.mirror.set_meta(TOLD_UNTIL, told.map(text).as_deref())?;
         if cursor > known {
-            self.mirror.set_meta(key::CURSOR, Some(&text(cursor)))?;
-            self.mirror.set_meta(key::CURSOR_IS_CHANGE, Some("1"))?;
+            kept::set_to_change(&self.mirror, cursor)?;
             self.mirror.set_meta(PUSHED, Some(&text(cursor)))?;
         }
         Ok(true)

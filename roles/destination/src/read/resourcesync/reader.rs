@@ -1,0 +1,298 @@
+//! The reader of ResourceSync: which documents are read, in which order, and what follows from what they say.
+
+use super::change_list::each_change;
+use super::cursor;
+use super::discover::{Discovered, Entrance, discover, with_other_sets};
+use super::pushed::LISTS_LATE;
+use super::resource_list::{self, Visitor, walk};
+use crate::apply::Report;
+use crate::error::{Error, ExitCode};
+use crate::events::{Event, Mode, Observer, Problem};
+use crate::options::SyncOptions;
+use crate::plan::changes::Followed;
+use crate::plan::comparison::Baseline;
+use crate::plan::listed::Listed;
+use crate::read::{Expecting, Reader, Start};
+use crate::requests::Requests;
+use crate::session::Session;
+use crate::state::key;
+use abreast_store::mirror::Mirror;
+use abreast_webtypes::Timestamp;
+use std::time::Duration;
+
+/// How long lists may not know yet what a notification told before.
+const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// A Source of ResourceSync documents.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResourceSync {
+    entrance: Entrance,
+}
+
+impl ResourceSync {
+    fn start(&mut self, entrance: Entrance, options: &SyncOptions) -> Start {
+        let first = entrance.first().unwrap_or(&options.url).to_owned();
+        let (uri_space, has_list) = (entrance.uri_space.clone(), entrance.resource_list.is_some());
+        self.entrance = entrance;
+        Start { first, uri_space, has_list }
+    }
+
+    fn list(&self, purpose: &str) -> Result<&str, Error> {
+        let list = self.entrance.resource_list.as_deref();
+        list.ok_or_else(|| Error::new("gap", ExitCode::Gap, format!("the Source has no Resource List to {purpose}")))
+    }
+}
+
+impl Reader for ResourceSync {
+    fn find(&mut self, run: &mut Session<'_>) -> Result<Start, Error> {
+        let entrance = known_or_found(run)?;
+        Ok(self.start(entrance, run.options))
+    }
+
+    fn find_to_look(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        known: Option<&Mirror>,
+        observer: &dyn Observer,
+    ) -> Result<Start, Error> {
+        let found = discover(requests, options)?;
+        if let Some(mirror) = known {
+            found.entrance.check_same(&Entrance::known(mirror)?, &options.url)?;
+        }
+        if let Some(route) = &found.route {
+            observer.event(&Event::Notice(Problem { code: "discover.found", uri: &options.url, message: route }));
+        }
+        let start = self.start(found.entrance, options);
+        self.list("compare with")?;
+        Ok(start)
+    }
+
+    fn each_resource(
+        &self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        each: &mut dyn FnMut(&Listed<'_>),
+    ) -> Result<(), Error> {
+        resource_list::each_resource(requests, self.list("test the filters with")?, options, each)
+    }
+
+    fn expect(&self, requests: &Requests<'_>, options: &SyncOptions, to: &mut dyn Expecting) -> Result<(), Error> {
+        struct All<'a>(&'a mut dyn Expecting);
+        impl Visitor for All<'_> {
+            fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
+                self.0.listed(listed)
+            }
+
+            fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
+                // Without one of the lists nothing can be said of what is not listed.
+                Err(error)
+            }
+        }
+        let walked = walk(requests, options, self.list("compare with")?, &mut All(&mut *to))?;
+        if let (Some(changes), Some(at)) = (&self.entrance.change_list, walked.at) {
+            each_change(requests, changes, at.as_micros(), &mut |listed, time| to.changed(listed, time))?;
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, run: &mut Session<'_>) -> Result<(), Error> {
+        plan_due(run, &self.entrance)
+    }
+
+    fn supply(&mut self, run: &mut Session<'_>, reports: &mut Vec<Report>) -> Result<(), Error> {
+        run.apply_packages(&self.entrance, reports)
+    }
+
+    fn plan_rest(&mut self, run: &mut Session<'_>) -> Result<bool, Error> {
+        plan_changes_next(run)
+    }
+
+    fn plan_again(&mut self, run: &mut Session<'_>) -> Result<bool, Error> {
+        let (Some(changes), Some(cursor)) = (&self.entrance.change_list, cursor::get(&run.mirror)?) else {
+            return Ok(false);
+        };
+        // What else there is to say is said by the next run, if it lasts.
+        Ok(run.may_look() && matches!(run.plan_changes(changes, cursor, true), Ok(Followed::Planned)))
+    }
+
+    fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
+        Ok(cursor::get(mirror)?.map(|cursor| cursor.to_string()))
+    }
+
+    fn is_behind(&self, run: &Session<'_>) -> Result<bool, Error> {
+        let cursor: Option<Timestamp> = cursor::get(&run.mirror)?;
+        Ok(run.told.wanted.is_some_and(|wanted| cursor.is_some_and(|cursor| cursor < wanted)))
+    }
+
+    fn explain(&self, requests: &Requests<'_>, options: &SyncOptions, error: Error) -> Error {
+        with_other_sets(requests, options, error)
+    }
+}
+
+/// Where the lists are: as found before, or discovered now.
+fn known_or_found(run: &mut Session<'_>) -> Result<Entrance, Error> {
+    let known = Entrance::known(&run.mirror)?;
+    let source = run.mirror.meta(key::SOURCE_URL)?;
+    let named =
+        source.as_deref() == Some(&run.options.url) || known.capability_list.as_deref() == Some(&run.options.url);
+    let same_set = run.options.set.is_none() || run.options.set == run.mirror.meta(key::SET)?;
+    let has_any = known.has_any();
+    if named && has_any && same_set {
+        return Ok(known);
+    }
+    let Discovered { entrance: found, route } = discover(&run.requests, run.options)?;
+    found.check_same(&known, &run.options.url)?;
+    if let Some(route) = route {
+        run.notice("discover.found", &run.options.url, &route);
+    }
+    run.begin()?;
+    run.mirror.set_meta(key::SOURCE_URL, Some(&run.options.url))?;
+    run.mirror.set_meta(key::SET, run.options.set.as_deref())?;
+    found.keep(&run.mirror)?;
+    run.commit()?;
+    Ok(found)
+}
+
+/// Decides between following changes and comparing with the whole list.
+fn plan_due(run: &mut Session<'_>, entrance: &Entrance) -> Result<(), Error> {
+    let changes = entrance.change_list.as_deref();
+    let has_all = entrance.resource_list.is_some() || entrance.resource_dump.is_some();
+    let is_compared = run.options.baseline || run.filter_changed() && has_all;
+    if run.filter_changed() && !has_all {
+        run.keep_filter()?;
+    }
+    if !is_compared
+        && let (Some(changes), Some(cursor)) = (changes, cursor::get(&run.mirror)?)
+        && run.plan_told(changes, cursor)?
+    {
+        return Ok(());
+    }
+    if !run.may_look() {
+        run.told.look_is_put_off = true;
+        return Ok(());
+    }
+    if !is_compared && let (Some(changes), Some(cursor)) = (changes, cursor::get(&run.mirror)?) {
+        let followed = run.plan_changes(changes, cursor, true)?;
+        if is_followed(run, followed, changes, entrance)? {
+            return Ok(());
+        }
+    } else if !is_compared
+        && let (None, Some(dump), Some(cursor)) = (changes, entrance.change_dump.as_deref(), cursor::get(&run.mirror)?)
+    {
+        let followed = run.plan_change_dump(dump, cursor, false)?;
+        if is_followed(run, followed, dump, entrance)? {
+            return Ok(());
+        }
+    }
+    let Some(list) = entrance.resource_list.as_deref() else {
+        if let Some(dump) = entrance.resource_dump.as_deref() {
+            let baseline = run.plan_resource_dump(dump, changes.is_some() || entrance.change_dump.is_some())?;
+            if changes.is_none() && baseline.whole && baseline.at.is_some() {
+                run.packages.changes_next.clone_from(&entrance.change_dump);
+                if run.mirror.pending_counts()?.fetches == 0 {
+                    plan_changes_next(run)?;
+                }
+            }
+            return plan_since(run, &baseline, changes);
+        }
+        if let (Some(changes), None) = (changes, cursor::get(&run.mirror)?) {
+            let told = "there is no Resource List to begin from; only what this Change List tells is copied";
+            run.notice("gap", changes, told);
+            run.summary.mode = Mode::Incremental;
+            return run.skip_gap(changes);
+        }
+        return Err(Error::new("gap", ExitCode::Gap, "the Source has no Resource List, so a copy cannot begin")
+            .with_help("ask for a Capability List that names one"));
+    };
+    let baseline = run.plan_baseline(list, changes.is_some())?;
+    plan_since(run, &baseline, changes)
+}
+
+/// Do the changes tell all there is to do? If not, and all can be compared, that is told.
+fn is_followed(run: &mut Session<'_>, followed: Followed, changes: &str, entrance: &Entrance) -> Result<bool, Error> {
+    let followed = match followed {
+        Followed::Late(why) => wait_for_lists(run, why)?,
+        other => other,
+    };
+    match followed {
+        Followed::Unchanged | Followed::Late(_) => Ok(true),
+        Followed::Planned => {
+            run.summary.mode = Mode::Incremental;
+            Ok(true)
+        }
+        Followed::Gap(why) if entrance.resource_list.is_none() && entrance.resource_dump.is_none() => {
+            Err(Error::new("gap", ExitCode::Gap, why)
+                .with_help("there is neither a Resource List nor a Resource Dump to begin again from"))
+        }
+        Followed::Gap(why) => {
+            run.notice("gap", changes, &format!("{why}; comparing with all that the Source has now"));
+            Ok(false)
+        }
+    }
+}
+
+/// Lists may come later than notifications, through caches for example. When they take too long, the Source went back.
+fn wait_for_lists(run: &mut Session<'_>, why: String) -> Result<Followed, Error> {
+    let now = now_seconds();
+    let since = run.mirror.meta(LISTS_LATE)?.and_then(|text| text.parse::<u64>().ok()).filter(|since| *since <= now);
+    let Some(since) = since else {
+        run.mirror.set_meta(LISTS_LATE, Some(&now.to_string()))?;
+        return Ok(Followed::Unchanged);
+    };
+    if now - since < LISTS_LATE_MAX.as_secs() {
+        return Ok(Followed::Unchanged);
+    }
+    run.mirror.set_meta(LISTS_LATE, None)?;
+    Ok(Followed::Gap(why))
+}
+
+/// Plans what changed since a snapshot, or while it was made.
+fn plan_since(run: &mut Session<'_>, baseline: &Baseline, changes: Option<&str>) -> Result<(), Error> {
+    if baseline.unchanged {
+        return Ok(());
+    }
+    if let (true, Some(changes), Some(at)) = (baseline.whole, changes, baseline.at) {
+        match run.plan_changes(changes, at, false) {
+            Ok(Followed::Gap(why)) => {
+                run.notice(
+                    "gap",
+                    changes,
+                    &format!("{why}; changes in between are known from the next Resource List only"),
+                );
+                run.skip_gap(changes)?;
+            }
+            Ok(_) => {}
+            Err(error) if matches!(error.exit_code(), ExitCode::SourceInvalid) => {
+                run.summary.failed += 1;
+                run.new_failures += 1;
+                run.problem(error.code(), changes, &error.to_string());
+                cursor::set(&run.mirror, None)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Plans what changed since a Resource Dump, out of the Change Dump, where there is no Change List; `true` when
+/// something may be planned. The packages of the Resource Dump have been used by then, since a plan is made from one
+/// dump at a time.
+fn plan_changes_next(run: &mut Session<'_>) -> Result<bool, Error> {
+    let (Some(dump), Some(cursor)) = (run.packages.changes_next.take(), cursor::get(&run.mirror)?) else {
+        return Ok(false);
+    };
+    match run.plan_change_dump(&dump, cursor, true) {
+        Ok(followed) => Ok(followed == Followed::Planned),
+        Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
+            // The cursor stays, so the next run reads the Change Dump again.
+            run.list_failed(error.code(), &dump, &error.to_string());
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn now_seconds() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
