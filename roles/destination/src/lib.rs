@@ -35,6 +35,9 @@ mod requests;
 mod robots;
 mod run;
 mod select;
+#[cfg(test)]
+#[path = "../tests/server/mod.rs"]
+mod server;
 mod session;
 mod sink;
 mod state;

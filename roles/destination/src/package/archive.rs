@@ -412,13 +412,9 @@ impl Read for Checked<'_> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/server/zip.rs"]
-pub(crate) mod zip;
-
-#[cfg(test)]
 mod tests {
-    use super::zip::Zip;
     use super::*;
+    use crate::server::zip::Zip;
     use std::io::Write as _;
 
     fn open(bytes: &[u8]) -> Result<Package, Error> {

@@ -72,8 +72,8 @@ fn memory_file() -> Option<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::archive::zip::Zip;
     use super::*;
+    use crate::server::zip::Zip;
     use proptest::prelude::*;
 
     fn whole() -> Vec<u8> {

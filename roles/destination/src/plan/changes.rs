@@ -103,6 +103,7 @@ impl Session<'_> {
     ) -> Result<Followed, Error> {
         self.changed = Changed::default();
         self.begin()?;
+        self.mirror.clear_scratch()?;
         let followed = read(self);
         self.tell_noticed();
         match &followed {

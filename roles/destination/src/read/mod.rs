@@ -5,6 +5,8 @@
 //! its own affair: it keeps that in the state, in the transaction that keeps the plan, and only shows it to people.
 
 pub(crate) mod resourcesync;
+#[cfg(test)]
+mod text;
 
 use crate::apply::Report;
 use crate::error::Error;

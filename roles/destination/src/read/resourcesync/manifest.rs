@@ -90,7 +90,7 @@ pub(crate) fn read_manifest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::package::archive::zip::Zip;
+    use crate::server::zip::Zip;
     use std::io::Write as _;
 
     fn manifest(capability: &str, entries: &str) -> String {
