@@ -634,3 +634,67 @@ fn a_closed_list_before_the_snapshot_deletes_nothing() {
         assert_eq!((ran.exit(), copy.names().len()), (0, 2), "{:?}", ran.codes);
     }
 }
+
+/// A Source of indexes: of Resource Lists, and of Change Lists, each of which names one document.
+fn source_of_indexes(resources: &str, changes: &str) -> Server {
+    let server = Server::start();
+    let index = |capability: &str, url: &str| {
+        let attributes = format!("capability='{capability}' at='{BEGIN}'").replace(
+            "at=",
+            match capability {
+                "changelist" => "from=",
+                _ => "at=",
+            },
+        );
+        document("sitemapindex", &attributes, &format!("<sitemap><loc>{url}</loc></sitemap>"))
+    };
+    server.body("/list.xml", index("resourcelist", resources));
+    server.body("/changes.xml", index("changelist", changes));
+    let capability = |path: &str, capability: &str| {
+        format!("<url><loc>{}</loc><rs:md capability='{capability}'/></url>", server.url(path))
+    };
+    let entries = capability("/list.xml", "resourcelist") + &capability("/changes.xml", "changelist");
+    server.body("/caps.xml", document("urlset", "capability='capabilitylist'", &entries));
+    server
+}
+
+#[test]
+fn an_audit_reads_no_list_that_a_run_refuses() {
+    let other = Server::start();
+    let entry = format!("<url><loc>{}</loc></url>", other.url("/d/a"));
+    let resources = document("urlset", &format!("capability='resourcelist' at='{BEGIN}'"), &entry);
+    let changes = document("urlset", &format!("capability='changelist' from='{BEGIN}'"), "");
+    other.body("/resources.xml", resources);
+    other.body("/changes.xml", changes);
+    let (listed, changed) = (other.url("/resources.xml"), other.url("/changes.xml"));
+    for (resources, changes, is_allowed, code) in [
+        (&listed, &changed, true, ""),
+        (&listed, &changed, false, "uri.authority"),
+        (&changed, &changed, true, "list.capability"),
+        (&listed, &listed, true, "list.capability"),
+    ] {
+        let server = source_of_indexes(resources, changes);
+        let mut copy = Copy::of(server.url("/caps.xml"));
+        if is_allowed {
+            copy.options.allow_hosts.push(other.base.trim_start_matches("http://").to_owned());
+        }
+        std::fs::create_dir_all(&copy.options.folder).unwrap();
+        let options = AuditOptions { sync: copy.options.clone(), full: false };
+        other.take_log();
+        let audited = audit(&options, &abreast_destination::Silent, &AtomicBool::new(false));
+        assert_eq!(audited.as_ref().map_or_else(Error::code, |_| ""), code, "{resources} {changes}");
+        assert_eq!(other.take_log().is_empty(), !is_allowed, "{resources} {changes}");
+    }
+    // Changes alone are on the other host.
+    let server = source_of_indexes("", &changed);
+    server.body("/part.xml", document("urlset", &format!("capability='resourcelist' at='{BEGIN}'"), ""));
+    let part = format!("<sitemap><loc>{}</loc></sitemap>", server.url("/part.xml"));
+    server.body("/list.xml", document("sitemapindex", &format!("capability='resourcelist' at='{BEGIN}'"), &part));
+    let copy = Copy::of(server.url("/caps.xml"));
+    std::fs::create_dir_all(&copy.options.folder).unwrap();
+    let options = AuditOptions { sync: copy.options.clone(), full: false };
+    other.take_log();
+    let audited = audit(&options, &abreast_destination::Silent, &AtomicBool::new(false));
+    assert_eq!(audited.unwrap_err().code(), "uri.authority");
+    assert!(other.take_log().is_empty());
+}

@@ -7,6 +7,7 @@ use super::pushed::{LISTS_LATE, PUSHED};
 use crate::admit::Admission;
 use crate::alternates::Changed;
 use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
 use crate::plan::changes::{Followed, Seen, Span};
 use crate::plan::listed::Listed;
 use crate::requests::Requests;
@@ -127,11 +128,13 @@ fn read_archive(requests: &Requests<'_>, url: &str, lists: &mut Vec<Named>) -> R
 /// A list cannot be read, or `each` fails.
 pub(crate) fn each_change(
     requests: &Requests<'_>,
+    options: &SyncOptions,
     url: &str,
     since: i64,
     each: &mut dyn FnMut(&Listed<'_>, i64) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut replay = Replay { requests, since, last: i64::MIN, seen: HashSet::new() };
+    let admission = Admission::new(url, &options.allow_hosts, options.allow_downgrade);
+    let mut replay = Replay { requests, since, admission, last: i64::MIN, seen: HashSet::new() };
     replay.read(url, 0, each)
 }
 
@@ -139,6 +142,7 @@ pub(crate) fn each_change(
 struct Replay<'a> {
     requests: &'a Requests<'a>,
     since: i64,
+    admission: Admission,
     /// The newest time among the changes read so far, microseconds.
     last: i64,
     seen: HashSet<String>,
@@ -190,6 +194,10 @@ impl Replay<'_> {
             lists.sort_by_key(|list| list.from);
         }
         for list in lists {
+            if let Err(refusal) = self.admission.check(&list.url) {
+                let message = format!("{}: {}", list.url, refusal.message());
+                return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
+            }
             self.read(&list.url, depth + 1, each)?;
         }
         Ok(())

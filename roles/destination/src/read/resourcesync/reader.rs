@@ -91,7 +91,7 @@ impl Reader for ResourceSync {
         }
         let walked = walk(requests, options, self.list("compare with")?, &mut All(&mut *to))?;
         if let (Some(changes), Some(at)) = (&self.entrance.change_list, walked.at) {
-            each_change(requests, changes, at.as_micros(), &mut |listed, time| to.changed(listed, time))?;
+            each_change(requests, options, changes, at.as_micros(), &mut |listed, time| to.changed(listed, time))?;
         }
         Ok(())
     }
