@@ -47,13 +47,13 @@ impl Session<'_> {
         if self.options.dry_run {
             return self.rehearse_fetches(reports);
         }
-        self.begin_phase("fetching");
+        self.report.begin_phase("fetching");
         for pass in 1..=CONFLICT_PASSES {
             let counts = self.mirror.pending_counts()?;
             if counts.fetches > 0 {
                 self.fetch_pass(counts.fetches, counts.bytes, reports)?;
             }
-            if self.summary.budget_spent || self.mirror.pending_counts()?.conflicts == 0 {
+            if self.report.summary.budget_spent || self.mirror.pending_counts()?.conflicts == 0 {
                 return Ok(());
             }
             if pass < CONFLICT_PASSES {
@@ -81,17 +81,17 @@ impl Session<'_> {
         if reports.len() < REPORTS_MAX {
             reports.push(report);
         } else {
-            self.problem(report.failure.code, &report.uri, &report.failure.message);
+            self.report.problem(report.failure.code, &report.uri, &report.failure.message);
         }
     }
 
     pub(crate) fn count_failure(&mut self, failure: &Failure, again: bool) {
         if failure.refused {
-            self.summary.skipped += 1;
+            self.report.summary.skipped += 1;
         } else {
-            self.summary.failed += 1;
+            self.report.summary.failed += 1;
         }
-        self.new_failures += u64::from(!again);
+        self.report.new_failures += u64::from(!again);
     }
 
     fn fetch_pass(&mut self, total: u64, total_bytes: u64, reports: &mut Vec<Report>) -> Result<(), Error> {
@@ -178,7 +178,7 @@ impl Session<'_> {
             if outstanding == 0 {
                 break;
             }
-            self.status(finished, total, total_bytes);
+            self.report.status(finished, total, total_bytes);
             let chunk = match done.recv_timeout(TICK) {
                 Ok(chunk) => chunk,
                 Err(RecvTimeoutError::Timeout) => continue,
@@ -192,8 +192,8 @@ impl Session<'_> {
             if fatal.is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
-            if !self.summary.budget_spent && self.over_budget(total) {
-                self.summary.budget_spent = true;
+            if !self.report.summary.budget_spent && self.report.over_budget(total) {
+                self.report.summary.budget_spent = true;
                 stop.store(true, Ordering::Relaxed);
             }
             if uncommitted >= batch_items {
@@ -204,7 +204,7 @@ impl Session<'_> {
         }
         // A limit that is reached with the last items, which may have come before the stop did, stops nothing.
         if at_limit && (undone || source.remaining > 0) && self.over_limit() {
-            self.summary.budget_spent = true;
+            self.report.summary.budget_spent = true;
         }
         self.settle_and_commit()?;
         match fatal {
@@ -240,17 +240,17 @@ impl Session<'_> {
                     }
                     self.check_reserved(&task, &row)?;
                     let action = if created { ItemAction::Created } else { ItemAction::Updated };
-                    *(if created { &mut self.summary.created } else { &mut self.summary.updated }) += 1;
-                    self.summary.unverified += u64::from(!row.verified);
+                    *(if created { &mut self.report.summary.created } else { &mut self.report.summary.updated }) += 1;
+                    self.report.summary.unverified += u64::from(!row.verified);
                     self.item(uri, row.leaf, action, row.length);
                     for notice in notices {
-                        self.notice(notice.code, uri, &notice.message);
+                        self.report.notice(notice.code, uri, &notice.message);
                     }
                 }
                 Some(Outcome::Right { row }) => {
                     self.mirror.put_row(&row)?;
                     self.check_reserved(&task, &row)?;
-                    self.summary.unchanged += 1;
+                    self.report.summary.unchanged += 1;
                     self.item(uri, row.leaf, ItemAction::Unchanged, 0);
                 }
                 Some(Outcome::Conflict) => {
@@ -289,14 +289,14 @@ impl Session<'_> {
         let mut notices = Vec::new();
         sink.make_room(&self.mirror, &mut notices)?;
         for (uri, notice) in notices {
-            self.notice(notice.code, &uri, &notice.message);
+            self.report.notice(notice.code, &uri, &notice.message);
         }
         Ok(())
     }
 
     /// Deletes what is due. Only what the state knows.
     pub(crate) fn apply_deletes(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
-        self.begin_phase("deleting");
+        self.report.begin_phase("deleting");
         let total = self.mirror.pending_counts()?.deletes;
         if total == 0 {
             return Ok(());
@@ -319,7 +319,7 @@ impl Session<'_> {
                             self.gone(uri, task.row.as_ref().is_some_and(|row| row.leaf));
                         }
                         for notice in deleted.notices {
-                            self.notice(notice.code, uri, &notice.message);
+                            self.report.notice(notice.code, uri, &notice.message);
                         }
                         self.mirror.delete_row(uri)?;
                         self.mirror.forget_pending(uri)?;
@@ -338,7 +338,7 @@ impl Session<'_> {
                     }
                 }
                 finished += 1;
-                self.status(finished, total, 0);
+                self.report.status(finished, total, 0);
             }
             self.settle_and_commit()?;
         }
@@ -348,14 +348,14 @@ impl Session<'_> {
     }
 
     fn gone(&mut self, uri: &str, leaf: bool) {
-        self.summary.deleted += 1;
+        self.report.summary.deleted += 1;
         self.item(uri, leaf, ItemAction::Deleted, 0);
     }
 
     /// Tells the failures that still stand.
     pub(crate) fn tell(&mut self, reports: Vec<Report>) {
         for report in reports {
-            self.problem(report.failure.code, &report.uri, &report.failure.message);
+            self.report.problem(report.failure.code, &report.uri, &report.failure.message);
         }
     }
 }

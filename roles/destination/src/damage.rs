@@ -28,7 +28,7 @@ impl Session<'_> {
     /// Compares every row with what is there, before a comparison with the whole list.
     pub(crate) fn check_kept(&mut self) -> Result<(), Error> {
         let Some(mut kept) = self.whole_copy()? else { return Ok(()) };
-        self.begin_phase("comparing");
+        self.report.begin_phase("comparing");
         let (mut key, mut rows, mut checked) = (String::new(), Vec::new(), 0);
         loop {
             rows.clear();
@@ -52,11 +52,11 @@ impl Session<'_> {
                 self.commit()?;
             }
             checked += rows.len() as u64;
-            self.status(checked, 0, 0);
+            self.report.status(checked, 0, 0);
         }
-        if self.summary.damaged > REPORTED_MAX {
-            let message = format!("{} more are missing or altered here", self.summary.damaged - REPORTED_MAX);
-            self.notice("local.missing", &self.options.url, &message);
+        if self.report.summary.damaged > REPORTED_MAX {
+            let message = format!("{} more are missing or altered here", self.report.summary.damaged - REPORTED_MAX);
+            self.report.notice("local.missing", &self.options.url, &message);
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ impl Session<'_> {
         if self.reserved <= REPORTED_MAX {
             let shown = |leaf| self.sink.as_ref().map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
             let message = reserved_message(&shown(false), &shown(true));
-            self.notice("path.conflict", uri, &message);
+            self.report.notice("path.conflict", uri, &message);
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Session<'_> {
     pub(crate) fn report_more_reserved(&mut self) {
         if self.reserved > REPORTED_MAX {
             let message = format!("{} more resources are stored under reserved names", self.reserved - REPORTED_MAX);
-            self.notice("path.conflict", &self.options.url, &message);
+            self.report.notice("path.conflict", &self.options.url, &message);
         }
     }
 
@@ -167,10 +167,10 @@ impl Session<'_> {
             // The bytes decide, when it is its turn.
             DamageKind::Time => {}
             DamageKind::Missing | DamageKind::Length | DamageKind::Digest => {
-                self.summary.damaged += 1;
-                if self.summary.damaged <= REPORTED_MAX {
+                self.report.summary.damaged += 1;
+                if self.report.summary.damaged <= REPORTED_MAX {
                     let code = if damage.kind == DamageKind::Missing { "local.missing" } else { "local.altered" };
-                    self.notice(code, &row.uri, &format!("{}; it is fetched again", damage.message));
+                    self.report.notice(code, &row.uri, &format!("{}; it is fetched again", damage.message));
                 }
             }
         }

@@ -12,31 +12,31 @@ impl Session<'_> {
         if due == 0 {
             return Ok(false);
         }
-        if self.summary.budget_spent {
+        if self.report.summary.budget_spent {
             self.hold()?;
             return Ok(false);
         }
         // What this run created says nothing about the copy that the deletions would leave.
-        let created = self.summary.created;
+        let created = self.report.summary.created;
         let enough = self.options.max_delete.enough_for(due).saturating_add(created);
         let kept = self.mirror.count_rows_up_to(enough)?.saturating_sub(created);
         let allowed = self.options.max_delete.allowed(kept);
-        if self.new_failures > 0 {
+        if self.report.new_failures > 0 {
             self.hold()?;
-            let message = format!("deletions that wait for a run without new failures: {}", self.summary.held);
-            self.notice("delete.held", &self.options.url, &message);
+            let message = format!("deletions that wait for a run without new failures: {}", self.report.summary.held);
+            self.report.notice("delete.held", &self.options.url, &message);
             return Ok(false);
         }
         if due <= allowed {
             return Ok(true);
         }
         self.hold()?;
-        self.summary.delete_limit = true;
+        self.report.summary.delete_limit = true;
         let message = format!(
             "deletions due: {due}; allowed in one run: {allowed}; nothing was deleted\n  help: check them with \
              `--dry-run`, then run once with `--max-delete {due}`"
         );
-        self.problem("delete.limit", &self.options.url, &message);
+        self.report.problem("delete.limit", &self.options.url, &message);
         Ok(false)
     }
 
@@ -45,7 +45,7 @@ impl Session<'_> {
         if self.options.dry_run {
             self.list_held()?;
         }
-        self.summary.held = self.mirror.hold_deletes()?;
+        self.report.summary.held = self.mirror.hold_deletes()?;
         Ok(())
     }
 

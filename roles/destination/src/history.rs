@@ -101,7 +101,7 @@ impl Session<'_> {
         let noted = std::mem::take(&mut self.history.noted);
         if !noted.is_empty() && !self.options.sink.is_folder() && self.options.sink.key_rules().is_none() {
             let message = "earlier versions are kept beside a folder or objects only; none was asked for";
-            self.notice("history.sink", &self.options.url, message);
+            self.report.notice("history.sink", &self.options.url, message);
             return Ok(());
         }
         let is_wanted = !noted.is_empty() && !self.options.dry_run;
@@ -109,7 +109,7 @@ impl Session<'_> {
         let map = PathMap::new(&base, NameRules { ascii_only: true, ..NameRules::default() })
             .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
         let folder = self.state.folder("history")?;
-        self.begin_phase("fetching");
+        self.report.begin_phase("fetching");
         let (mut fetched, mut failures) = (0, 0);
         for noted in noted {
             self.check_cancelled()?;
@@ -148,7 +148,7 @@ impl Session<'_> {
         }
         if failures > TOLD_MAX {
             let message = format!("more versions that cannot be fetched: {}", failures - TOLD_MAX);
-            self.notice("history", &self.options.url, &message);
+            self.report.notice("history", &self.options.url, &message);
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Session<'_> {
         }
         *failures += 1;
         if *failures <= TOLD_MAX {
-            self.notice(error.code(), url, &format!("an earlier version could not be had: {error}"));
+            self.report.notice(error.code(), url, &format!("an earlier version could not be had: {error}"));
         }
         Ok(())
     }

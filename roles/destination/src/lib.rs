@@ -31,6 +31,7 @@ mod push;
 mod read;
 mod recover;
 mod rehearse;
+mod reporter;
 mod requests;
 mod robots;
 mod run;

@@ -72,7 +72,7 @@ impl Session<'_> {
                 0 | 1 => String::new(),
                 count => format!(" (and {} more)", count - 1),
             };
-            self.notice(remark.code, &url, &format!("line {}: {}{more}", remark.line, remark.message));
+            self.report.notice(remark.code, &url, &format!("line {}: {}{more}", remark.line, remark.message));
         }
     }
 }

@@ -30,7 +30,7 @@ impl Session<'_> {
         if self.mirror.meta(key::FINISHED)? == self.mirror.meta(key::EPOCH)? {
             return Ok(());
         }
-        self.begin_phase("comparing");
+        self.report.begin_phase("comparing");
         let mut hand = Arc::clone(&sink).hand();
         let (mut key, mut tasks) = (String::new(), Vec::new());
         let (mut looked, mut found) = (0, 0_u64);
@@ -59,11 +59,11 @@ impl Session<'_> {
             }
             self.commit()?;
             looked += tasks.len() as u64;
-            self.status(looked, 0, 0);
+            self.report.status(looked, 0, 0);
         }
         if found > 0 {
             let message = format!("the last run was interrupted; resources that it had completed: {found}");
-            self.notice("state.recovered", &self.options.url, &message);
+            self.report.notice("state.recovered", &self.options.url, &message);
         }
         Ok(())
     }

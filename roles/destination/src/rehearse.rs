@@ -15,7 +15,7 @@ use std::sync::Arc;
 impl Session<'_> {
     /// In place of fetching what is due: records what that would come to.
     pub(crate) fn rehearse_fetches(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
-        self.begin_phase("comparing");
+        self.report.begin_phase("comparing");
         let total = self.mirror.pending_counts()?.fetches;
         let mut storer = Storer::new(self.sink(), &self.rules);
         // Items that need a folder where a file stands come again after it would have been moved.
@@ -35,8 +35,8 @@ impl Session<'_> {
                 if let Some(error) = self.keep(chunk, reports)? {
                     return Err(error);
                 }
-                if self.over_budget(total) {
-                    self.summary.budget_spent = true;
+                if self.report.over_budget(total) {
+                    self.report.summary.budget_spent = true;
                     return Ok(());
                 }
             }

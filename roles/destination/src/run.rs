@@ -89,7 +89,7 @@ pub(crate) fn sync_with(
     session.told.notifications = woke.notifications;
     session.told.look_from = woke.look_from;
     if let Some(lost) = lost {
-        session.notice("state.missing", &options.url, &lost);
+        session.report.notice("state.missing", &options.url, &lost);
     }
     if let Some(asked) = Arc::get_mut(&mut session.rules).and_then(|rules| rules.robots.as_mut()) {
         asked.clone_from(robots);
@@ -111,7 +111,7 @@ pub(crate) fn sync_with(
     let (looked, look_is_put_off) = (session.told.looked, session.told.look_is_put_off);
     let is_behind = reader.is_behind(&session)?;
     let counters = shared.counters();
-    let mut summary = session.summary;
+    let mut summary = session.report.summary;
     summary.requests = counters.requests - before.requests;
     summary.bytes = counters.bytes_received - before.bytes_received;
     summary.seconds = began.elapsed().as_secs_f64();
@@ -134,8 +134,8 @@ pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &Atom
     let result = session.test_selection(&mut ResourceSync::default());
     session.mirror.rollback()?;
     result?;
-    observer.event(&Event::Summary(&session.summary));
-    Ok(session.summary)
+    observer.event(&Event::Summary(&session.report.summary));
+    Ok(session.report.summary)
 }
 
 impl Session<'_> {
@@ -167,7 +167,7 @@ impl Session<'_> {
         }
         self.report_more_reserved();
         self.keep_history()?;
-        self.summary.cursor = reader.position(&self.mirror)?;
+        self.report.summary.cursor = reader.position(&self.mirror)?;
         Ok(())
     }
 
@@ -256,7 +256,7 @@ impl Session<'_> {
             reader.supply(self, &mut reports)?;
         }
         self.apply_fetches(&mut reports)?;
-        if !self.summary.budget_spent && reader.plan_rest(self)? {
+        if !self.report.summary.budget_spent && reader.plan_rest(self)? {
             self.withdraw(&mut reports)?;
             reader.supply(self, &mut reports)?;
             self.apply_fetches(&mut reports)?;
@@ -264,7 +264,7 @@ impl Session<'_> {
         for _ in 0..SECOND_LOOKS {
             // What a rule refuses stays refused; what failed may be another version, or gone, by now.
             if self.options.dry_run
-                || self.summary.budget_spent
+                || self.report.summary.budget_spent
                 || reports.iter().all(|report| report.failure.refused)
                 || !reader.plan_again(self)?
             {
@@ -305,9 +305,10 @@ impl Session<'_> {
                 standing.push(report);
                 continue;
             }
-            let count = if report.failure.refused { &mut self.summary.skipped } else { &mut self.summary.failed };
+            let count =
+                if report.failure.refused { &mut self.report.summary.skipped } else { &mut self.report.summary.failed };
             *count = count.saturating_sub(1);
-            self.new_failures = self.new_failures.saturating_sub(u64::from(!report.again));
+            self.report.new_failures = self.report.new_failures.saturating_sub(u64::from(!report.again));
         }
         *reports = standing;
         Ok(())
@@ -337,7 +338,7 @@ impl Session<'_> {
     fn recheck(&mut self, folder: &Folder, epoch: &str) -> Result<(), Error> {
         let settled = self.mirror.meta(key::SETTLED)?.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
         let Some(mut kept) = FolderKept::open(&self.options.folder, &self.mirror)? else { return Ok(()) };
-        self.begin_phase("comparing");
+        self.report.begin_phase("comparing");
         let (mut key, mut rows) = (String::new(), Vec::new());
         let (mut checked, mut bad) = (0_u64, 0_u64);
         loop {
@@ -355,12 +356,12 @@ impl Session<'_> {
             }
             self.commit()?;
             self.check_cancelled()?;
-            self.status(checked, 0, 0);
+            self.report.status(checked, 0, 0);
         }
         if checked > 0 {
             let message =
                 format!("files not known to be safe when the machine was restarted: {checked}; fetched again: {bad}");
-            self.notice("settle.recheck", &self.options.url, &message);
+            self.report.notice("settle.recheck", &self.options.url, &message);
         }
         if !self.options.dry_run {
             folder.root().sync_filesystem()?;

@@ -124,9 +124,9 @@ impl Session<'_> {
             if self.options.dry_run {
                 let rule = rule.to_owned();
                 let path = self.selection.path();
-                self.observer.event(&Event::Filter(Filtered { uri, path: &path, taken: false, rule: &rule }));
+                self.report.observer.event(&Event::Filter(Filtered { uri, path: &path, taken: false, rule: &rule }));
             }
-            self.summary.excluded += 1;
+            self.report.summary.excluded += 1;
             self.leave(uri, is_kept)?;
             return Ok(false);
         }
@@ -204,7 +204,7 @@ impl Session<'_> {
                 "excluded now, with files that stay as they are: {}\n  help: `--delete-excluded` deletes them",
                 count(self.selection.newly_kept, "resource")
             );
-            self.notice("filter.kept", &self.options.url, &message);
+            self.report.notice("filter.kept", &self.options.url, &message);
         }
         Ok(())
     }
@@ -241,8 +241,8 @@ impl Session<'_> {
     /// Tells of each listed resource what the filters say, and does nothing.
     pub(crate) fn show_selection(&mut self, reader: &dyn Reader) -> Result<(), Error> {
         let requests = self.requests.clone();
-        let (observer, options) = (self.observer, self.options);
-        let (selection, summary) = (&mut self.selection, &mut self.summary);
+        let (observer, options) = (self.report.observer, self.options);
+        let (selection, summary) = (&mut self.selection, &mut self.report.summary);
         reader.each_resource(&requests, options, &mut |listed| {
             let (taken, rule) = match selection.decide(listed.subject()) {
                 Decision::Excluded(rule) => (false, rule.to_owned()),

@@ -1,13 +1,14 @@
-//! What does one run hold on to: options, state, folder, connections, and the tally?
+//! What one run holds on to: options, state, folder, connections, and the reporter.
 
 use crate::alternates::{Alternates, Changed};
 use crate::error::Error;
-use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
+use crate::events::{Event, Item, ItemAction, Observer};
 use crate::fetch::Rules;
 use crate::history::History;
 use crate::options::SyncOptions;
 use crate::package::Packages;
 use crate::push::Told;
+use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::select::Selection;
 use crate::sink::Sink;
@@ -17,17 +18,10 @@ use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// Pause between two status events.
-const STATUS_PAUSE: Duration = Duration::from_millis(100);
-/// Fewest failures that end a run; beyond, one in a hundred of what was planned.
-const BUDGET_MIN: u64 = 100;
 
 /// One run.
 pub(crate) struct Session<'a> {
     pub(crate) options: &'a SyncOptions,
-    pub(crate) observer: &'a dyn Observer,
     pub(crate) cancel: &'a AtomicBool,
     pub(crate) mirror: Mirror,
     pub(crate) state: StateFolder,
@@ -35,7 +29,8 @@ pub(crate) struct Session<'a> {
     pub(crate) rules: Arc<Rules>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) requests: Requests<'a>,
-    pub(crate) summary: Summary,
+    /// Who hears of it, and the tally.
+    pub(crate) report: Reporter<'a>,
     /// Resources whose changes were read for the plan.
     pub(crate) changed: Changed,
     /// Earlier versions that lists link to.
@@ -46,8 +41,6 @@ pub(crate) struct Session<'a> {
     pub(crate) told: Told,
     /// What the user's filters mean for this run.
     pub(crate) selection: Selection,
-    /// Failures that were not known from earlier runs: no deletion follows while there are any.
-    pub(crate) new_failures: u64,
     /// Reads the files of the copy back, once one was asked for.
     pub(crate) kept: Option<Box<dyn ReadBack>>,
     /// Resources kept under the reserved name without need.
@@ -56,9 +49,6 @@ pub(crate) struct Session<'a> {
     pub(crate) reserved: u64,
     unchanged_before: u64,
     excluded_before: u64,
-    phase: &'static str,
-    phase_began: Instant,
-    status_told: Option<Instant>,
 }
 
 impl<'a> Session<'a> {
@@ -83,29 +73,24 @@ impl<'a> Session<'a> {
         };
         Ok(Self {
             options,
-            observer,
             cancel,
             mirror,
             state,
             sink: None,
             rules: Arc::new(rules),
             requests: Requests::new(options, cancel, &shared)?,
-            shared,
             changed: Changed::default(),
             history: History::default(),
             packages: Packages::default(),
             told: Told::default(),
             selection: Selection::new(options.filter.clone()),
-            summary: Summary { dry_run: options.dry_run, ..Summary::default() },
-            new_failures: 0,
+            report: Reporter::new(observer, &shared, options.dry_run),
+            shared,
             kept: None,
             misnamed: Vec::new(),
             reserved: 0,
             unchanged_before: 0,
             excluded_before: 0,
-            phase: "reading",
-            phase_began: Instant::now(),
-            status_told: None,
         })
     }
 
@@ -121,7 +106,7 @@ impl<'a> Session<'a> {
 
     /// Begins a transaction; a dry run is one that never ends, and has parts.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
-        (self.unchanged_before, self.excluded_before) = (self.summary.unchanged, self.summary.excluded);
+        (self.unchanged_before, self.excluded_before) = (self.report.summary.unchanged, self.report.summary.excluded);
         Ok(if self.options.dry_run { self.mirror.begin_part() } else { self.mirror.begin() }?)
     }
 
@@ -132,7 +117,7 @@ impl<'a> Session<'a> {
 
     /// Forgets everything since [`Session::begin`]: a plan half made is no plan.
     pub(crate) fn abandon(&mut self) -> Result<(), Error> {
-        (self.summary.unchanged, self.summary.excluded) = (self.unchanged_before, self.excluded_before);
+        (self.report.summary.unchanged, self.report.summary.excluded) = (self.unchanged_before, self.excluded_before);
         if self.options.dry_run { self.mirror.give_up_part() } else { self.mirror.rollback() }?;
         Ok(self.mirror.clear_scratch()?)
     }
@@ -145,53 +130,18 @@ impl<'a> Session<'a> {
         if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    pub(crate) fn begin_phase(&mut self, phase: &'static str) {
-        (self.phase, self.phase_began, self.status_told) = (phase, Instant::now(), None);
-    }
-
-    /// Tells how far the run is, not too often.
-    pub(crate) fn status(&mut self, done: u64, total: u64, total_bytes: u64) {
-        if self.status_told.is_some_and(|told| told.elapsed() < STATUS_PAUSE) {
-            return;
-        }
-        self.status_told = Some(Instant::now());
-        self.observer.event(&Event::Status(Status {
-            phase: self.phase,
-            done,
-            total,
-            bytes: self.shared.counters().bytes_received,
-            total_bytes,
-            seconds: self.phase_began.elapsed().as_secs_f64(),
-        }));
-    }
-
-    pub(crate) fn notice(&mut self, code: &str, uri: &str, message: &str) {
-        self.summary.notices += 1;
-        self.observer.event(&Event::Notice(Problem { code, uri, message }));
-    }
-
-    /// Tells a failure; counting is the caller's.
-    pub(crate) fn problem(&self, code: &str, uri: &str, message: &str) {
-        self.observer.event(&Event::Error(Problem { code, uri, message }));
-    }
-
     pub(crate) fn item(&self, uri: &str, leaf: bool, action: ItemAction, bytes: u64) {
-        if !self.observer.wants_items() {
+        if !self.report.observer.wants_items() {
             return;
         }
         let path = self.sink.as_ref().map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
-        self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes }));
+        self.report.observer.event(&Event::Item(Item { uri, path: &path, action, bytes }));
     }
 
-    /// Was a limit of bytes or time reached? Tells it.
+    /// Was a limit of bytes or time reached? Shows it.
     pub(crate) fn over_limit(&self) -> bool {
         let Some((code, message)) = self.requests.allowance.reached() else { return false };
-        self.problem(code, &self.options.url, &format!("{message}\n  help: the next run continues"));
+        self.report.problem(code, &self.options.url, &format!("{message}\n  help: the next run continues"));
         true
-    }
-
-    /// More failures than a run may have? `planned` items were to be done.
-    pub(crate) fn over_budget(&self, planned: u64) -> bool {
-        self.summary.failed + self.summary.skipped > BUDGET_MIN.max(planned / 100)
     }
 }

@@ -110,7 +110,7 @@ impl Session<'_> {
                 Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => return Err(error),
                 Err(error) => {
                     let message = format!("{error}\n  resources are asked for one by one");
-                    self.notice(error.code(), url, &message);
+                    self.report.notice(error.code(), url, &message);
                 }
             }
         }

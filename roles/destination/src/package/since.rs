@@ -67,7 +67,7 @@ impl Session<'_> {
     /// Those that end a run; all others are told.
     pub(super) fn apply_changes_since(&mut self, entrance: &Entrance, reports: &mut Vec<Report>) -> Result<(), Error> {
         let Some(package) = self.choose_changes_since(entrance)? else { return Ok(()) };
-        self.begin_phase("fetching");
+        self.report.begin_phase("fetching");
         self.check_cancelled()?;
         let chosen = Chosen { packages: Vec::new(), packaged: Packaged::Changes, at: None, is_plan: false };
         match self.download(&package).and_then(|file| self.apply_package(&chosen, &package, file, reports)) {
@@ -89,7 +89,7 @@ impl Session<'_> {
 
     fn tell_no_changes_since(&mut self, package: &ListedPackage, error: &Error) {
         let message = format!("{error}\n  other packages are looked for, or resources asked for one by one");
-        self.notice(error.code(), &package.url, &message);
+        self.report.notice(error.code(), &package.url, &message);
     }
 
     /// The package, if it is worth it.

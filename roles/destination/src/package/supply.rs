@@ -62,24 +62,32 @@ impl Session<'_> {
             self.sweep_packages();
             return Ok(());
         };
-        self.begin_phase("fetching");
+        self.report.begin_phase("fetching");
         for package in &chosen.packages {
             self.check_cancelled()?;
-            if self.mirror.pending_counts()?.fetches == 0 || self.summary.budget_spent {
+            if self.mirror.pending_counts()?.fetches == 0 || self.report.summary.budget_spent {
                 break;
             }
             let supplied = self.download(package).and_then(|file| self.apply_package(&chosen, package, file, reports));
             match supplied {
                 Ok(()) => self.discard_package(package),
                 Err(error) if error.code() == "dump.space" => {
-                    self.notice(error.code(), &package.url, &format!("{error}\n  resources are asked for one by one"));
+                    self.report.notice(
+                        error.code(),
+                        &package.url,
+                        &format!("{error}\n  resources are asked for one by one"),
+                    );
                     break;
                 }
                 Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Other) => {
                     return Err(error);
                 }
                 Err(error) => {
-                    self.notice(error.code(), &package.url, &format!("{error}\n  resources are asked for one by one"));
+                    self.report.notice(
+                        error.code(),
+                        &package.url,
+                        &format!("{error}\n  resources are asked for one by one"),
+                    );
                     self.discard_package(package);
                 }
             }
@@ -101,7 +109,7 @@ impl Session<'_> {
         self.tell_noticed();
         if manifest.strays > 0 {
             let message = format!("{} of its members are not named by its manifest, and ignored", manifest.strays);
-            self.notice("dump.stray", &listed.url, &message);
+            self.report.notice("dump.stray", &listed.url, &message);
         }
         let at = chosen.at.into_iter().chain(manifest.at).min().map(Timestamp::as_micros);
         let mut supply = Supply { package, manifest, url: &listed.url, at, is_plan: chosen.is_plan };
@@ -127,12 +135,12 @@ impl Session<'_> {
             if supply.is_plan {
                 self.keep(vec![(task, Some(Outcome::Failed(failure)))], reports)?;
             } else {
-                self.notice(failure.code, &uri, &format!("{}; asked for by itself", failure.message));
+                self.report.notice(failure.code, &uri, &format!("{}; asked for by itself", failure.message));
             }
         }
         if supply.manifest.faulty > told {
             let message = format!("{} more entries of its manifest lead to no member", supply.manifest.faulty - told);
-            self.notice("dump.missing", supply.url, &message);
+            self.report.notice("dump.missing", supply.url, &message);
         }
         Ok(())
     }
@@ -207,7 +215,7 @@ impl Session<'_> {
             if outstanding == 0 {
                 break;
             }
-            self.status(finished, counts.fetches, counts.bytes);
+            self.report.status(finished, counts.fetches, counts.bytes);
             let mut chunk = match done.recv_timeout(TICK) {
                 Ok(chunk) => chunk,
                 Err(RecvTimeoutError::Timeout) => continue,
@@ -228,7 +236,7 @@ impl Session<'_> {
                 }
             }
             fatal = fatal.or(self.keep(chunk, reports)?);
-            if fatal.is_some() || self.over_budget(counts.fetches) {
+            if fatal.is_some() || self.report.over_budget(counts.fetches) {
                 stop.store(true, Ordering::Relaxed);
             }
             if uncommitted >= batch_items {
@@ -243,7 +251,7 @@ impl Session<'_> {
                 "{} of its members are not the versions listed; these are asked for one by one",
                 left.other_versions
             );
-            self.notice("dump.version", supply.url, &message);
+            self.report.notice("dump.version", supply.url, &message);
         }
         match fatal {
             Some(error) => Err(error),
@@ -259,7 +267,7 @@ impl Session<'_> {
         left.unusable += 1;
         if left.unusable <= TOLD_MAX {
             let message = format!("{} ({}); asked for by itself", failure.message, supply.url);
-            self.notice(failure.code, &task.pending.uri, &message);
+            self.report.notice(failure.code, &task.pending.uri, &message);
         }
     }
 }

@@ -173,7 +173,7 @@ impl Session<'_> {
         self.mirror.put_coming(item, time.as_micros(), listed.changed.is_some(), seen.list)?;
         if seen.entries.is_multiple_of(1_024) {
             self.check_cancelled()?;
-            self.status(seen.entries, 0, 0);
+            self.report.status(seen.entries, 0, 0);
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Session<'_> {
         let Task { pending, row } = task;
         if pending.action == PendingAction::Leave {
             // After a Resource List the same resources come once more.
-            self.summary.excluded += u64::from(self.summary.mode != crate::Mode::Baseline);
+            self.report.summary.excluded += u64::from(self.report.summary.mode != crate::Mode::Baseline);
             self.leave(&pending.uri, row.is_some())?;
             return Ok(self.mirror.forget_pending(&pending.uri)?);
         }
@@ -226,7 +226,7 @@ impl Session<'_> {
             pending.action = action;
             self.mirror.put_pending(pending)?;
         } else {
-            self.summary.unchanged += u64::from(row.is_some());
+            self.report.summary.unchanged += u64::from(row.is_some());
             self.mirror.forget_pending(&pending.uri)?;
         }
         Ok(())

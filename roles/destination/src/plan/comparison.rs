@@ -40,7 +40,7 @@ impl Session<'_> {
         name: &str,
         read: &mut dyn FnMut(&mut Self) -> Result<Option<Baseline>, Error>,
     ) -> Result<Baseline, Error> {
-        self.summary.mode = Mode::Baseline;
+        self.report.summary.mode = Mode::Baseline;
         self.check_kept()?;
         for _ in 0..READS_MAX {
             self.begin()?;
@@ -95,23 +95,6 @@ impl Session<'_> {
         Ok(self.mirror.forget_documents()?)
     }
 
-    /// Tells how many entries of a list were left out, if any: the list is not whole then.
-    pub(crate) fn left_out(&mut self, url: &str, skipped: u64) -> bool {
-        if skipped > 0 {
-            self.summary.skipped += skipped;
-            self.new_failures += skipped;
-            let message = format!("entries that cannot be understood and were left out (`--lenient`): {skipped}");
-            self.problem("rs.entry", url, &message);
-        }
-        skipped > 0
-    }
-
-    pub(crate) fn list_failed(&mut self, code: &str, url: &str, message: &str) {
-        self.summary.failed += 1;
-        self.new_failures += 1;
-        self.problem(code, url, message);
-    }
-
     /// A document that names nothing but resources elsewhere is of another Source: it says nothing about what is kept.
     pub(crate) fn refuse_elsewhere(&self, url: &str, comparison: &Comparison) -> Result<(), Error> {
         if !comparison.wanted || comparison.admitted || self.mirror.count_rows()? == 0 {
@@ -126,7 +109,11 @@ impl Session<'_> {
     pub(crate) fn not_after(&mut self, url: &str, what: &str, stated: Timestamp, date: Option<Timestamp>) -> Timestamp {
         match date {
             Some(date) if stated > date.plus_micros(1_000_000) => {
-                self.notice("time.future", url, &format!("`{what}` is {stated}, but the server's clock says {date}"));
+                self.report.notice(
+                    "time.future",
+                    url,
+                    &format!("`{what}` is {stated}, but the server's clock says {date}"),
+                );
                 date
             }
             _ => stated,
@@ -204,7 +191,7 @@ impl Comparison {
         });
         match due {
             None => {
-                session.summary.unchanged += 1;
+                session.report.summary.unchanged += 1;
                 if self.stale {
                     session.mirror.forget_pending(uri)?;
                 }

@@ -175,7 +175,7 @@ impl Reader for Text {
             && let Some(known) = Self::cursor(&run.mirror)?
             && !matches!(self.plan_changes(run, known)?, Followed::Gap(_))
         {
-            run.summary.mode = Mode::Incremental;
+            run.report.summary.mode = Mode::Incremental;
             return Ok(());
         }
         let requests = run.requests.clone();

@@ -47,7 +47,7 @@ impl Session<'_> {
                 if let (None, Some(count)) = (adopted, WarcSink::adopted(&self.mirror)?.filter(|count| *count > 0)) {
                     let message =
                         format!("the state was missing; resources found in the archive, which are kept: {count}");
-                    self.notice("state.missing", &self.options.url, &message);
+                    self.report.notice("state.missing", &self.options.url, &message);
                 }
             }
             SinkOptions::Lines(options) => {

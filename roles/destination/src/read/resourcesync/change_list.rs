@@ -212,7 +212,7 @@ impl Session<'_> {
         cursor: Timestamp,
         conditional: bool,
     ) -> Result<Followed, Error> {
-        self.begin_phase("reading");
+        self.report.begin_phase("reading");
         if conditional && self.packages.since.is_none() {
             self.packages.since = Some(cursor);
         }
@@ -347,7 +347,7 @@ impl Session<'_> {
                 return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
             }
             if !reach.read_urls.insert(list.url.clone()) {
-                self.notice("list.cycle", &list.url, "an index names it more than once, or names itself");
+                self.report.notice("list.cycle", &list.url, "an index names it more than once, or names itself");
                 continue;
             }
             let mut inner = Vec::new();
@@ -362,7 +362,7 @@ impl Session<'_> {
                     return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
                 }
                 let told = "an index inside an index; the specification has no such thing";
-                self.notice("list.nested-index", &list.url, told);
+                self.report.notice("list.nested-index", &list.url, told);
                 if waiting.len() + inner.len() > LISTS_MAX {
                     return Err(too_many_lists(&list.url));
                 }
@@ -415,12 +415,12 @@ impl Session<'_> {
                     lists.retain(|list| !reach.read_urls.contains(&list.url));
                     sort_by_span(&mut lists);
                     let told = format!("changes since {cursor} are read from the archive");
-                    self.notice("changes.archive", &archive, &told);
+                    self.report.notice("changes.archive", &archive, &told);
                     self.read_listed(requests, lists, cursor, seen, reach)?;
                 }
                 Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
                 // Archives are a help: without them there is a gap, which is told.
-                Err(error) => self.notice(error.code(), &archive, &error.to_string()),
+                Err(error) => self.report.notice(error.code(), &archive, &error.to_string()),
             }
         }
         while reach.is_late(cursor)
@@ -437,7 +437,7 @@ impl Session<'_> {
                 Ok(_) => break,
                 Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
                 Err(error) => {
-                    self.notice(error.code(), &before, &error.to_string());
+                    self.report.notice(error.code(), &before, &error.to_string());
                     break;
                 }
             }
@@ -499,7 +499,7 @@ impl Session<'_> {
                 list.from = list.from.map(|from| read.at_earliest(from));
             }
         }
-        seen.left_out |= self.left_out(url, read.skipped);
+        seen.left_out |= self.report.left_out(url, read.skipped);
         Ok(Some(read))
     }
 

@@ -47,7 +47,7 @@ impl Session<'_> {
                 return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
             }
             if !seen.insert(member.clone()) {
-                self.notice("list.cycle", &member, "an index names it more than once, or names itself");
+                self.report.notice("list.cycle", &member, "an index names it more than once, or names itself");
                 continue;
             }
             let mut nested = Vec::new();

@@ -21,7 +21,7 @@ type Had = (ListedPackage, Option<File>);
 impl Session<'_> {
     /// Plans what makes the copy equal to a Resource Dump.
     pub(crate) fn plan_resource_dump(&mut self, url: &str, has_changes: bool) -> Result<Baseline, Error> {
-        self.begin_phase("reading");
+        self.report.begin_phase("reading");
         self.refuse_dry_run(url)?;
         let known = if has_changes || self.options.baseline || self.filter_changed() {
             None
@@ -31,7 +31,7 @@ impl Session<'_> {
         let Some(mut dump) = self.read_dump(url, Packaged::Snapshot, known.as_ref())? else {
             return Ok(Baseline { unchanged: true, whole: true, at: None });
         };
-        self.summary.mode = Mode::Baseline;
+        self.report.summary.mode = Mode::Baseline;
         self.check_kept()?;
         let mut first_error = None;
         let had = self.have_packages(std::mem::take(&mut dump.packages), &mut first_error)?;
@@ -86,11 +86,11 @@ impl Session<'_> {
 
     fn package_failed(&mut self, package: &ListedPackage, error: Error, first_error: &mut Option<Error>) {
         if first_error.is_some() {
-            self.list_failed(error.code(), &package.url, &error.to_string());
+            self.report.list_failed(error.code(), &package.url, &error.to_string());
         } else {
             // Told when it is known whether there is anything else.
-            self.summary.failed += 1;
-            self.new_failures += 1;
+            self.report.summary.failed += 1;
+            self.report.new_failures += 1;
             *first_error = Some(error);
         }
     }
@@ -119,7 +119,7 @@ impl Session<'_> {
             match manifest.and_then(|manifest| self.refuse_elsewhere(&package.url, &comparison).map(|()| manifest)) {
                 Ok(manifest) => {
                     read += 1;
-                    partial |= self.left_out(&package.url, manifest.skipped);
+                    partial |= self.report.left_out(&package.url, manifest.skipped);
                     at = at.into_iter().chain(manifest.at).min();
                 }
                 Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io) => return Err(error),
@@ -132,10 +132,10 @@ impl Session<'_> {
         let whole = first_error.is_none() && !partial;
         if let Some(error) = first_error {
             if read == 0 {
-                self.summary.failed = 0;
+                self.report.summary.failed = 0;
                 return Err(error);
             }
-            self.problem(error.code(), url, &error.to_string());
+            self.report.problem(error.code(), url, &error.to_string());
         }
         let at = match at.or(dump.begins) {
             Some(at) => Some(self.not_after(url, "at", at, dump.date)),
@@ -156,7 +156,7 @@ impl Session<'_> {
     /// Plans what changed since the cursor, out of a Change Dump. With `skip_gap`, a dump that begins later is read from
     /// its beginning, and the gap is reported.
     pub(crate) fn plan_change_dump(&mut self, url: &str, cursor: Timestamp, skip_gap: bool) -> Result<Followed, Error> {
-        self.begin_phase("reading");
+        self.report.begin_phase("reading");
         self.refuse_dry_run(url)?;
         self.packages.since = Some(cursor);
         let known = self.mirror.document(url)?;
@@ -171,7 +171,7 @@ impl Session<'_> {
                 return Ok(Followed::Gap(why));
             }
             let message = format!("{why}; changes in between are known from the next Resource Dump only");
-            self.notice("gap", url, &message);
+            self.report.notice("gap", url, &message);
             cursor = earliest;
             cursor::set(&self.mirror, Some(cursor))?;
         }
@@ -217,7 +217,7 @@ impl Session<'_> {
             })
             .inspect_err(|_| self.discard_package(package))?;
             seen.newest = seen.newest.max(reading.newest.map(|newest| at_earliest(manifest.zoneless, newest)));
-            seen.left_out |= self.left_out(&package.url, manifest.skipped);
+            seen.left_out |= self.report.left_out(&package.url, manifest.skipped);
         }
         self.plan_coming()?;
         self.keep_common(&mut seen)?;

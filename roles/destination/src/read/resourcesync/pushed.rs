@@ -72,7 +72,7 @@ impl Session<'_> {
                 Err(why) => {
                     whole = false;
                     let message = format!("{why}; the Change List is asked");
-                    self.notice("notification.unusable", change_list, &message);
+                    self.report.notice("notification.unusable", change_list, &message);
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Session<'_> {
         }
         // Whatever order they came in.
         read.sort_by_key(|notification| (notification.from, notification.until));
-        self.begin_phase("reading");
+        self.report.begin_phase("reading");
         self.changed = Changed::default();
         self.begin()?;
         let planned = self.plan_notifications(change_list, cursor, &read);
@@ -127,7 +127,7 @@ impl Session<'_> {
         }
         self.packages.since.get_or_insert(known);
         self.plan_coming()?;
-        self.summary.mode = Mode::Incremental;
+        self.report.summary.mode = Mode::Incremental;
         let text = |time: Timestamp| time.as_micros().to_string();
         self.mirror.set_meta(TOLD_UNTIL, told.map(text).as_deref())?;
         if cursor > known {

@@ -144,7 +144,7 @@ fn known_or_found(run: &mut Session<'_>) -> Result<Entrance, Error> {
     let Discovered { entrance: found, route } = discover(&run.requests, run.options)?;
     found.check_same(&known, &run.options.url)?;
     if let Some(route) = route {
-        run.notice("discover.found", &run.options.url, &route);
+        run.report.notice("discover.found", &run.options.url, &route);
     }
     run.begin()?;
     run.mirror.set_meta(key::SOURCE_URL, Some(&run.options.url))?;
@@ -198,8 +198,8 @@ fn plan_due(run: &mut Session<'_>, entrance: &Entrance) -> Result<(), Error> {
         }
         if let (Some(changes), None) = (changes, cursor::get(&run.mirror)?) {
             let told = "there is no Resource List to begin from; only what this Change List tells is copied";
-            run.notice("gap", changes, told);
-            run.summary.mode = Mode::Incremental;
+            run.report.notice("gap", changes, told);
+            run.report.summary.mode = Mode::Incremental;
             return run.skip_gap(changes);
         }
         return Err(Error::new("gap", ExitCode::Gap, "the Source has no Resource List, so a copy cannot begin")
@@ -218,7 +218,7 @@ fn is_followed(run: &mut Session<'_>, followed: Followed, changes: &str, entranc
     match followed {
         Followed::Unchanged | Followed::Late(_) => Ok(true),
         Followed::Planned => {
-            run.summary.mode = Mode::Incremental;
+            run.report.summary.mode = Mode::Incremental;
             Ok(true)
         }
         Followed::Gap(why) if entrance.resource_list.is_none() && entrance.resource_dump.is_none() => {
@@ -226,7 +226,7 @@ fn is_followed(run: &mut Session<'_>, followed: Followed, changes: &str, entranc
                 .with_help("there is neither a Resource List nor a Resource Dump to begin again from"))
         }
         Followed::Gap(why) => {
-            run.notice("gap", changes, &format!("{why}; comparing with all that the Source has now"));
+            run.report.notice("gap", changes, &format!("{why}; comparing with all that the Source has now"));
             Ok(false)
         }
     }
@@ -255,7 +255,7 @@ fn plan_since(run: &mut Session<'_>, baseline: &Baseline, changes: Option<&str>)
     if let (true, Some(changes), Some(at)) = (baseline.whole, changes, baseline.at) {
         match run.plan_changes(changes, at, false) {
             Ok(Followed::Gap(why)) => {
-                run.notice(
+                run.report.notice(
                     "gap",
                     changes,
                     &format!("{why}; changes in between are known from the next Resource List only"),
@@ -264,9 +264,9 @@ fn plan_since(run: &mut Session<'_>, baseline: &Baseline, changes: Option<&str>)
             }
             Ok(_) => {}
             Err(error) if matches!(error.exit_code(), ExitCode::SourceInvalid) => {
-                run.summary.failed += 1;
-                run.new_failures += 1;
-                run.problem(error.code(), changes, &error.to_string());
+                run.report.summary.failed += 1;
+                run.report.new_failures += 1;
+                run.report.problem(error.code(), changes, &error.to_string());
                 cursor::set(&run.mirror, None)?;
             }
             Err(error) => return Err(error),
@@ -286,7 +286,7 @@ fn plan_changes_next(run: &mut Session<'_>) -> Result<bool, Error> {
         Ok(followed) => Ok(followed == Followed::Planned),
         Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
             // The cursor stays, so the next run reads the Change Dump again.
-            run.list_failed(error.code(), &dump, &error.to_string());
+            run.report.list_failed(error.code(), &dump, &error.to_string());
             Ok(false)
         }
         Err(error) => Err(error),

@@ -190,14 +190,14 @@ impl Visitor for Compared<'_, '_> {
         self.comparison.entry(self.session, listed)?;
         if self.comparison.entries.is_multiple_of(1_024) {
             self.session.check_cancelled()?;
-            self.session.status(self.comparison.entries, 0, 0);
+            self.session.report.status(self.comparison.entries, 0, 0);
         }
         Ok(())
     }
 
     fn end(&mut self, url: &str, read: &Read) -> Result<(), Error> {
         self.session.refuse_elsewhere(url, self.comparison)?;
-        self.partial |= self.session.left_out(url, read.skipped);
+        self.partial |= self.session.report.left_out(url, read.skipped);
         if self.read.len() <= RECHECKED_MAX || !self.has_changes {
             self.read.push((url.to_owned(), read.validators.clone()));
         }
@@ -206,12 +206,12 @@ impl Visitor for Compared<'_, '_> {
 
     fn nested(&mut self, url: &str) {
         let message = "an index inside an index; the specification has no such thing";
-        self.session.notice("list.nested-index", url, message);
+        self.session.report.notice("list.nested-index", url, message);
     }
 
     fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error> {
         self.failed += 1;
-        self.session.list_failed(error.code(), url, &error.to_string());
+        self.session.report.list_failed(error.code(), url, &error.to_string());
         if self.failed > LIST_BUDGET.max(named / 100) {
             let message = format!("{} of {named} lists named by {} could not be read", self.failed, self.list);
             return Err(Error::new("budget.lists", ExitCode::Limit, message)
@@ -224,7 +224,7 @@ impl Visitor for Compared<'_, '_> {
 impl Session<'_> {
     /// Plans what makes the copy equal to the Resource List.
     pub(crate) fn plan_baseline(&mut self, list: &str, has_changes: bool) -> Result<Baseline, Error> {
-        self.begin_phase("reading");
+        self.report.begin_phase("reading");
         if !has_changes && !self.options.baseline && !self.filter_changed() && self.all_lists_unchanged(list)? {
             return Ok(Baseline { unchanged: true, whole: true, at: None });
         }
@@ -308,7 +308,7 @@ impl Session<'_> {
             let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
             if has_changes {
                 let message = format!("the Resource List does not say `at`; changes are replayed from {found}");
-                self.notice("list.no-at", list, &message);
+                self.report.notice("list.no-at", list, &message);
             }
             found
         };

@@ -1,0 +1,90 @@
+//! The reporter: what a run tells its observer, and its tally.
+
+use crate::events::{Event, Observer, Problem, Status, Summary};
+use abreast_net::Shared;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Pause between two status events.
+const STATUS_PAUSE: Duration = Duration::from_millis(100);
+/// Fewest failures that end a run; beyond, one in a hundred of what was planned.
+const BUDGET_MIN: u64 = 100;
+
+/// What one run came to so far, and who hears of it.
+pub(crate) struct Reporter<'a> {
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) summary: Summary,
+    /// Failures that were not known from earlier runs: no deletion follows while there are any.
+    pub(crate) new_failures: u64,
+    shared: Arc<Shared>,
+    phase: &'static str,
+    phase_began: Instant,
+    status_shown: Option<Instant>,
+}
+
+impl<'a> Reporter<'a> {
+    pub(crate) fn new(observer: &'a dyn Observer, shared: &Arc<Shared>, is_dry_run: bool) -> Self {
+        Self {
+            observer,
+            summary: Summary { dry_run: is_dry_run, ..Summary::default() },
+            new_failures: 0,
+            shared: Arc::clone(shared),
+            phase: "reading",
+            phase_began: Instant::now(),
+            status_shown: None,
+        }
+    }
+
+    pub(crate) fn begin_phase(&mut self, phase: &'static str) {
+        (self.phase, self.phase_began, self.status_shown) = (phase, Instant::now(), None);
+    }
+
+    /// Shows how far the run is, not too often.
+    pub(crate) fn status(&mut self, done: u64, total: u64, total_bytes: u64) {
+        if self.status_shown.is_some_and(|shown| shown.elapsed() < STATUS_PAUSE) {
+            return;
+        }
+        self.status_shown = Some(Instant::now());
+        self.observer.event(&Event::Status(Status {
+            phase: self.phase,
+            done,
+            total,
+            bytes: self.shared.counters().bytes_received,
+            total_bytes,
+            seconds: self.phase_began.elapsed().as_secs_f64(),
+        }));
+    }
+
+    pub(crate) fn notice(&mut self, code: &str, uri: &str, message: &str) {
+        self.summary.notices += 1;
+        self.observer.event(&Event::Notice(Problem { code, uri, message }));
+    }
+
+    /// Shows a failure; counting is the caller's.
+    pub(crate) fn problem(&self, code: &str, uri: &str, message: &str) {
+        self.observer.event(&Event::Error(Problem { code, uri, message }));
+    }
+
+    /// Counts and shows a document that cannot be read.
+    pub(crate) fn list_failed(&mut self, code: &str, url: &str, message: &str) {
+        self.summary.failed += 1;
+        self.new_failures += 1;
+        self.problem(code, url, message);
+    }
+
+    /// Counts and shows how many entries of a document were left out, if any: it is not whole then.
+    pub(crate) fn left_out(&mut self, url: &str, skipped: u64) -> bool {
+        if skipped > 0 {
+            self.summary.skipped += skipped;
+            self.new_failures += skipped;
+            let message = format!("entries that cannot be understood and were left out (`--lenient`): {skipped}");
+            self.problem("rs.entry", url, &message);
+        }
+        skipped > 0
+    }
+
+    /// More failures than a run may have? `planned` items were to be done.
+    pub(crate) fn over_budget(&self, planned: u64) -> bool {
+        self.summary.failed + self.summary.skipped > BUDGET_MIN.max(planned / 100)
+    }
+}
