@@ -1,4 +1,4 @@
-//! Where else are a resource's bytes to be had? Mirrors and patches that its entry links to, kept for one run
+//! Other places of a resource's bytes: mirrors and patches that its entry links to, kept for one run
 //! [rs-core §14.1, §14.2, §14.4].
 //!
 //! They are hints, so they may be forgotten: beyond the limits, and by a run that goes on where another was stopped.

@@ -1,4 +1,4 @@
-//! How is a plan carried out? Fetch and store, make room where names conflict, then delete [design: journal].
+//! A plan carried out: fetch and store, make room where names conflict, then delete [design: journal].
 
 use crate::desk::Desk;
 use crate::error::{Error, ExitCode};

@@ -1,4 +1,4 @@
-//! Which earlier versions of resources are kept beside the copy? Mementos that the Source links to [rs-core §14.6].
+//! Earlier versions of resources, kept beside the copy: mementos that the Source links to [rs-core §14.6].
 //!
 //! A version is a file `%@TIME` in a folder named as its resource, beneath `history` in the state folder. Nothing but a
 //! version has such a name, since no path of a resource begins with `%@`. Only the newest are kept, as many as the user
@@ -35,6 +35,7 @@ const MARK: &[u8] = b"%@";
 /// What lists say about versions, until it is made use of.
 #[derive(Debug, Default)]
 pub(crate) struct History {
+    is_wanted: bool,
     noted: Vec<Noted>,
 }
 
@@ -56,8 +57,16 @@ struct Version {
 }
 
 impl History {
-    /// Notes the versions that a listed resource links to.
+    /// Of a run whose user wants versions, or none.
+    pub(crate) const fn new(is_wanted: bool) -> Self {
+        Self { is_wanted, noted: Vec::new() }
+    }
+
+    /// Notes the versions that a listed resource links to, where the user wants any.
     pub(crate) fn note(&mut self, listed: &Listed<'_>) {
+        if !self.is_wanted || listed.links.is_empty() {
+            return;
+        }
         let versions: Vec<_> = listed
             .links_to(Relation::Version)
             .filter_map(|link| {
@@ -88,13 +97,6 @@ impl Version {
 }
 
 impl Session<'_> {
-    /// Notes the versions of a listed resource, where the user wants any.
-    pub(crate) fn note_versions(&mut self, listed: &Listed<'_>) {
-        if self.options.history.is_some() && !listed.links.is_empty() {
-            self.history.note(listed);
-        }
-    }
-
     /// Fetches the versions that were noted and are not here.
     pub(crate) fn keep_history(&mut self) -> Result<(), Error> {
         let Some(most) = self.options.history else { return Ok(()) };

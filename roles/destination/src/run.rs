@@ -149,9 +149,9 @@ impl Session<'_> {
             self.ensure_sink(folder, &start)?;
             self.recover()?;
         }
-        self.prepare_selection(reader, &start)?;
+        self.selection.prepare(&self.mirror, self.options, (&*reader, &self.requests), &start)?;
         reader.plan(self)?;
-        self.plan_excluded()?;
+        self.selection.plan_excluded(&self.mirror, self.options, &mut self.report)?;
         self.plan_names()?;
         self.mirror.renew_pending()?;
         let counts = self.mirror.pending_counts()?;
@@ -179,8 +179,8 @@ impl Session<'_> {
 
     fn test_selection(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
         let start = reader.find(self)?;
-        self.prepare_selection(reader, &start)?;
-        self.show_selection(reader)
+        self.selection.prepare(&self.mirror, self.options, (&*reader, &self.requests), &start)?;
+        self.selection.show(self.options, (&*reader, &self.requests), &mut self.report)
     }
 
     /// Whether the lists may be asked now; if so, they are.

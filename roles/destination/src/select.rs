@@ -12,10 +12,10 @@ use crate::path_map::{Form, NameRules, PathMap};
 use crate::plan::comparison::widen;
 use crate::plan::listed::Listed;
 use crate::read::{Reader, Start};
+use crate::reporter::Reporter;
 use crate::requests::Requests;
-use crate::session::Session;
 use crate::state::key;
-use abreast_store::mirror::Row;
+use abreast_store::mirror::{Mirror, Row};
 use abreast_webtypes::count;
 
 /// The filters of the last run.
@@ -67,88 +67,93 @@ impl Selection {
     fn path(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
     }
-}
 
-impl Session<'_> {
     /// Finds out what filters need to know before anything is planned.
-    pub(crate) fn prepare_selection(&mut self, reader: &dyn Reader, start: &Start) -> Result<(), Error> {
-        self.selection.any_kept = self.mirror.has_excluded()?;
-        let before = self.mirror.meta(FILTER)?.unwrap_or_default();
-        self.selection.changed = before != self.options.filter.text();
-        if !self.options.filter.needs_paths() {
+    pub(crate) fn prepare(
+        &mut self,
+        mirror: &Mirror,
+        options: &SyncOptions,
+        (reader, requests): (&dyn Reader, &Requests<'_>),
+        start: &Start,
+    ) -> Result<(), Error> {
+        self.any_kept = mirror.has_excluded()?;
+        let before = mirror.meta(FILTER)?.unwrap_or_default();
+        self.changed = before != self.filter.text();
+        if !self.filter.needs_paths() {
             return Ok(());
         }
-        let known = [
-            self.mirror.meta(key::BASE)?,
-            self.options.base.clone(),
-            start.uri_space.clone(),
-            self.mirror.meta("common")?,
-        ];
+        let known = [mirror.meta(key::BASE)?, options.base.clone(), start.uri_space.clone(), mirror.meta("common")?];
         let map_of = |base: &str| PathMap::new(base, NameRules::default()).ok();
         let mut map = known.into_iter().flatten().find_map(|base| map_of(&base));
         if map.is_none() {
             let has_list = start.has_list;
-            let common = if has_list { common_base(reader, &self.requests, start, self.options)? } else { None };
+            let common = if has_list { common_base(reader, requests, start, options)? } else { None };
             if let Some(common) = &common {
-                self.mirror.set_meta("common", Some(common))?;
+                mirror.set_meta("common", Some(common))?;
             }
             let base = common.or_else(|| crate::run::authority_root(&start.first));
             if let (false, Some(base)) = (has_list, &base) {
                 // Changes and dumps are read once only: the paths that rules mean are those of the copy from now on.
-                self.mirror.set_meta(key::BASE, Some(base))?;
+                mirror.set_meta(key::BASE, Some(base))?;
             }
             map = base.and_then(|base| map_of(&base));
         }
-        self.selection.map = map;
+        self.map = map;
         Ok(())
     }
 
     /// Whether all has to be compared again, because Change Lists do not tell what other filters let through.
-    pub(crate) const fn filter_changed(&self) -> bool {
-        self.selection.changed
+    pub(crate) const fn has_changed(&self) -> bool {
+        self.changed
     }
 
     /// From now on this run's filters are those of the copy.
-    pub(crate) fn keep_filter(&mut self) -> Result<(), Error> {
-        let text = self.options.filter.text();
-        Ok(self.mirror.set_meta(FILTER, (!text.is_empty()).then_some(text))?)
+    pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
+        let text = self.filter.text();
+        Ok(mirror.set_meta(FILTER, (!text.is_empty()).then_some(text))?)
     }
 
     /// Is this listed resource wanted? If not, and it is kept, that is noted.
-    pub(crate) fn wants(&mut self, listed: &Listed<'_>, is_kept: bool) -> Result<bool, Error> {
-        if self.selection.is_empty() && !self.selection.any_kept {
+    pub(crate) fn wants(
+        &mut self,
+        mirror: &Mirror,
+        report: &mut Reporter<'_>,
+        listed: &Listed<'_>,
+        is_kept: bool,
+    ) -> Result<bool, Error> {
+        if self.is_empty() && !self.any_kept {
             return Ok(true);
         }
         let uri = listed.uri;
-        if let Decision::Excluded(rule) = self.selection.decide(listed.subject()) {
-            if self.options.dry_run {
+        if let Decision::Excluded(rule) = self.decide(listed.subject()) {
+            if report.summary.dry_run {
                 let rule = rule.to_owned();
-                let path = self.selection.path();
-                self.report.observer.event(&Event::Filter(Filtered { uri, path: &path, taken: false, rule: &rule }));
+                let path = self.path();
+                report.observer.event(&Event::Filter(Filtered { uri, path: &path, taken: false, rule: &rule }));
             }
-            self.report.summary.excluded += 1;
-            self.leave(uri, is_kept)?;
+            report.summary.excluded += 1;
+            self.leave(mirror, uri, is_kept)?;
             return Ok(false);
         }
         if is_kept {
-            self.take_again(uri)?;
+            self.take_again(mirror, uri)?;
         }
         Ok(true)
     }
 
     /// Notes that a resource is excluded.
-    pub(crate) fn leave(&mut self, uri: &str, is_kept: bool) -> Result<(), Error> {
-        if is_kept && self.mirror.set_excluded(uri, true)? {
-            self.selection.any_kept = true;
-            self.selection.newly_kept += 1;
+    pub(crate) fn leave(&mut self, mirror: &Mirror, uri: &str, is_kept: bool) -> Result<(), Error> {
+        if is_kept && mirror.set_excluded(uri, true)? {
+            self.any_kept = true;
+            self.newly_kept += 1;
         }
         Ok(())
     }
 
     /// Notes that a kept resource is wanted, again perhaps.
-    pub(crate) fn take_again(&mut self, uri: &str) -> Result<(), Error> {
-        if self.selection.any_kept {
-            self.mirror.set_excluded(uri, false)?;
+    pub(crate) fn take_again(&self, mirror: &Mirror, uri: &str) -> Result<(), Error> {
+        if self.any_kept {
+            mirror.set_excluded(uri, false)?;
         }
         Ok(())
     }
@@ -156,57 +161,80 @@ impl Session<'_> {
     /// Whether a change from the Change List is about an excluded resource. A deletion says nothing that filters could
     /// look at: it is for what was wanted so far.
     pub(crate) fn excludes_change(&mut self, listed: &Listed<'_>) -> bool {
-        !listed.is_deletion()
-            && !self.selection.is_empty()
-            && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_))
+        !listed.is_deletion() && !self.is_empty() && matches!(self.decide(listed.subject()), Decision::Excluded(_))
     }
 
     /// Is it kept although excluded?
-    pub(crate) fn is_left(&self, uri: &str) -> Result<bool, Error> {
-        Ok(self.selection.any_kept && self.mirror.is_excluded(uri)?)
+    pub(crate) fn is_left(&self, mirror: &Mirror, uri: &str) -> Result<bool, Error> {
+        Ok(self.any_kept && mirror.is_excluded(uri)?)
     }
 
     /// Of what is kept and no longer listed, leaves alone what is excluded.
-    pub(crate) fn spare_unseen(&mut self) -> Result<(), Error> {
-        if self.selection.is_empty() && !self.selection.any_kept {
+    pub(crate) fn spare_unseen(&mut self, mirror: &Mirror) -> Result<(), Error> {
+        if self.is_empty() && !self.any_kept {
             return Ok(());
         }
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
             rows.clear();
-            self.mirror.unseen_after(&key, ROWS, &mut rows)?;
+            mirror.unseen_after(&key, ROWS, &mut rows)?;
             let Some(last) = rows.last() else { return Ok(()) };
             key.clone_from(&last.uri);
             for row in &rows {
-                let excluded = match self.selection.decide(subject_of(row)) {
+                let excluded = match self.decide(subject_of(row)) {
                     Decision::Excluded(_) => true,
-                    Decision::Unknown => self.is_left(&row.uri)?,
+                    Decision::Unknown => self.is_left(mirror, &row.uri)?,
                     Decision::Taken(_) => false,
                 };
                 if excluded {
-                    self.mirror.take_unseen(&row.uri)?;
-                    self.leave(&row.uri, true)?;
+                    mirror.take_unseen(&row.uri)?;
+                    self.leave(mirror, &row.uri, true)?;
                 } else {
-                    self.take_again(&row.uri)?;
+                    self.take_again(mirror, &row.uri)?;
                 }
             }
         }
     }
 
     /// Plans what is to become of what is kept although excluded.
-    pub(crate) fn plan_excluded(&mut self) -> Result<(), Error> {
-        if !self.selection.any_kept {
+    pub(crate) fn plan_excluded(
+        &self,
+        mirror: &Mirror,
+        options: &SyncOptions,
+        report: &mut Reporter<'_>,
+    ) -> Result<(), Error> {
+        if !self.any_kept {
             return Ok(());
         }
-        self.mirror.plan_excluded(self.options.delete_excluded)?;
-        if self.selection.newly_kept > 0 && !self.options.delete_excluded {
+        mirror.plan_excluded(options.delete_excluded)?;
+        if self.newly_kept > 0 && !options.delete_excluded {
             let message = format!(
                 "excluded now, with files that stay as they are: {}\n  help: `--delete-excluded` deletes them",
-                count(self.selection.newly_kept, "resource")
+                count(self.newly_kept, "resource")
             );
-            self.report.notice("filter.kept", &self.options.url, &message);
+            report.notice("filter.kept", &options.url, &message);
         }
         Ok(())
+    }
+
+    /// Shows of each listed resource what the filters say, and does nothing.
+    pub(crate) fn show(
+        &mut self,
+        options: &SyncOptions,
+        (reader, requests): (&dyn Reader, &Requests<'_>),
+        report: &mut Reporter<'_>,
+    ) -> Result<(), Error> {
+        let (observer, summary) = (report.observer, &mut report.summary);
+        reader.each_resource(requests, options, &mut |listed| {
+            let (taken, rule) = match self.decide(listed.subject()) {
+                Decision::Excluded(rule) => (false, rule.to_owned()),
+                Decision::Taken(rule) => (true, rule.to_owned()),
+                Decision::Unknown => (true, String::new()),
+            };
+            *(if taken { &mut summary.selected } else { &mut summary.excluded }) += 1;
+            let (uri, path) = (listed.uri, self.path());
+            observer.event(&Event::Filter(Filtered { uri, path: &path, taken, rule: &rule }));
+        })
     }
 }
 
@@ -234,24 +262,5 @@ fn subject_of(row: &Row) -> Subject<'_> {
         media_type: MediaType::Unknown,
         length: Some(row.length),
         modified: row.modified,
-    }
-}
-
-impl Session<'_> {
-    /// Tells of each listed resource what the filters say, and does nothing.
-    pub(crate) fn show_selection(&mut self, reader: &dyn Reader) -> Result<(), Error> {
-        let requests = self.requests.clone();
-        let (observer, options) = (self.report.observer, self.options);
-        let (selection, summary) = (&mut self.selection, &mut self.report.summary);
-        reader.each_resource(&requests, options, &mut |listed| {
-            let (taken, rule) = match selection.decide(listed.subject()) {
-                Decision::Excluded(rule) => (false, rule.to_owned()),
-                Decision::Taken(rule) => (true, rule.to_owned()),
-                Decision::Unknown => (true, String::new()),
-            };
-            *(if taken { &mut summary.selected } else { &mut summary.excluded }) += 1;
-            let (uri, path) = (listed.uri, selection.path());
-            observer.event(&Event::Filter(Filtered { uri, path: &path, taken, rule: &rule }));
-        })
     }
 }

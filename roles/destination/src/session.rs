@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
             rules: Arc::new(rules),
             requests: Requests::new(options, cancel, &shared)?,
             changed: Changed::default(),
-            history: History::default(),
+            history: History::new(options.history.is_some()),
             packages: Packages::default(),
             told: Told::default(),
             selection: Selection::new(options.filter.clone()),

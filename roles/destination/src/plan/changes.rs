@@ -161,7 +161,7 @@ impl Session<'_> {
         listed.pending_into(item);
         if listed.is_deletion() {
             item.action = PendingAction::Delete;
-        } else if self.excludes_change(listed) {
+        } else if self.selection.excludes_change(listed) {
             item.action = PendingAction::Leave;
         }
         if *wants_base && admission.check(&item.uri).is_ok() {
@@ -169,7 +169,7 @@ impl Session<'_> {
         }
         let is_first = self.changed.is_first(&item.uri);
         self.rules.alternates.note(listed, is_first);
-        self.note_versions(listed);
+        self.history.note(listed);
         self.mirror.put_coming(item, time.as_micros(), listed.changed.is_some(), seen.list)?;
         if seen.entries.is_multiple_of(1_024) {
             self.check_cancelled()?;
@@ -197,15 +197,15 @@ impl Session<'_> {
         if pending.action == PendingAction::Leave {
             // After a Resource List the same resources come once more.
             self.report.summary.excluded += u64::from(self.report.summary.mode != crate::Mode::Baseline);
-            self.leave(&pending.uri, row.is_some())?;
+            self.selection.leave(&self.mirror, &pending.uri, row.is_some())?;
             return Ok(self.mirror.forget_pending(&pending.uri)?);
         }
         if pending.action == PendingAction::Delete {
-            if self.is_left(&pending.uri)? {
+            if self.selection.is_left(&self.mirror, &pending.uri)? {
                 return Ok(self.mirror.forget_pending(&pending.uri)?);
             }
         } else if let Some(row) = row {
-            self.take_again(&pending.uri)?;
+            self.selection.take_again(&self.mirror, &pending.uri)?;
             self.check_one(row)?;
         }
         // Of several changes within one second of a coarse clock only the first may have been applied.

@@ -80,7 +80,7 @@ impl Session<'_> {
                 .with_help("nothing was deleted; if the Source really is empty, run once with `--max-delete 100%`"));
         }
         if whole {
-            self.spare_unseen()?;
+            self.selection.spare_unseen(&self.mirror)?;
             self.mirror.plan_unseen()?;
             self.mirror.forget_stale()?;
         }
@@ -90,7 +90,7 @@ impl Session<'_> {
             self.mirror.set_meta("common", Some(&base))?;
         }
         if whole {
-            self.keep_filter()?;
+            self.selection.keep(&self.mirror)?;
         }
         Ok(self.mirror.forget_documents()?)
     }
@@ -173,7 +173,7 @@ impl Comparison {
             widen(&mut self.base, uri);
         }
         let row = self.matching(session, uri)?;
-        if !session.wants(listed, row.is_some())? {
+        if !session.selection.wants(&session.mirror, &mut session.report, listed, row.is_some())? {
             if self.stale {
                 session.mirror.forget_pending(uri)?;
             }
@@ -181,7 +181,7 @@ impl Comparison {
         }
         self.wanted = true;
         self.admitted = self.admitted || self.admission.check(uri).is_ok();
-        session.note_versions(listed);
+        session.history.note(listed);
         listed.pending_into(&mut self.listed);
         let due = compare(&self.listed, listed.digests, row.as_ref()).or_else(|| {
             // A file that was only touched here gets its time back.

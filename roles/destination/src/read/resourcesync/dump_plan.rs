@@ -23,7 +23,7 @@ impl Session<'_> {
     pub(crate) fn plan_resource_dump(&mut self, url: &str, has_changes: bool) -> Result<Baseline, Error> {
         self.report.begin_phase("reading");
         self.refuse_dry_run(url)?;
-        let known = if has_changes || self.options.baseline || self.filter_changed() {
+        let known = if has_changes || self.options.baseline || self.selection.has_changed() {
             None
         } else {
             self.mirror.document(url)?

@@ -1,4 +1,4 @@
-//! Where do HTTP headers, web pages and robots.txt say that ResourceSync documents are? [rs-core §6.3]
+//! Links to ResourceSync documents in HTTP headers, web pages and robots.txt [rs-core §6.3].
 
 mod check;
 

@@ -158,9 +158,9 @@ fn known_or_found(run: &mut Session<'_>) -> Result<Entrance, Error> {
 fn plan_due(run: &mut Session<'_>, entrance: &Entrance) -> Result<(), Error> {
     let changes = entrance.change_list.as_deref();
     let has_all = entrance.resource_list.is_some() || entrance.resource_dump.is_some();
-    let is_compared = run.options.baseline || run.filter_changed() && has_all;
-    if run.filter_changed() && !has_all {
-        run.keep_filter()?;
+    let is_compared = run.options.baseline || run.selection.has_changed() && has_all;
+    if run.selection.has_changed() && !has_all {
+        run.selection.keep(&run.mirror)?;
     }
     if !is_compared
         && let (Some(changes), Some(cursor)) = (changes, cursor::get(&run.mirror)?)

@@ -225,7 +225,7 @@ impl Session<'_> {
     /// Plans what makes the copy equal to the Resource List.
     pub(crate) fn plan_baseline(&mut self, list: &str, has_changes: bool) -> Result<Baseline, Error> {
         self.report.begin_phase("reading");
-        if !has_changes && !self.options.baseline && !self.filter_changed() && self.all_lists_unchanged(list)? {
+        if !has_changes && !self.options.baseline && !self.selection.has_changed() && self.all_lists_unchanged(list)? {
             return Ok(Baseline { unchanged: true, whole: true, at: None });
         }
         self.plan_snapshot(list, &mut |session| session.compare_lists(list, has_changes))
