@@ -75,6 +75,8 @@ impl Receiver {
 impl Receiver {
     /// Nanoseconds between each refusal and its repeat.
     pub(crate) fn repeats(&mut self) -> Result<Vec<u64>> {
+        // The connection may have been idle for too long.
+        self.http = Http::connect(&format!("http://127.0.0.1:{}/", self.port))?;
         let text = String::from_utf8(self.http.get_ok("/repeats")?)?;
         text.lines().map(|line| Ok(line.parse()?)).collect()
     }
