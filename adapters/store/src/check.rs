@@ -3,7 +3,7 @@
 //! Each thing is held against what says it a second time: rows against their checksums and against the log, pages and
 //! shards against the rows they stand for, needs of contents against those who need them.
 
-use crate::connection::{open_reader, sqlite_error};
+use crate::connection::{open_read_only, sqlite_error};
 use crate::rows::{
     change_columns, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
 };
@@ -86,7 +86,7 @@ pub struct SetFacts {
 pub(crate) fn open_to_look(path: &Path) -> Result<Connection, LogError> {
     let wal = crate::connection::beside(path, "-wal");
     if wal.exists() {
-        return open_reader(path);
+        return open_read_only(path);
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let mut uri = "file:".to_owned();

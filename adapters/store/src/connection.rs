@@ -104,11 +104,20 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
     prepare().map_err(failed)
 }
 
-/// Opens one more connection to an open database, for reading only.
+/// Opens a database for reading only, without a trace on the disk but what SQLite needs to share it.
+pub(crate) fn open_read_only(path: &Path) -> Result<Connection, LogError> {
+    open_for_queries(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+/// Opens one more connection to a database that this process has open, for queries only. It may write the file, because
+/// the last connection that is closed, whichever it is, moves the write-ahead log into the database.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, LogError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    open_for_queries(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+fn open_for_queries(path: &Path, access: OpenFlags) -> Result<Connection, LogError> {
     let prepare = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, flags)?;
+        let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.pragma_update(None, "query_only", true)?;

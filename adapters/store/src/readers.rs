@@ -43,7 +43,9 @@ impl Readers {
         }
     }
 
-    /// Closes those that nobody uses: the writer, if it is the last to close the database, puts everything into one file.
+    /// Closes those that nobody uses. The last connection to the database that is closed moves the write-ahead log into
+    /// it. Two that are closed at the same instant each find that the other is still there, and neither does: a store
+    /// closes these first, then its writer.
     pub(crate) fn close_idle(&self) {
         self.lock().idle.clear();
     }
@@ -87,5 +89,37 @@ impl Drop for Lent<'_> {
         pool.idle.extend(self.connection.take());
         drop(pool);
         self.readers.returned.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{Durability, beside, open_connection};
+
+    #[test]
+    fn the_last_connection_leaves_one_file_whichever_it_is() {
+        for reader_last in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store.db");
+            let writer = open_connection(&path, Durability::PowerLoss).unwrap();
+            writer.execute_batch("CREATE TABLE t (a INTEGER) STRICT; INSERT INTO t VALUES (1)").unwrap();
+            let readers = Readers::new(path.clone());
+            let count = "SELECT count(*) FROM t";
+            let rows: i64 = readers.with("count", |reader| reader.query_row(count, [], |row| row.get(0))).unwrap();
+            assert_eq!(rows, 1);
+            let refused = readers.with("write", |reader| reader.execute("INSERT INTO t VALUES (2)", []));
+            assert!(refused.is_err(), "a reader writes nothing");
+            if reader_last {
+                drop(writer);
+                drop(readers);
+            } else {
+                drop(readers);
+                drop(writer);
+            }
+            for ending in ["-wal", "-shm"] {
+                assert!(!beside(&path, ending).exists(), "{ending} is left when the reader is last: {reader_last}");
+            }
+        }
     }
 }

@@ -123,8 +123,8 @@ impl SqliteLog {
 
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
     pub fn close(&self) {
+        self.readers.close_idle(); // before the writer ends: see there
         self.queue.close();
-        self.readers.close_idle();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { thread, _lock }) = running
             && thread.join().is_err()

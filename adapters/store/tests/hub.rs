@@ -322,3 +322,24 @@ fn a_read_ends_after_many_bytes_but_not_before_one_notification() {
     assert_eq!(store.read(topic, Offset(0), 10).unwrap().len(), 1);
     assert_eq!(store.read(topic, Offset(1), 10).unwrap().len(), 1);
 }
+
+#[test]
+fn a_closed_store_is_one_file_whoever_reads_while_it_closes() {
+    for round in 0..60 {
+        let folder = tempfile::tempdir().expect("made");
+        let path = folder.path().join("hub.db");
+        let (store, topic) = open(&path);
+        publish_some(&store, topic, 1);
+        let store = Arc::new(store);
+        let reader = std::thread::spawn({
+            let store = Arc::clone(&store);
+            move || (0..round).for_each(|_| drop(store.topics(TopicId(0), 10).expect("read")))
+        });
+        store.close();
+        reader.join().expect("no panic");
+        drop(store);
+        let left: Vec<_> =
+            std::fs::read_dir(&folder).expect("listed").map(|entry| entry.expect("read").file_name()).collect();
+        assert!(left.iter().all(|name| name == "hub.db" || name == "hub.db.lock"), "round {round}: {left:?}");
+    }
+}

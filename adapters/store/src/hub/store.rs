@@ -119,8 +119,8 @@ impl HubStore {
 
     /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
     pub fn close(&self) {
+        self.readers.close_idle(); // before the writer ends: see there
         self.queue.close();
-        self.readers.close_idle();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { thread, _lock }) = running
             && thread.thread().id() != std::thread::current().id() // dropped by what it told
