@@ -326,16 +326,15 @@ impl Fetcher {
     }
 
     async fn fetch_one(&self, job: Job, cut: &Cut) {
-        let begun = Instant::now();
         let fetched = self.fetch(&job.url, cut, &job.flight).await;
-        let (now, took) = (Instant::now(), begun.elapsed());
+        let now = Instant::now();
         let is_done = {
             let mut waiting = self.lock();
             let waiting = &mut *waiting;
             let lanes = &mut waiting.lanes[job.share];
             // Many hosts are behind one client: none is left alone for another.
-            lanes.finish(&job.flight, if fetched.is_ok() { Contact::Answered } else { Contact::Silent }, now);
-            let pace = job.flight.pace.after(took, fetched.is_ok(), lanes.options());
+            let pace =
+                lanes.finish(&job.flight, if fetched.is_ok() { Contact::Answered } else { Contact::Silent }, now);
             let Some(spoken) = waiting.topics.get_mut(&job.url) else { return };
             spoken.pace = pace;
             match fetched {

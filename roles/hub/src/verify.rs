@@ -203,7 +203,6 @@ impl Verifier {
             Err(_) => return,
         };
         let request = &request;
-        let begun = Instant::now();
         let known = self.engine.topic(&request.topic_url);
         // What is published from now on belongs to a new subscription; its lease runs from now on too.
         let head = known.and_then(|topic| self.engine.store.head(topic).ok());
@@ -232,8 +231,7 @@ impl Verifier {
         };
         {
             let mut state = self.lock();
-            state.lanes.finish(&job.flight, contact, Instant::now());
-            let pace = job.flight.pace.after(begun.elapsed(), contact == Contact::Answered, state.lanes.options());
+            let pace = state.lanes.finish(&job.flight, contact, Instant::now());
             if let Some(pending) = state.pending.get_mut(&job.flight.item) {
                 pending.pace = pace;
             }

@@ -34,22 +34,13 @@ pub(crate) enum Pace {
     New,
     /// It answered, or failed, soon.
     Quick,
-    /// It took long.
+    /// It took long, or had to give up its place before it answered.
     Slow,
     /// It did not answer several times in a row.
     Silent,
 }
 
 impl Pace {
-    /// After an exchange that took that long.
-    pub(crate) fn after(self, took: Duration, answered: bool, options: &LaneOptions) -> Self {
-        match self {
-            _ if took < options.slow_after => Self::Quick,
-            Self::Slow | Self::Silent if !answered => Self::Silent,
-            _ => Self::Slow,
-        }
-    }
-
     /// A lane of their own for those whose last exchange took long.
     pub(crate) const fn is_slow(self) -> bool {
         matches!(self, Self::Slow | Self::Silent)
@@ -171,6 +162,8 @@ struct Lane {
     places: usize,
     per_host: usize,
     running: usize,
+    /// Exchanges that gave up their place and continue.
+    aside: usize,
     /// Hosts that have something waiting and a place for it.
     round: VecDeque<usize>,
     waiting: usize,
@@ -186,7 +179,7 @@ struct Host {
     in_round: [bool; LANES],
     waiting: [usize; LANES],
     running: [usize; LANES],
-    aside: usize,
+    aside: [usize; LANES],
     /// How long answers take, smoothed.
     usual: Option<Duration>,
     /// Exchanges that gave up their place before the first answer.
@@ -230,7 +223,6 @@ pub(crate) struct Lanes<T> {
     /// Origins that wait for their turn at hosts.
     turns: Entries<usize>,
     slots: Slab<Slot>,
-    aside: usize,
     next_number: u64,
     checks: BinaryHeap<Reverse<(Instant, usize)>>,
     /// With so many origins, those with nothing to do are forgotten.
@@ -274,7 +266,6 @@ impl<T: Copy> Lanes<T> {
             items: Entries(Slab::new()),
             turns: Entries(Slab::new()),
             slots: Slab::new(),
-            aside: 0,
             next_number: 1,
             checks: BinaryHeap::new(),
             forget_at: MAX_IDLE_ORIGINS,
@@ -376,13 +367,14 @@ impl<T: Copy> Lanes<T> {
         Flight { item, pace, origin, slot, number, begun: now }
     }
 
-    /// An exchange ended.
-    pub(crate) fn finish(&mut self, flight: &Flight<T>, contact: Contact, now: Instant) {
+    /// An exchange ended. Returns the pace of the recipient from now on.
+    pub(crate) fn finish(&mut self, flight: &Flight<T>, contact: Contact, now: Instant) -> Pace {
         let slot = self.slots.remove(flight.slot);
         let (lane, host) = (slot.lane, slot.host);
+        let took = now.saturating_duration_since(flight.begun);
         if slot.aside {
-            self.aside -= 1;
-            self.hosts[host].aside -= 1;
+            self.by_pace[lane].aside -= 1;
+            self.hosts[host].aside[lane] -= 1;
         } else {
             self.by_pace[lane].overdue.remove(&(slot.overdue, flight.slot));
             self.leave(lane, host);
@@ -394,7 +386,6 @@ impl<T: Copy> Lanes<T> {
                 origin.unreachable = 0;
                 origin.broken_until = None;
                 if !flight.pace.is_slow() {
-                    let took = now.saturating_duration_since(flight.begun);
                     let host = &mut self.hosts[host];
                     host.usual = Some(host.usual.map_or(took, |usual| (usual * 7 + took) / 8));
                 }
@@ -409,6 +400,13 @@ impl<T: Copy> Lanes<T> {
         }
         for lane in 0..LANES {
             self.offer_origin(flight.origin, lane);
+        }
+        let answered = contact == Contact::Answered;
+        match flight.pace {
+            // One that was cut off soon did not end soon by itself.
+            _ if took < self.options.slow_after && (answered || !slot.aside) => Pace::Quick,
+            Pace::Slow | Pace::Silent if !answered => Pace::Silent,
+            _ => Pace::Slow,
         }
     }
 
@@ -456,16 +454,18 @@ impl<T: Copy> Lanes<T> {
             self.by_pace[lane].overdue.insert((again, at));
             return;
         }
+        // Half for either of the two, so that new recipients that hang do not take the room of fast ones.
         let beside = lane == Pace::New as usize || lane == Pace::Quick as usize;
-        let room = beside && self.aside < self.options.aside && known.aside < self.options.aside / 4;
+        let most = self.options.aside / 2;
+        let room = beside && entry.aside < most && known.aside[lane] < most / 4;
         let slot = &mut self.slots[at];
         slot.aside = true;
         if !room && let Some(cut) = &slot.cut {
             cut.cut(slot.number);
         }
         // One that is cut off is aside, too, for the instant that it needs to end.
-        self.aside += 1;
-        self.hosts[host].aside += 1;
+        self.by_pace[lane].aside += 1;
+        self.hosts[host].aside[lane] += 1;
         self.hosts[host].overran = self.hosts[host].overran.saturating_add(1);
         self.leave(lane, host);
     }
@@ -479,10 +479,11 @@ impl<T: Copy> Lanes<T> {
 
     pub(crate) fn load(&self) -> Load {
         let slow = [Pace::Slow, Pace::Silent].map(|pace| self.by_pace[pace as usize].running);
+        let aside: usize = self.by_pace.iter().map(|lane| lane.aside).sum();
         Load {
             ready: self.by_pace.iter().map(|lane| lane.waiting).sum(),
-            flying: self.aside + self.by_pace.iter().map(|lane| lane.running).sum::<usize>(),
-            slow: self.aside + slow.iter().sum::<usize>(),
+            flying: aside + self.by_pace.iter().map(|lane| lane.running).sum::<usize>(),
+            slow: aside + slow.iter().sum::<usize>(),
             broken: self.origins.iter().filter(|(_, origin)| origin.broken_until.is_some()).count(),
         }
     }

@@ -193,14 +193,14 @@ impl Engine {
         };
         let (place, epoch) = job.flight.item;
         let mut state = self.lock();
-        state.lanes.finish(&job.flight, contact, now);
+        let pace = state.lanes.finish(&job.flight, contact, now);
         if matches!(ended, Ended::Tried { .. })
             && let Some(entry) = state.table.get_mut(place)
             && entry.epoch == epoch
         {
-            let (took, answered) = (now.saturating_duration_since(job.begun), contact == Contact::Answered);
-            entry.pace = entry.pace.after(took, answered, &self.options.lanes);
-            if answered {
+            entry.pace = pace;
+            if contact == Contact::Answered {
+                let took = now.saturating_duration_since(job.begun);
                 entry.took = u16::try_from(took.as_millis()).unwrap_or(u16::MAX);
             }
         }

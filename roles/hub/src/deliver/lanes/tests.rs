@@ -101,19 +101,67 @@ fn each_pace_has_places_of_its_own() {
 }
 
 #[test]
-fn pace_follows_from_how_long_the_last_exchange_took() {
-    let options = LaneOptions::default();
-    for (before, took, answered, after) in [
-        (New, 3, true, Quick),
-        (New, 3, false, Quick),
-        (Quick, 300, true, Slow),
-        (Quick, 30_000, false, Slow),
-        (Slow, 30_000, false, Silent),
-        (Silent, 300, true, Slow),
-        (Silent, 3, true, Quick),
+fn pace_follows_from_how_the_last_exchange_ended() {
+    use Contact::{Answered, Silent as Unanswered};
+    for (before, took, contact, after) in [
+        (New, 3, Answered, Quick),
+        (New, 3, Unanswered, Quick),
+        (Quick, 300, Answered, Slow),
+        (Quick, 30_000, Unanswered, Slow),
+        (Slow, 30_000, Unanswered, Silent),
+        (Silent, 300, Answered, Slow),
+        (Silent, 3, Answered, Quick),
     ] {
-        assert_eq!(before.after(MS(took), answered, &options), after, "{before:?} {took} {answered}");
+        let (mut lanes, now) = (lanes(1, 1), Instant::now());
+        push(&mut lanes, "http://a", 1, before, now);
+        let flight = lanes.next(now, None).unwrap();
+        assert_eq!(lanes.finish(&flight, contact, now + MS(took)), after, "{before:?} {took} {contact:?}");
     }
+}
+
+#[test]
+fn who_is_cut_off_soon_is_not_fast() {
+    for before in [New, Quick, Slow] {
+        let options = LaneOptions { all: 1, new: 1, slow: 1, aside: 0, ..LaneOptions::default() };
+        let (mut lanes, mut now) = (Lanes::new(options), Instant::now());
+        // Its host answers fast, so exchanges with it keep others waiting for 20 ms only.
+        push(&mut lanes, "http://a", 0, Quick, now);
+        let flight = lanes.next(now, None).unwrap();
+        lanes.finish(&flight, Contact::Answered, now + MS(1));
+        for item in [1, 2] {
+            lanes.push(lanes.name_of("http://a"), item, before, MS(20), now);
+        }
+        let cut = Arc::default();
+        let flight = lanes.next(now, Some(&cut)).unwrap();
+        now += MS(20);
+        lanes.tick(now);
+        assert!(is_cut(&cut, &flight));
+        let after = if before == Slow { Silent } else { Slow };
+        assert_eq!(lanes.finish(&flight, Contact::Silent, now), after, "{before:?}");
+    }
+}
+
+#[test]
+fn new_recipients_do_not_take_the_room_aside_of_fast_ones() {
+    let mut lanes = Lanes::new(LaneOptions { all: 1, new: 1, aside: 8, ..LaneOptions::default() });
+    let mut now = Instant::now();
+    for item in 0..3 {
+        push(&mut lanes, "http://a", item, New, now);
+        push(&mut lanes, "http://a", 10 + item, Quick, now);
+    }
+    let mut begun = Vec::new();
+    for _ in 0..2 {
+        for expected in [Quick, New] {
+            let cut = Arc::default();
+            let flight = lanes.next(now, Some(&cut)).unwrap();
+            assert_eq!(flight.pace, expected);
+            begun.push((flight, cut));
+        }
+        now += MS(300);
+        lanes.tick(now);
+    }
+    let cut: Vec<_> = begun.iter().map(|(flight, cut)| is_cut(cut, flight)).collect();
+    assert_eq!(cut, [false, false, true, true], "one of each for this host");
 }
 
 /// Whether a runner's exchange is cut off within a moment.
@@ -124,7 +172,7 @@ fn is_cut(cut: &Arc<Cut>, flight: &Flight<u32>) -> bool {
 
 #[test]
 fn what_finds_no_room_aside_is_cut_off() {
-    let mut lanes = Lanes::new(LaneOptions { all: 1, aside: 4, ..LaneOptions::default() });
+    let mut lanes = Lanes::new(LaneOptions { all: 1, aside: 8, ..LaneOptions::default() });
     let mut now = Instant::now();
     let mut begun = Vec::new();
     for item in 0..3 {
@@ -139,7 +187,11 @@ fn what_finds_no_room_aside_is_cut_off() {
         lanes.tick(now);
     }
     let cut: Vec<_> = begun.iter().map(|(flight, cut)| is_cut(cut, flight)).collect();
-    assert_eq!(cut, [false, true, false], "one of four places aside is for this host; nobody waits for the last");
+    assert_eq!(
+        cut,
+        [false, true, false],
+        "one of eight places aside is for fast ones of this host; nobody waits for the last"
+    );
     for (flight, _) in &begun {
         lanes.finish(flight, Contact::Silent, now);
     }
@@ -239,6 +291,8 @@ struct Network {
     paces: Vec<Pace>,
     flying: BinaryHeap<Reverse<(Instant, usize)>>,
     flights: Vec<(Flight<u32>, Arc<Cut>)>,
+    /// Which of these ended.
+    done: Vec<bool>,
     urls: Vec<String>,
     /// When each was pushed.
     pushed: Vec<Instant>,
@@ -256,6 +310,7 @@ impl Network {
             paces: vec![New; recipients],
             flying: BinaryHeap::new(),
             flights: Vec::new(),
+            done: Vec::new(),
             urls,
             pushed: vec![now; recipients],
             failed_once: vec![false; recipients],
@@ -276,21 +331,20 @@ impl Network {
             let takes = if flight.item < Self::HEALTHY { MS(2) } else { Duration::from_secs(30) };
             self.flying.push(Reverse((self.now + takes, self.flights.len())));
             self.flights.push((flight, cut));
+            self.done.push(false);
         }
     }
 
     /// Runs until all of the healthy have theirs, of which a tenth fails once; the longest wait for any of it.
     fn run(&mut self) -> Duration {
         let (mut healthy, mut longest) = (Self::HEALTHY, Duration::ZERO);
-        let mut done = vec![false; self.flights.len()];
         while healthy > 0 {
             self.begin();
             let end = self.flying.peek().map(|Reverse((due, _))| *due);
             self.now = [end, self.lanes.due()].into_iter().flatten().min().unwrap().max(self.now);
             self.lanes.tick(self.now);
-            done.resize(self.flights.len(), false);
             let cut: Vec<usize> = (0..self.flights.len())
-                .filter(|at| !done[*at])
+                .filter(|at| !self.done[*at])
                 .filter(|at| {
                     let (flight, cut) = &self.flights[*at];
                     cut.lock().number == flight.number
@@ -301,18 +355,16 @@ impl Network {
                 && due <= self.now
             {
                 self.flying.pop();
-                if !done[at] && !ended.contains(&at) {
+                if !self.done[at] && !ended.contains(&at) {
                     ended.push(at);
                 }
             }
             for at in ended {
-                done[at] = true;
+                self.done[at] = true;
                 let (flight, now) = (self.flights[at].0, self.now);
                 let is_healthy = flight.item < Self::HEALTHY;
                 let contact = if is_healthy { Contact::Answered } else { Contact::Silent };
-                self.lanes.finish(&flight, contact, now);
-                let pace = &mut self.paces[flight.item as usize];
-                *pace = pace.after(now - flight.begun, is_healthy, self.lanes.options());
+                self.paces[flight.item as usize] = self.lanes.finish(&flight, contact, now);
                 let failed = &mut self.failed_once[flight.item as usize];
                 *failed = flight.item % 10 == 0 && !*failed;
                 if is_healthy {
@@ -344,7 +396,8 @@ fn hanging_recipients_do_not_delay_the_others() {
             let mut network = Network::new((0..Network::HEALTHY + hanging).map(place).collect());
             let mut worst = Duration::ZERO;
             for round in 0..5 {
-                for item in 0..Network::HEALTHY + if round == 0 { hanging } else { 0 } {
+                // Those who hang come first: they are in the way.
+                for item in (0..Network::HEALTHY + if round == 0 { hanging } else { 0 }).rev() {
                     network.push(item);
                 }
                 let longest = network.run();
