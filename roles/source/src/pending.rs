@@ -53,6 +53,8 @@ impl Writing {
 #[derive(Debug)]
 pub(crate) struct Pending {
     paths: BTreeMap<Vec<u8>, Path>,
+    /// None of them is due before this. It is found anew only when it is over: paths may be many, and events come often.
+    earliest: Option<Instant>,
     /// When the first and the last path was removed, of those that wait.
     removed: Option<(Instant, Instant)>,
     /// When files were published at once.
@@ -64,7 +66,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub(crate) fn new(debounce: Duration, at_once: bool) -> Self {
-        Self { paths: BTreeMap::new(), removed: None, repeated: HashMap::new(), debounce, at_once }
+        Self { paths: BTreeMap::new(), earliest: None, removed: None, repeated: HashMap::new(), debounce, at_once }
     }
 
     pub(crate) fn too_many(&self) -> bool {
@@ -77,19 +79,26 @@ impl Pending {
         if matches!(hint, Hint::Folder | Hint::FolderGone) {
             self.forget_beneath(&path);
         }
-        let path = self.paths.entry(path).or_insert(Path { first: now, last: now, writing: Writing::No });
-        path.last = now;
-        path.writing = match hint {
+        let known = self.paths.get(&path);
+        let first = known.map_or(now, |known| known.first);
+        let writing = match hint {
             Hint::Written => Writing::Written,
             Hint::Created => Writing::Created,
             Hint::Finished | Hint::Folder => Writing::Finished,
             Hint::Gone | Hint::FolderGone => Writing::Gone,
             // Whoever wrote it may still have it open.
-            Hint::Attributes => path.writing,
+            Hint::Attributes => known.map_or(Writing::No, |known| known.writing),
         };
-        if path.writing == Writing::Gone {
+        if writing == Writing::Gone {
             self.removed = Some((self.removed.map_or(now, |(first, _)| first), now));
         }
+        self.put(path, Path { first, last: now, writing });
+    }
+
+    fn put(&mut self, name: Vec<u8>, path: Path) {
+        let due = self.due(&name, &path);
+        self.earliest = Some(self.earliest.map_or(due, |earliest| earliest.min(due)));
+        self.paths.insert(name, path);
     }
 
     /// Another folder is there now, and read as a whole: what was noted beneath was perhaps of the one before.
@@ -105,7 +114,9 @@ impl Pending {
     pub(crate) fn defer(&mut self, paths: Vec<Vec<u8>>) {
         let now = Instant::now();
         for path in paths {
-            self.paths.entry(path).or_insert(Path { first: now, last: now, writing: Writing::No });
+            if !self.paths.contains_key(&path) {
+                self.put(path, Path { first: now, last: now, writing: Writing::No });
+            }
         }
     }
 
@@ -125,13 +136,16 @@ impl Pending {
         }
     }
 
-    /// When the first path is due.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.paths.iter().map(|(name, path)| self.due(name, path)).min()
+    /// When to take what is due: no path is due before.
+    pub(crate) const fn next_due(&self) -> Option<Instant> {
+        self.earliest
     }
 
     /// The paths that are due. They are forgotten.
     pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        if self.earliest.is_none_or(|earliest| earliest > now) {
+            return Vec::new();
+        }
         let due = self.paths.iter().filter(|(name, path)| self.due(name, path) <= now);
         let mut ready: Vec<_> = due.map(|(name, path)| (name.clone(), path.writing)).collect();
         let mut room = MAX_READY;
@@ -154,6 +168,7 @@ impl Pending {
             }
             names.push(name);
         }
+        self.earliest = self.paths.iter().map(|(name, path)| self.due(name, path)).min();
         names
     }
 
@@ -175,6 +190,7 @@ impl Pending {
         if paths.len() <= MAX_PENDING {
             self.paths = paths;
         }
+        self.earliest = self.paths.iter().map(|(name, path)| self.due(name, path)).min();
     }
 }
 
@@ -190,6 +206,13 @@ mod tests {
             pending.note(b"a".to_vec(), *hint);
         }
         pending
+    }
+
+    /// When the first path is due. What is awaited is never later.
+    fn first_due(pending: &Pending) -> Instant {
+        let due = pending.paths.iter().map(|(name, path)| pending.due(name, path)).min().unwrap();
+        assert!(pending.next_due().unwrap() <= due);
+        due
     }
 
     fn writing(hints: &[Hint]) -> Writing {
@@ -241,14 +264,14 @@ mod tests {
 
     #[test]
     fn a_finished_file_is_due_at_once_and_others_when_quiet() {
-        let removed = |pending: &Pending| pending.next_due().unwrap() - pending.removed.unwrap().1;
+        let removed = |pending: &Pending| first_due(pending) - pending.removed.unwrap().1;
         let mut gone = noted(&[Hint::Gone]);
         assert_eq!(removed(&gone), DEBOUNCE);
         std::thread::sleep(Duration::from_millis(5));
         gone.note(b"b".to_vec(), Hint::Gone);
         assert_eq!(removed(&gone), DEBOUNCE, "all removed paths are due together");
         assert_eq!(gone.take_ready(Instant::now() + DEBOUNCE).len(), 2);
-        let wait = |pending: &Pending| pending.next_due().unwrap() - pending.paths[&b"a"[..]].last;
+        let wait = |pending: &Pending| first_due(pending) - pending.paths[&b"a"[..]].last;
         assert_eq!(wait(&noted(&[Hint::Created, Hint::Written, Hint::Finished])), INSTANT);
         assert_eq!(wait(&noted(&[Hint::Finished, Hint::Written])), UNCLOSED);
         let mut fixed = Pending::new(DEBOUNCE, false);
@@ -263,5 +286,23 @@ mod tests {
         pending.note(b"a".to_vec(), Hint::Finished);
         assert!(pending.take_ready(Instant::now() + INSTANT).is_empty());
         assert_eq!(pending.take_ready(Instant::now() + DEBOUNCE).len(), 1);
+    }
+
+    #[test]
+    fn what_is_awaited_is_found_again_when_it_is_over() {
+        let mut pending = noted(&[Hint::Finished, Hint::Written]);
+        let early = pending.next_due().unwrap();
+        assert!(early < first_due(&pending), "it was finished, and is written again");
+        assert!(pending.take_ready(early).is_empty());
+        assert_eq!(pending.next_due().unwrap(), first_due(&pending));
+        for number in 0..=MAX_READY {
+            pending.note(number.to_string().into_bytes(), Hint::Finished);
+        }
+        let later = Instant::now() + DEBOUNCE;
+        assert_eq!(pending.take_ready(later).len(), MAX_READY);
+        assert!(pending.next_due().unwrap() <= later, "one is left");
+        assert_eq!(pending.take_ready(later).len(), 1);
+        pending.leave_to_scan(later);
+        assert_eq!(pending.next_due(), pending.paths.values().next().map(|path| path.last + UNCLOSED));
     }
 }

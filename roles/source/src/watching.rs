@@ -40,6 +40,8 @@ const TICK: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// After a pass, the pause before the next one is this many times as long, so that many changes are recorded together.
 const PAUSE: u32 = 4;
+/// In that pause events are read this often, not one by one as they come. The kernel's queue holds thousands.
+const GATHER: Duration = Duration::from_millis(10);
 
 pub(crate) struct Watching {
     options: WatchOptions,
@@ -302,9 +304,15 @@ impl<'w> Round<'w> {
         let mut next_pass = Instant::now();
         loop {
             self.watching.status.set(WatchState::Watching);
-            let due = self.pending.next_due().map(|due| due.max(next_pass));
-            let wait = due.map_or(TICK, |due| due.saturating_duration_since(Instant::now()).min(TICK));
-            self.read_events(wait);
+            let pause = next_pass.saturating_duration_since(Instant::now());
+            if pause.is_zero() {
+                let due = self.pending.next_due();
+                let wait = due.map_or(TICK, |due| due.saturating_duration_since(Instant::now()).min(TICK));
+                self.read_events(wait);
+            } else {
+                thread::sleep(pause.min(GATHER));
+                self.read_events(Duration::ZERO);
+            }
             if self.watching.stopping() {
                 return Err(Ended::Stopped);
             }

@@ -72,7 +72,7 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
     report.text(&format!(
         "{HEALTHY} receivers answer, {FAILING} answer 503 to each notification once, and so many take a connection and never \
          answer. {count} notifications one after another, each published when everybody who answers has the one before; \
-         timed from the request to publish. A repeat is timed from the failure on, its random pause of 0.1 to 1 s included. \
+         timed from when it is durable (the answer to the publisher, or the first delivery if that was sooner). A repeat is timed from the failure on, its random pause of 0.1 to 1 s included. \
          At the first notification after the start nobody is known yet."
     ));
     report.table(&["p99 in ms; those who hang", "of the others", "of repeats", "of the first notification"], &rows);
