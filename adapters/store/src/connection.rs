@@ -1,6 +1,7 @@
 //! How is a database file opened, and how are failures of SQLite told?
 
 use abreast_core::{ErrorKind, LogError};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
@@ -95,9 +96,10 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
         connection.pragma_update(None, "journal_size_limit", WAL_FRAMES_MAX * PAGE_BYTES)?;
         connection.pragma_update(None, "cache_size", -16 * 1024)?;
         connection.pragma_update(None, "trusted_schema", false)?;
+        plan_once(&connection)?;
         if durability == Durability::ProcessEnd {
             // A short run ends without rewriting the whole file: the log stays for the next one, within its limit.
-            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         }
         Ok(connection)
     };
@@ -124,9 +126,16 @@ fn open_for_queries(path: &Path, access: OpenFlags) -> Result<Connection, LogErr
         connection.pragma_update(None, "mmap_size", 0)?;
         connection.pragma_update(None, "cache_size", -2 * 1024)?;
         connection.pragma_update(None, "trusted_schema", false)?;
+        plan_once(&connection)?;
         Ok(connection)
     };
     prepare().map_err(|cause| sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause))
+}
+
+/// Plans a statement once for all values bound to it. Otherwise SQLite compiles each statement that has a range (`key >= ?`)
+/// again whenever it is run, which takes longer than the query.
+fn plan_once(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// A database taken for this process.
@@ -210,6 +219,24 @@ mod tests {
         assert!(refused.to_string().contains("in use by another process"), "{refused}");
         drop(held);
         lock(&path).unwrap();
+    }
+
+    #[test]
+    fn statements_are_compiled_once_for_all_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.sqlite");
+        let writer = open_connection(&path, Durability::PowerLoss).unwrap();
+        writer
+            .execute_batch("CREATE TABLE t (a INTEGER, b TEXT, PRIMARY KEY (a, b)) STRICT, WITHOUT ROWID; CREATE INDEX i ON t (b) WHERE b > 'm'")
+            .unwrap();
+        for connection in [writer, open_reader(&path).unwrap(), open_read_only(&path).unwrap()] {
+            for number in 0..5 {
+                let mut range =
+                    connection.prepare_cached("SELECT b FROM t WHERE a = ?1 AND b >= ?2 AND b < ?3").unwrap();
+                assert!(!range.exists(rusqlite::params![number, format!("a{number}"), format!("b{number}")]).unwrap());
+                assert_eq!(range.get_status(rusqlite::StatementStatus::RePrepare), 0);
+            }
+        }
     }
 
     #[test]

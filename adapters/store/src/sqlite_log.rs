@@ -112,6 +112,16 @@ impl fmt::Debug for SqliteLog {
     }
 }
 
+/// Reads the latest change of each resource. Both halves come from an index in the order of positions, and are merged.
+const LATEST: &str = concat!(
+    "SELECT ",
+    change_columns!(),
+    " FROM changes WHERE set_id = ?1 AND position IN (SELECT position FROM (\
+     SELECT position FROM resources WHERE set_id = ?1 AND position > ?2 AND position > 0 AND position <= ?3 \
+     UNION ALL SELECT position FROM tombstones WHERE set_id = ?1 AND position > ?2 AND position <= ?3 \
+     ORDER BY position LIMIT ?4)) ORDER BY position"
+);
+
 impl SqliteLog {
     /// Opens a store, creating the file if it is not there.
     ///
@@ -282,16 +292,7 @@ impl ChangeLog for SqliteLog {
         after: Position,
         visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        // Both halves come from an index in the order of positions, and are merged.
-        const SQL: &str = concat!(
-            "SELECT ",
-            change_columns!(),
-            " FROM changes WHERE set_id = ?1 AND position IN (SELECT position FROM (\
-             SELECT position FROM resources WHERE set_id = ?1 AND position > ?2 AND position > 0 AND position <= ?3 \
-             UNION ALL SELECT position FROM tombstones WHERE set_id = ?1 AND position > ?2 AND position <= ?3 \
-             ORDER BY position LIMIT ?4)) ORDER BY position"
-        );
-        self.read_pages(SQL, set, after, visit)
+        self.read_pages(LATEST, set, after, visit)
     }
 
     fn position_at(&self, set: SetId, time: Timestamp) -> Result<Position, LogError> {
@@ -512,4 +513,27 @@ fn sum_of_live(connection: &Connection, set: SetId, retired: Shard, created: Tim
         })?;
     let time = if version == Position(0) { created } else { Timestamp::from_micros(time) };
     Ok(Shard { resources, version, time, ..retired })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::open_reader;
+    use abreast_core::SystemClock;
+
+    #[test]
+    fn latest_changes_are_read_from_their_indexes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("source.db");
+        let _log = SqliteLog::open(&path, Arc::new(SystemClock)).unwrap();
+        let reader = open_reader(&path).unwrap();
+        let mut explain = reader.prepare(&format!("EXPLAIN QUERY PLAN {LATEST}")).unwrap();
+        let steps = explain.query_map(params![1, 0, 10, 10], |row| row.get::<_, String>(3)).unwrap();
+        let plan = steps.map(|step| step.unwrap()).collect::<Vec<_>>().join("\n");
+        for index in ["latest_changes", "latest_removals"] {
+            let range = format!("COVERING INDEX {index} (set_id=? AND position>? AND position<?)");
+            assert!(plan.contains(&range), "{plan}");
+        }
+        assert!(!plan.contains("SCAN resources") && !plan.contains("SCAN changes"), "{plan}");
+    }
 }
