@@ -90,8 +90,8 @@ pub struct LaneOptions {
     pub slow: usize,
     /// … to recipients that did not answer several times in a row, a quarter of these to one host. Default 64.
     pub silent: usize,
-    /// Deliveries that gave up their place to others and continue: half of these to fast recipients and half to new ones,
-    /// a quarter of either half to one host. What would be more is cut off and repeated. Default 1,024.
+    /// Deliveries that gave up their place to others and continue, to fast recipients and to new ones each; a quarter of
+    /// these to one host. What would be more is cut off and repeated. Default 1,024.
     pub aside: usize,
     /// The longest that a delivery to a fast or new recipient keeps others waiting, four times what is usual for its
     /// host where answers come fast; and from when on a recipient counts as slow. Default 250 ms.

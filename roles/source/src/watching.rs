@@ -39,7 +39,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// How long the first scan waits for files that are being written.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// After a pass, the pause before the next one is this many times as long, so that many changes are recorded together.
-const PAUSE: u32 = 4;
+const PAUSE: u32 = 8;
 /// In that pause events are read this often, not one by one as they come. The kernel's queue holds thousands.
 const GATHER: Duration = Duration::from_millis(10);
 
@@ -359,7 +359,9 @@ impl<'w> Round<'w> {
             }
             self.watching.check_root(&self.root, &self.folder)?;
             self.look_at(ready, false)?;
-            if options.at_once {
+            // While more are due than are read in one pass, waiting gathers nothing.
+            let is_behind = self.pending.next_due().is_some_and(|due| due <= now);
+            if options.at_once && !is_behind {
                 next_pass = Instant::now() + (now.elapsed() * PAUSE).min(options.debounce);
             }
         }

@@ -123,7 +123,8 @@ impl Hub {
         receiver.wait(subscribers * count, LIMIT)?;
         let cpu = self.source.server.cpu() - cpu;
         let times = receiver.times()?;
-        ensure!(times.len() == subscribers * count, "{} deliveries came", times.len());
+        // More than these are repeats: of what had to make room, or whose answer was lost.
+        ensure!(times.len() >= subscribers * count, "{} deliveries came", times.len());
         let last = times.iter().map(|(_, time)| *time).max().unwrap_or(begun);
         let all = times.len() as f64;
         Ok((all / ((last - begun) as f64 / 1e9), all / cpu))

@@ -454,9 +454,9 @@ impl<T: Copy> Lanes<T> {
             self.by_pace[lane].overdue.insert((again, at));
             return;
         }
-        // Half for either of the two, so that new recipients that hang do not take the room of fast ones.
+        // Room for either of the two, so that new recipients that hang do not take that of fast ones.
         let beside = lane == Pace::New as usize || lane == Pace::Quick as usize;
-        let most = self.options.aside / 2;
+        let most = self.options.aside;
         let room = beside && entry.aside < most && known.aside[lane] < most / 4;
         let slot = &mut self.slots[at];
         slot.aside = true;

@@ -143,7 +143,7 @@ fn who_is_cut_off_soon_is_not_fast() {
 
 #[test]
 fn new_recipients_do_not_take_the_room_aside_of_fast_ones() {
-    let mut lanes = Lanes::new(LaneOptions { all: 1, new: 1, aside: 8, ..LaneOptions::default() });
+    let mut lanes = Lanes::new(LaneOptions { all: 1, new: 1, aside: 4, ..LaneOptions::default() });
     let mut now = Instant::now();
     for item in 0..3 {
         push(&mut lanes, "http://a", item, New, now);
@@ -172,7 +172,7 @@ fn is_cut(cut: &Arc<Cut>, flight: &Flight<u32>) -> bool {
 
 #[test]
 fn what_finds_no_room_aside_is_cut_off() {
-    let mut lanes = Lanes::new(LaneOptions { all: 1, aside: 8, ..LaneOptions::default() });
+    let mut lanes = Lanes::new(LaneOptions { all: 1, aside: 4, ..LaneOptions::default() });
     let mut now = Instant::now();
     let mut begun = Vec::new();
     for item in 0..3 {
@@ -187,11 +187,7 @@ fn what_finds_no_room_aside_is_cut_off() {
         lanes.tick(now);
     }
     let cut: Vec<_> = begun.iter().map(|(flight, cut)| is_cut(cut, flight)).collect();
-    assert_eq!(
-        cut,
-        [false, true, false],
-        "one of eight places aside is for fast ones of this host; nobody waits for the last"
-    );
+    assert_eq!(cut, [false, true, false], "one of four places aside is for this host; nobody waits for the last");
     for (flight, _) in &begun {
         lanes.finish(flight, Contact::Silent, now);
     }
