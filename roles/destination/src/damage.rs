@@ -4,10 +4,13 @@
 //! checks those that it reads about and no others: it stays proportional to what changed.
 
 use crate::error::Error;
-use crate::session::Session;
+use crate::options::SyncOptions;
+use crate::plan::planner::{PlanContext, Planner};
+use crate::reporter::Reporter;
+use crate::sink::Sink;
 use crate::sink::kept::{Damage, DamageKind, ReadBack, distrusted, fetch_again, is_distrusted, plan_again, read_back};
 use crate::sink::options::SinkOptions;
-use abreast_store::mirror::{Pending, PendingAction, Row, Task};
+use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 
 /// Rows checked together.
 const ROWS: usize = 512;
@@ -24,156 +27,159 @@ pub(crate) fn reserved_message(own: &str, reserved: &str) -> String {
     )
 }
 
-impl Session<'_> {
-    /// Compares every row with what is there, before a comparison with the whole list.
-    pub(crate) fn check_kept(&mut self) -> Result<(), Error> {
-        let Some(mut kept) = self.whole_copy()? else { return Ok(()) };
-        self.report.begin_phase("comparing");
-        let (mut key, mut rows, mut checked) = (String::new(), Vec::new(), 0);
-        loop {
-            rows.clear();
-            self.mirror.rows_after(&key, ROWS, &mut rows)?;
-            let Some(last) = rows.last() else { break };
-            key.clone_from(&last.uri);
-            self.check_cancelled()?;
-            let mut damaged = Vec::new();
-            for row in &rows {
-                match kept.damage(&self.mirror, row, self.options.full)? {
-                    Some(damage) => damaged.push((row, damage)),
-                    None if row.leaf => self.report_reserved(&row.uri)?,
-                    None => {}
-                }
-            }
-            if !damaged.is_empty() {
-                self.begin()?;
-                for (row, damage) in damaged {
-                    self.plan_damaged(row, &damage)?;
-                }
-                self.commit()?;
-            }
-            checked += rows.len() as u64;
-            self.report.status(checked, 0, 0);
-        }
-        if self.report.summary.damaged > REPORTED_MAX {
-            let message = format!("{} more are missing or altered here", self.report.summary.damaged - REPORTED_MAX);
-            self.report.notice("local.missing", &self.options.url, &message);
-        }
-        Ok(())
-    }
+/// What a run knows of the files of the copy.
+#[derive(Default)]
+pub(crate) struct CopyCheck {
+    /// Reads them back, once one was asked for.
+    kept: Option<Box<dyn ReadBack>>,
+    /// Resources kept under the reserved name without need.
+    misnamed: Vec<String>,
+}
 
-    /// Checks the file of a resource that a Change List names. What it had is no longer counted on if it is damaged.
-    pub(crate) fn check_one(&mut self, row: &mut Row) -> Result<(), Error> {
-        // What is known to be damaged is planned, and counted, already.
-        if self.options.sink != SinkOptions::Folder || is_distrusted(row) {
+/// Compares every row with what is there, before a comparison with the whole list.
+pub(crate) fn check_kept(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+    let (mirror, options) = (run.planner.mirror, run.planner.options);
+    let Some(mut kept) = whole_copy(mirror, options)? else { return Ok(()) };
+    run.report.begin_phase("comparing");
+    let (mut key, mut rows, mut checked) = (String::new(), Vec::new(), 0);
+    loop {
+        rows.clear();
+        mirror.rows_after(&key, ROWS, &mut rows)?;
+        let Some(last) = rows.last() else { break };
+        key.clone_from(&last.uri);
+        run.requests.check_cancelled()?;
+        let mut damaged = Vec::new();
+        for row in &rows {
+            match kept.damage(mirror, row, options.full)? {
+                Some(damage) => damaged.push((row, damage)),
+                None if row.leaf => report_reserved(mirror, run.planner.sink.as_deref(), run.report, &row.uri)?,
+                None => {}
+            }
+        }
+        if !damaged.is_empty() {
+            run.planner.begin(run.report)?;
+            for (row, damage) in damaged {
+                plan_damaged(run, row, &damage)?;
+            }
+            run.planner.commit()?;
+        }
+        checked += rows.len() as u64;
+        run.report.status(checked, 0, 0);
+    }
+    let damaged = run.report.summary.damaged;
+    if damaged > REPORTED_MAX {
+        let message = format!("{} more are missing or altered here", damaged - REPORTED_MAX);
+        run.report.notice("local.missing", &options.url, &message);
+    }
+    Ok(())
+}
+
+/// Checks the file of a resource that a Change List names. Its row no longer counts if the file is damaged.
+pub(crate) fn check_one(run: &mut PlanContext<'_, '_>, row: &mut Row) -> Result<(), Error> {
+    let (mirror, options) = (run.planner.mirror, run.planner.options);
+    // What is known to be damaged is planned, and counted, already.
+    if options.sink != SinkOptions::Folder || is_distrusted(row) {
+        return Ok(());
+    }
+    let kept = &mut run.planner.copy.kept;
+    if kept.is_none() {
+        *kept = read_back("folder", &options.folder, mirror)?;
+    }
+    let Some(kept) = kept else { return Ok(()) };
+    if let Some(damage) = kept.damage(mirror, row, false)?.filter(|damage| damage.kind.is_loss()) {
+        plan_damaged(run, row, &damage)?;
+        *row = distrusted(row);
+    }
+    Ok(())
+}
+
+/// Plans to give files their own names back, after everything else is planned.
+pub(crate) fn plan_names(planner: &mut Planner<'_>) -> Result<(), Error> {
+    std::mem::take(&mut planner.copy.misnamed).iter().try_for_each(|uri| plan_name(planner.mirror, uri))
+}
+
+/// Plans to check again under which name a resource is kept, if it has the reserved one and nothing else is planned.
+pub(crate) fn plan_name(mirror: &Mirror, uri: &str) -> Result<(), Error> {
+    if let Some(row) = mirror.row(uri)?.filter(|row| row.leaf)
+        && mirror.task(uri)?.is_none()
+    {
+        mirror.put_pending(&Pending { action: PendingAction::Touch, ..fetch_again(&row) })?;
+    }
+    Ok(())
+}
+
+/// Reports a resource under its reserved name, unless other resources are in the folder that has its own.
+pub(crate) fn report_reserved(
+    mirror: &Mirror,
+    sink: Option<&dyn Sink>,
+    report: &mut Reporter<'_>,
+    uri: &str,
+) -> Result<(), Error> {
+    let beneath = format!("{uri}/");
+    let (mut rows, mut tasks) = (Vec::new(), Vec::new());
+    rows.extend(mirror.row(&beneath)?);
+    mirror.rows_after(&beneath, 1, &mut rows)?;
+    mirror.pending_after(&beneath, 1, &mut tasks)?;
+    let planned = tasks.iter().filter(|task| task.pending.action != PendingAction::Delete);
+    let mut others = rows.iter().map(|row| &row.uri).chain(planned.map(|task| &task.pending.uri));
+    if others.any(|other| other.starts_with(&beneath)) {
+        return Ok(());
+    }
+    report.reserved += 1;
+    if report.reserved <= REPORTED_MAX {
+        let shown = |leaf| sink.map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
+        report.notice("path.conflict", uri, &reserved_message(&shown(false), &shown(true)));
+    }
+    Ok(())
+}
+
+/// Reports how many more resources than were reported one by one have their reserved names.
+pub(crate) fn report_more_reserved(report: &mut Reporter<'_>, source: &str) {
+    if report.reserved > REPORTED_MAX {
+        let message = format!("{} more resources are stored under reserved names", report.reserved - REPORTED_MAX);
+        report.notice("path.conflict", source, &message);
+    }
+}
+
+/// What a comparison reads back. Objects cost a listing of the store, so only `--baseline` asks for them.
+fn whole_copy(mirror: &Mirror, options: &SyncOptions) -> Result<Option<Box<dyn ReadBack>>, Error> {
+    if options.dry_run && !options.folder.is_dir() {
+        // Before the first run there is no folder, and a dry run makes none.
+        return Ok(None);
+    }
+    match &options.sink {
+        #[cfg(feature = "s3")]
+        SinkOptions::Objects(objects) if options.baseline => {
+            super::sink::objects::ObjectsKept::of_copy(objects, mirror)
+                .map(|kept| kept.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
+        }
+        sink => read_back(sink.word(), &options.folder, mirror),
+    }
+}
+
+fn plan_damaged(run: &mut PlanContext<'_, '_>, row: &Row, damage: &Damage) -> Result<(), Error> {
+    let mirror = run.planner.mirror;
+    match damage.kind {
+        // Reported when it is planned for some other reason.
+        DamageKind::NoPlace => return Ok(()),
+        DamageKind::Name => {
+            let misnamed = &mut run.planner.copy.misnamed;
+            if misnamed.len() < MISNAMED_MAX {
+                misnamed.push(row.uri.clone());
+            }
             return Ok(());
         }
-        let mut kept = match self.kept.take() {
-            Some(kept) => kept,
-            None => match read_back("folder", &self.options.folder, &self.mirror)? {
-                Some(kept) => kept,
-                None => return Ok(()),
-            },
-        };
-        let damage = kept.damage(&self.mirror, row, false);
-        self.kept = Some(kept);
-        if let Some(damage) = damage?.filter(|damage| damage.kind.is_loss()) {
-            self.plan_damaged(row, &damage)?;
-            *row = distrusted(row);
-        }
-        Ok(())
-    }
-
-    /// Plans to give files their own names back, after everything else is planned.
-    pub(crate) fn plan_names(&mut self) -> Result<(), Error> {
-        for uri in std::mem::take(&mut self.misnamed) {
-            self.plan_name(&uri)?;
-        }
-        Ok(())
-    }
-
-    /// Plans to look again under which name a resource is kept, if it has the reserved one and nothing else is planned.
-    pub(crate) fn plan_name(&self, uri: &str) -> Result<(), Error> {
-        if let Some(row) = self.mirror.row(uri)?.filter(|row| row.leaf)
-            && self.mirror.task(uri)?.is_none()
-        {
-            self.mirror.put_pending(&Pending { action: PendingAction::Touch, ..fetch_again(&row) })?;
-        }
-        Ok(())
-    }
-
-    /// Reports a resource that gets its reserved name in this run because of a folder that no resource needs.
-    pub(crate) fn check_reserved(&mut self, task: &Task, row: &Row) -> Result<(), Error> {
-        let had_it = task.row.as_ref().is_some_and(|before| before.leaf);
-        if row.leaf && !had_it { self.report_reserved(&row.uri) } else { Ok(()) }
-    }
-
-    /// Reports a resource under its reserved name, unless other resources are in the folder that has its own.
-    fn report_reserved(&mut self, uri: &str) -> Result<(), Error> {
-        let beneath = format!("{uri}/");
-        let (mut rows, mut tasks) = (Vec::new(), Vec::new());
-        rows.extend(self.mirror.row(&beneath)?);
-        self.mirror.rows_after(&beneath, 1, &mut rows)?;
-        self.mirror.pending_after(&beneath, 1, &mut tasks)?;
-        let planned = tasks.iter().filter(|task| task.pending.action != PendingAction::Delete);
-        let mut others = rows.iter().map(|row| &row.uri).chain(planned.map(|task| &task.pending.uri));
-        if others.any(|other| other.starts_with(&beneath)) {
-            return Ok(());
-        }
-        self.reserved += 1;
-        if self.reserved <= REPORTED_MAX {
-            let shown = |leaf| self.sink.as_ref().map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
-            let message = reserved_message(&shown(false), &shown(true));
-            self.report.notice("path.conflict", uri, &message);
-        }
-        Ok(())
-    }
-
-    /// Reports how many more resources than were reported one by one have their reserved names.
-    pub(crate) fn report_more_reserved(&mut self) {
-        if self.reserved > REPORTED_MAX {
-            let message = format!("{} more resources are stored under reserved names", self.reserved - REPORTED_MAX);
-            self.report.notice("path.conflict", &self.options.url, &message);
-        }
-    }
-
-    /// What a comparison reads back. Objects cost a listing of the store, so only `--baseline` asks for them.
-    fn whole_copy(&self) -> Result<Option<Box<dyn ReadBack>>, Error> {
-        if self.options.dry_run && !self.options.folder.is_dir() {
-            // Before the first run there is no folder, and a dry run makes none.
-            return Ok(None);
-        }
-        match &self.options.sink {
-            #[cfg(feature = "s3")]
-            SinkOptions::Objects(objects) if self.options.baseline => {
-                super::sink::objects::ObjectsKept::of_copy(objects, &self.mirror)
-                    .map(|kept| kept.map(|kept| Box::new(kept) as Box<dyn ReadBack>))
-            }
-            sink => read_back(sink.word(), &self.options.folder, &self.mirror),
-        }
-    }
-
-    fn plan_damaged(&mut self, row: &Row, damage: &Damage) -> Result<(), Error> {
-        match damage.kind {
-            // Reported when it is planned for some other reason.
-            DamageKind::NoPlace => return Ok(()),
-            DamageKind::Name => {
-                if self.misnamed.len() < MISNAMED_MAX {
-                    self.misnamed.push(row.uri.clone());
-                }
-                return Ok(());
-            }
-            // The comparison with the list sees that the file has another time than is listed.
-            DamageKind::Touched(file_mtime) => return Ok(self.mirror.put_row(&Row { file_mtime, ..row.clone() })?),
-            // The bytes decide, when it is its turn.
-            DamageKind::Time => {}
-            DamageKind::Missing | DamageKind::Length | DamageKind::Digest => {
-                self.report.summary.damaged += 1;
-                if self.report.summary.damaged <= REPORTED_MAX {
-                    let code = if damage.kind == DamageKind::Missing { "local.missing" } else { "local.altered" };
-                    self.report.notice(code, &row.uri, &format!("{}; it is fetched again", damage.message));
-                }
+        // The comparison with the list sees that the file has another time than is listed.
+        DamageKind::Touched(file_mtime) => return Ok(mirror.put_row(&Row { file_mtime, ..row.clone() })?),
+        // The bytes decide, when it is its turn.
+        DamageKind::Time => {}
+        DamageKind::Missing | DamageKind::Length | DamageKind::Digest => {
+            run.report.summary.damaged += 1;
+            if run.report.summary.damaged <= REPORTED_MAX {
+                let code = if damage.kind == DamageKind::Missing { "local.missing" } else { "local.altered" };
+                run.report.notice(code, &row.uri, &format!("{}; it is fetched again", damage.message));
             }
         }
-        plan_again(&self.mirror, row)
     }
+    plan_again(mirror, row)
 }

@@ -26,16 +26,15 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) require_fixity: bool,
-    pub(crate) immutable: bool,
     pub(crate) authorization: Option<Authorization>,
     /// The URL the credentials are for.
     pub(crate) authorized_url: String,
     /// What hosts ask for, unless the user ignores that.
     pub(crate) robots: Option<Arc<Robots>>,
-    /// Which hosts resources may be on; nothing is fetched before it is set.
-    pub(crate) admission: Option<Admission>,
+    /// Which hosts resources may be on.
+    pub(crate) admission: Admission,
     /// Mirrors and patches that lists name.
-    pub(crate) alternates: Alternates,
+    pub(crate) alternates: Arc<Alternates>,
     pub(crate) epoch: i64,
 }
 

@@ -6,7 +6,7 @@ use crate::options::SyncOptions;
 use crate::push::{Inbox, Pushing, Woken, listen};
 use crate::read::resourcesync::reader::ResourceSync;
 use crate::robots::Robots;
-use crate::run::{Ran, Woke, sync_with};
+use crate::run::{Ran, Wake, sync_with};
 use abreast_net::Shared;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// While changes are told, the lists are asked this many times less often.
 const TOLD_FACTOR: u32 = 10;
 /// Between two looks at the lists because of notifications, for each copy: whoever may notify may not make it ask more often.
-const LOOK_PAUSE: Duration = Duration::from_secs(1);
+const POLL_PAUSE: Duration = Duration::from_secs(1);
 /// First pause before what was told and could not be done is tried again; it doubles up to the usual pause.
 const AGAIN_PAUSE: Duration = Duration::from_secs(1);
 
@@ -31,7 +31,7 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
     let mut reader = ResourceSync::default();
-    let mut ran = sync_with(options, observer, cancel, &shared, &robots, Woke::default(), &mut reader)?;
+    let mut ran = sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut reader)?;
     // The copy stays taken between the runs.
     let _lock = ran.lock.take();
     let inbox = Arc::<Inbox>::default();
@@ -39,7 +39,7 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let mut pace = Pace::new(options, &ran);
     let mut last = ran.summary;
     loop {
-        let woken = inbox.wait(pace.earliest, pace.look_from, pace.due(inbox.is_live()), cancel);
+        let woken = inbox.wait(pace.earliest, pace.poll_from, pace.due(inbox.is_live()), cancel);
         for note in inbox.take_notes() {
             let problem = Problem { code: note.code, uri: &note.uri, message: &note.message };
             observer.event(&Event::Notice(problem));
@@ -54,15 +54,15 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
             robots = Arc::default();
         }
         let was_told = told.is_some();
-        let woke = Woke {
+        let wake = Wake {
             notifications: told.unwrap_or_default(),
-            look_from: was_told.then_some(pace.look_from),
+            poll_from: was_told.then_some(pace.poll_from),
             is_held: true,
         };
         let begun = Instant::now();
-        match sync_with(options, observer, cancel, &shared, &robots, woke, &mut reader) {
+        match sync_with(options, observer, cancel, &shared, &robots, wake, &mut reader) {
             Ok(ran) => {
-                if ran.look_is_put_off {
+                if ran.polling.is_postponed {
                     inbox.pull();
                 }
                 pace.ran(&ran, was_told, begun);
@@ -91,7 +91,7 @@ struct Pace {
     /// What is told waits until then: no run begins sooner after one than that took.
     earliest: Instant,
     /// The lists are not asked before because of a notification.
-    look_from: Instant,
+    poll_from: Instant,
     /// Between polls.
     pause: Duration,
     /// Sooner, since something is known to be missing.
@@ -108,7 +108,7 @@ impl Pace {
             interval: options.interval,
             ended: now,
             earliest: now,
-            look_from: now,
+            poll_from: now,
             pause: options.interval,
             again: None,
             is_behind: false,
@@ -133,8 +133,8 @@ impl Pace {
     }
 
     fn ran(&mut self, ran: &Ran, was_told: bool, begun: Instant) {
-        if let Some(looked) = ran.looked {
-            self.look_from = looked + LOOK_PAUSE;
+        if let Some(polled) = ran.polling.polled {
+            self.poll_from = polled + POLL_PAUSE;
         }
         self.pause = self.interval.max(ran.fresh);
         self.is_behind = ran.is_behind || ran.summary.failed + ran.summary.held > 0;
@@ -143,7 +143,7 @@ impl Pace {
     }
 
     fn failed(&mut self, was_told: bool, begun: Instant) {
-        self.look_from = begun + LOOK_PAUSE;
+        self.poll_from = begun + POLL_PAUSE;
         self.pause = self.pause.saturating_mul(2).min(FOLLOW_PAUSE_MAX.max(self.interval));
         self.is_behind = true;
         self.next_try(was_told);

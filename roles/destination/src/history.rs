@@ -6,11 +6,15 @@
 
 use crate::alternates::is_public_only;
 use crate::error::{Error, ExitCode};
+use crate::fetch::Rules;
 use crate::path_map::{Form, NameRules, PathMap};
 use crate::place::{create_temporary, make_all, temporary_name};
 use crate::plan::listed::{Listed, Relation};
-use crate::session::Session;
+use crate::plan::planner::PlanContext;
+use crate::reporter::Reporter;
+use crate::requests::Requests;
 use crate::state::key;
+use crate::state_folder::StateFolder;
 use crate::verify::{Hasher, Verdict, judge};
 use abreast_folder::{Dir, set_modified};
 use abreast_net::{Request, UnaskedEncoding};
@@ -27,12 +31,12 @@ const FETCHES_MAX: usize = 10_000;
 const VERSION_BYTES_MAX: u64 = 4 << 30;
 /// Largest list of versions.
 const TIMEMAP_BYTES_MAX: u64 = 1 << 20;
-/// Failures told one by one.
-const TOLD_MAX: usize = 100;
+/// Failures reported one by one.
+const REPORTED_MAX: usize = 100;
 /// How the names of versions begin.
 const MARK: &[u8] = b"%@";
 
-/// What lists say about versions, until it is made use of.
+/// Versions that lists link to, until they are fetched.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     is_wanted: bool,
@@ -96,166 +100,164 @@ impl Version {
     }
 }
 
-impl Session<'_> {
-    /// Fetches the versions that were noted and are not here.
-    pub(crate) fn keep_history(&mut self) -> Result<(), Error> {
-        let Some(most) = self.options.history else { return Ok(()) };
-        let noted = std::mem::take(&mut self.history.noted);
-        if !noted.is_empty() && !self.options.sink.is_folder() && self.options.sink.key_rules().is_none() {
-            let message = "earlier versions are kept beside a folder or objects only; none was asked for";
-            self.report.notice("history.sink", &self.options.url, message);
-            return Ok(());
-        }
-        let is_wanted = !noted.is_empty() && !self.options.dry_run;
-        let Some(base) = self.mirror.meta(key::BASE)?.filter(|_| is_wanted) else { return Ok(()) };
-        let map = PathMap::new(&base, NameRules { ascii_only: true, ..NameRules::default() })
-            .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
-        let folder = self.state.folder("history")?;
-        self.report.begin_phase("fetching");
-        let (mut fetched, mut failures) = (0, 0);
-        for noted in noted {
-            self.check_cancelled()?;
-            let mut versions = noted.versions;
-            if let Some(timemap) = &noted.timemap {
-                match self.read_timemap(timemap) {
-                    Ok(listed) => versions.extend(listed),
-                    Err(error) => self.version_failed(&error, timemap, &mut failures)?,
-                }
+/// Fetches the versions that were noted and are not here.
+pub(crate) fn fetch_versions(run: &mut PlanContext<'_, '_>, state: &StateFolder, rules: &Rules) -> Result<(), Error> {
+    let (options, mirror, requests) = (run.planner.options, run.planner.mirror, run.requests);
+    let report = &mut *run.report;
+    let Some(most) = options.history else { return Ok(()) };
+    let noted = std::mem::take(&mut run.planner.history.noted);
+    if !noted.is_empty() && !options.sink.is_folder() && options.sink.key_rules().is_none() {
+        let message = "earlier versions are kept beside a folder or objects only; none was asked for";
+        report.notice("history.sink", &options.url, message);
+        return Ok(());
+    }
+    let is_wanted = !noted.is_empty() && !options.dry_run;
+    let Some(base) = mirror.meta(key::BASE)?.filter(|_| is_wanted) else { return Ok(()) };
+    let map = PathMap::new(&base, NameRules { ascii_only: true, ..NameRules::default() })
+        .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+    let folder = state.folder("history")?;
+    report.begin_phase("fetching");
+    let (mut fetched, mut failures) = (0, 0);
+    for noted in noted {
+        requests.check_cancelled()?;
+        let mut versions = noted.versions;
+        if let Some(timemap) = &noted.timemap {
+            match read_timemap((requests, rules), timemap) {
+                Ok(listed) => versions.extend(listed),
+                Err(error) => version_failed(report, &error, timemap, &mut failures)?,
             }
-            // What the list says of a version comes first, since it may have a digest.
-            let mut urls = HashSet::new();
-            versions.retain(|version| urls.insert(version.url.clone()));
-            versions.sort_by(|one, two| (two.time, &two.url).cmp(&(one.time, &one.url)));
-            versions.dedup_by_key(|version| version.name());
-            versions.truncate(most as usize);
-            let mut path = Vec::new();
-            if map.path_into(&noted.uri, Form::Plain, &mut path).is_err() {
+        }
+        // What the list says of a version comes first, since it may have a digest.
+        let mut urls = HashSet::new();
+        versions.retain(|version| urls.insert(version.url.clone()));
+        versions.sort_by(|one, two| (two.time, &two.url).cmp(&(one.time, &one.url)));
+        versions.dedup_by_key(|version| version.name());
+        versions.truncate(most as usize);
+        let mut path = Vec::new();
+        if map.path_into(&noted.uri, Form::Plain, &mut path).is_err() {
+            continue;
+        }
+        let dir = make_all(&folder, path.split(|byte| *byte == b'/'), &mut false)?;
+        for version in &versions {
+            let name = version.name();
+            if dir.stat(&name).is_ok() {
                 continue;
             }
-            let dir = make_all(&folder, path.split(|byte| *byte == b'/'), &mut false)?;
-            for version in &versions {
-                let name = version.name();
-                if dir.stat(&name).is_ok() {
-                    continue;
-                }
-                if fetched >= FETCHES_MAX {
-                    break;
-                }
-                fetched += 1;
-                if let Err(error) = self.fetch_version(version, &dir, &name) {
-                    self.version_failed(&error, &version.url, &mut failures)?;
-                }
+            if fetched >= FETCHES_MAX {
+                break;
             }
-            forget_oldest(&dir, most as usize)?;
+            fetched += 1;
+            if let Err(error) = fetch_version((requests, rules), version, &dir, &name) {
+                version_failed(report, &error, &version.url, &mut failures)?;
+            }
         }
-        if failures > TOLD_MAX {
-            let message = format!("more versions that cannot be fetched: {}", failures - TOLD_MAX);
-            self.report.notice("history", &self.options.url, &message);
-        }
+        forget_oldest(&dir, most as usize)?;
+    }
+    if failures > REPORTED_MAX {
+        let message = format!("more versions that cannot be fetched: {}", failures - REPORTED_MAX);
+        report.notice("history", &options.url, &message);
+    }
+    Ok(())
+}
+
+fn version_failed(report: &mut Reporter<'_>, error: &Error, url: &str, failures: &mut usize) -> Result<(), Error> {
+    if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Limit) {
+        return Err(Error::new(error.code(), error.exit_code(), error.to_string()));
+    }
+    *failures += 1;
+    if *failures <= REPORTED_MAX {
+        report.notice(error.code(), url, &format!("cannot fetch an earlier version: {error}"));
+    }
+    Ok(())
+}
+
+/// The versions in a list of them [rfc7089 §5].
+fn read_timemap(via: (&Requests<'_>, &Rules), url: &str) -> Result<Vec<Version>, Error> {
+    let mut text = Vec::new();
+    get(via, url, None, TIMEMAP_BYTES_MAX, &mut |chunk| {
+        text.extend_from_slice(chunk);
         Ok(())
-    }
+    })?;
+    let text = String::from_utf8_lossy(&text).replace(['\n', '\r'], " ");
+    let links = parse_link_header(text.trim().trim_end_matches(',')).map_err(|cause| {
+        Error::new("history.timemap", ExitCode::SourceInvalid, format!("cannot read {url}")).with_cause(cause)
+    })?;
+    Ok(links
+        .into_iter()
+        .filter(|link| link.rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("memento")))
+        .filter_map(|link| {
+            let datetime = link.params.iter().find(|(name, _)| name.eq_ignore_ascii_case("datetime"));
+            let time = datetime.and_then(|(_, value)| httpdate::parse_http_date(value).ok());
+            let seconds = time.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            let time = seconds.and_then(|seconds| i64::try_from(seconds.as_secs()).ok());
+            let time = time.map(Timestamp::from_seconds);
+            Some(Version { url: resolve(url, &link.target).ok()?, time, ..Version::default() })
+        })
+        .collect())
+}
 
-    fn version_failed(&mut self, error: &Error, url: &str, failures: &mut usize) -> Result<(), Error> {
-        if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Limit) {
-            return Err(Error::new(error.code(), error.exit_code(), error.to_string()));
+fn fetch_version(via: (&Requests<'_>, &Rules), version: &Version, dir: &Dir, name: &[u8]) -> Result<(), Error> {
+    let temporary = temporary_name(&version.url);
+    let mut file = create_temporary(dir, &temporary)?;
+    let (mut hasher, mut length) = (Hasher::for_listed(&version.digests), 0);
+    let written = get(via, &version.url, version.length, VERSION_BYTES_MAX, &mut |chunk| {
+        hasher.update(chunk);
+        length += chunk.len() as u64;
+        file.write_all(chunk).map_err(|cause| {
+            Error::new("io", ExitCode::Io, format!("cannot keep a version: {cause}")).with_cause(cause)
+        })
+    });
+    let kept = written.and_then(|()| {
+        if judge(&version.digests, version.length, &hasher.finish(), length) == Verdict::Mismatch {
+            return Err(Error::new("fixity.mismatch", ExitCode::SourceInvalid, "it is not as listed"));
         }
-        *failures += 1;
-        if *failures <= TOLD_MAX {
-            self.report.notice(error.code(), url, &format!("an earlier version could not be had: {error}"));
+        if let Some(time) = version.time {
+            set_modified(&file, time.as_micros().saturating_mul(1_000))?;
         }
-        Ok(())
+        Ok(dir.rename(&temporary, dir, name)?)
+    });
+    if kept.is_err() {
+        let _ = dir.unlink(&temporary);
     }
+    kept
+}
 
-    /// The versions in a list of them [rfc7089 §5].
-    fn read_timemap(&mut self, url: &str) -> Result<Vec<Version>, Error> {
-        let mut text = Vec::new();
-        self.get(url, None, TIMEMAP_BYTES_MAX, &mut |chunk| {
-            text.extend_from_slice(chunk);
-            Ok(())
-        })?;
-        let text = String::from_utf8_lossy(&text).replace(['\n', '\r'], " ");
-        let links = parse_link_header(text.trim().trim_end_matches(',')).map_err(|cause| {
-            Error::new("history.timemap", ExitCode::SourceInvalid, format!("cannot read {url}")).with_cause(cause)
-        })?;
-        Ok(links
-            .into_iter()
-            .filter(|link| link.rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("memento")))
-            .filter_map(|link| {
-                let datetime = link.params.iter().find(|(name, _)| name.eq_ignore_ascii_case("datetime"));
-                let time = datetime.and_then(|(_, value)| httpdate::parse_http_date(value).ok());
-                let seconds = time.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-                let time = seconds.and_then(|seconds| i64::try_from(seconds.as_secs()).ok());
-                let time = time.map(Timestamp::from_seconds);
-                Some(Version { url: resolve(url, &link.target).ok()?, time, ..Version::default() })
-            })
-            .collect())
+/// One GET, of the Source or of a host as public as redirects may lead to.
+fn get(
+    (requests, rules): (&Requests<'_>, &Rules),
+    url: &str,
+    length: Option<u64>,
+    most: u64,
+    each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let refused =
+        || Error::new("uri.authority", ExitCode::SourceInvalid, format!("{url} is on a host that may not be asked"));
+    let mut rule = rules.admission.clone();
+    let public_only = is_public_only(&mut rule, url).ok_or_else(refused)?;
+    if let Some(robots) = rules.robots.clone() {
+        let asked = requests.run(robots.check(&requests.client, url, public_only))?;
+        asked.map_err(|failure| Error::new(failure.code, ExitCode::SourceInvalid, failure.message))?;
     }
-
-    fn fetch_version(&mut self, version: &Version, dir: &Dir, name: &[u8]) -> Result<(), Error> {
-        let temporary = temporary_name(&version.url);
-        let mut file = create_temporary(dir, &temporary)?;
-        let (mut hasher, mut length) = (Hasher::for_listed(&version.digests), 0);
-        let written = self.get(&version.url, version.length, VERSION_BYTES_MAX, &mut |chunk| {
-            hasher.update(chunk);
-            length += chunk.len() as u64;
-            file.write_all(chunk).map_err(|cause| {
-                Error::new("io", ExitCode::Io, format!("cannot keep a version: {cause}")).with_cause(cause)
-            })
-        });
-        let kept = written.and_then(|()| {
-            if judge(&version.digests, version.length, &hasher.finish(), length) == Verdict::Mismatch {
-                return Err(Error::new("fixity.mismatch", ExitCode::SourceInvalid, "it is not as listed"));
+    let authorized = crate::admit::same_origin(url, &requests.authorized_url);
+    let request = Request {
+        authorization: requests.authorization.as_ref().filter(|_| authorized),
+        unasked_encoding: UnaskedEncoding::Decode,
+        public_only,
+        ..Request::new(url)
+    };
+    let work = async {
+        let mut response = requests.client.send(&request).await?.require_success()?;
+        response.set_limit(length.unwrap_or(most).min(most));
+        while let Some(chunk) = response.chunk().await? {
+            if let Err(error) = requests.allowance.check().and_then(|()| each(&chunk)) {
+                return Ok(Err(error));
             }
-            if let Some(time) = version.time {
-                set_modified(&file, time.as_micros().saturating_mul(1_000))?;
-            }
-            Ok(dir.rename(&temporary, dir, name)?)
-        });
-        if kept.is_err() {
-            let _ = dir.unlink(&temporary);
         }
-        kept
-    }
-
-    /// One GET, of the Source or of a host as public as redirects may lead to.
-    fn get(
-        &mut self,
-        url: &str,
-        length: Option<u64>,
-        most: u64,
-        each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let refused = || {
-            Error::new("uri.authority", ExitCode::SourceInvalid, format!("{url} is on a host that may not be asked"))
-        };
-        let mut rule = self.rules.admission.clone().ok_or_else(refused)?;
-        let public_only = is_public_only(&mut rule, url).ok_or_else(refused)?;
-        let requests = self.requests.clone();
-        if let Some(robots) = self.rules.robots.clone() {
-            let asked = requests.run(robots.check(&requests.client, url, public_only))?;
-            asked.map_err(|failure| Error::new(failure.code, ExitCode::SourceInvalid, failure.message))?;
-        }
-        let authorized = crate::admit::same_origin(url, &requests.authorized_url);
-        let request = Request {
-            authorization: requests.authorization.as_ref().filter(|_| authorized),
-            unasked_encoding: UnaskedEncoding::Decode,
-            public_only,
-            ..Request::new(url)
-        };
-        let work = async {
-            let mut response = requests.client.send(&request).await?.require_success()?;
-            response.set_limit(length.unwrap_or(most).min(most));
-            while let Some(chunk) = response.chunk().await? {
-                if let Err(error) = requests.allowance.check().and_then(|()| each(&chunk)) {
-                    return Ok(Err(error));
-                }
-            }
-            Ok(Ok(()))
-        };
-        match requests.run(work)? {
-            Ok(done) => done,
-            Err(error) => Err(crate::requests::net_error(error)),
-        }
+        Ok(Ok(()))
+    };
+    match requests.run(work)? {
+        Ok(done) => done,
+        Err(error) => Err(crate::requests::net_error(error)),
     }
 }
 

@@ -3,7 +3,6 @@
 
 mod admit;
 mod alternates;
-mod apply;
 mod audit;
 pub mod check;
 mod damage;
@@ -13,7 +12,6 @@ mod events;
 mod fetch;
 mod follow;
 mod freshness;
-mod guard;
 mod history;
 mod limits;
 mod mirrors;
@@ -29,8 +27,6 @@ mod probe;
 mod provisional;
 mod push;
 mod read;
-mod recover;
-mod rehearse;
 mod reporter;
 mod requests;
 mod robots;
@@ -39,12 +35,14 @@ mod select;
 #[cfg(test)]
 #[path = "../tests/server/mod.rs"]
 mod server;
-mod session;
+mod settle;
 mod sink;
 mod state;
 mod state_folder;
 mod store;
 mod together;
+mod transaction;
+mod transfer;
 mod verify;
 mod workers;
 

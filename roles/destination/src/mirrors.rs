@@ -66,7 +66,7 @@ impl Fetcher {
         if mirrors.is_empty() || listed.strongest().is_none() {
             return vec![own];
         }
-        let Some(mut rule) = self.storer.rules.admission.clone() else { return vec![own] };
+        let mut rule = self.storer.rules.admission.clone();
         let busy = self.client.is_paused(uri);
         let mut places = Vec::with_capacity(mirrors.len() + 1);
         let mut own = Some(own);

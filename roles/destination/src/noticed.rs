@@ -1,7 +1,7 @@
 //! What was noticed while documents were read: what is not as the specification says, and how fast the Source is.
 
 use crate::read::Tolerance;
-use crate::session::Session;
+use crate::reporter::Reporter;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -53,6 +53,17 @@ impl Care {
         }
     }
 
+    /// Reports what was noticed since the last call.
+    pub(crate) fn report(&self, report: &mut Reporter<'_>) {
+        for (url, remark) in std::mem::take(&mut self.noticed.borrow_mut().waiting) {
+            let more = match remark.count {
+                0 | 1 => String::new(),
+                count => format!(" (and {} more)", count - 1),
+            };
+            report.notice(remark.code, &url, &format!("line {}: {}{more}", remark.line, remark.message));
+        }
+    }
+
     pub(crate) fn keep_pace(&self, pace: Pace) {
         self.pace.set(self.pace.get().with(pace));
     }
@@ -60,20 +71,6 @@ impl Care {
     /// How fast the Source answers, as far as it is known.
     pub(crate) fn pace(&self) -> Pace {
         self.pace.get()
-    }
-}
-
-impl Session<'_> {
-    /// Tells what was noticed since the last call.
-    pub(crate) fn tell_noticed(&mut self) {
-        let waiting = std::mem::take(&mut self.requests.care.noticed.borrow_mut().waiting);
-        for (url, remark) in waiting {
-            let more = match remark.count {
-                0 | 1 => String::new(),
-                count => format!(" (and {} more)", count - 1),
-            };
-            self.report.notice(remark.code, &url, &format!("line {}: {}{more}", remark.line, remark.message));
-        }
     }
 }
 

@@ -89,7 +89,7 @@ impl Fetcher {
             return None;
         }
         let kept = as_kept(self.storer.hand.kept(task)?, row)?;
-        let mut rule = self.storer.rules.admission.clone()?;
+        let mut rule = self.storer.rules.admission.clone();
         let public_only = is_public_only(&mut rule, &patch.url)?;
         if let Some(robots) = &self.storer.rules.robots {
             robots.check(&self.client, &patch.url, public_only).await.ok()?;

@@ -1,6 +1,7 @@
-//! The reporter: what a run tells its observer, and its tally.
+//! The reporter: what a run reports to its observer, and its tally.
 
-use crate::events::{Event, Observer, Problem, Status, Summary};
+use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
+use crate::sink::Sink;
 use abreast_net::Shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,12 +11,14 @@ const STATUS_PAUSE: Duration = Duration::from_millis(100);
 /// Fewest failures that end a run; beyond, one in a hundred of what was planned.
 const BUDGET_MIN: u64 = 100;
 
-/// What one run came to so far, and who hears of it.
+/// What one run came to so far, and to whom that is reported.
 pub(crate) struct Reporter<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) summary: Summary,
     /// Failures that were not known from earlier runs: no deletion follows while there are any.
     pub(crate) new_failures: u64,
+    /// Resources kept under the reserved name because of a folder that no resource needs.
+    pub(crate) reserved: u64,
     shared: Arc<Shared>,
     phase: &'static str,
     phase_began: Instant,
@@ -28,6 +31,7 @@ impl<'a> Reporter<'a> {
             observer,
             summary: Summary { dry_run: is_dry_run, ..Summary::default() },
             new_failures: 0,
+            reserved: 0,
             shared: Arc::clone(shared),
             phase: "reading",
             phase_began: Instant::now(),
@@ -53,6 +57,15 @@ impl<'a> Reporter<'a> {
             total_bytes,
             seconds: self.phase_began.elapsed().as_secs_f64(),
         }));
+    }
+
+    /// Reports what became of a resource, by its place in the copy where that is known.
+    pub(crate) fn item(&self, sink: Option<&dyn Sink>, uri: &str, leaf: bool, action: ItemAction, bytes: u64) {
+        if !self.observer.wants_items() {
+            return;
+        }
+        let path = sink.map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
+        self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes }));
     }
 
     pub(crate) fn notice(&mut self, code: &str, uri: &str, message: &str) {

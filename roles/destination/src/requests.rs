@@ -25,6 +25,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) allowance: Allowance,
     /// For how long the list polled is fresh.
     pub(crate) fresh: Freshness,
+    /// Retries of a request that failed in passing.
+    pub(crate) retries: u32,
     /// How documents are judged, and what was noticed.
     pub(crate) care: Care,
 }
@@ -43,6 +45,7 @@ impl<'a> Requests<'a> {
             cancel,
             allowance: Allowance::new(options, shared),
             fresh: Freshness::default(),
+            retries: options.net.retries,
             care: Care::new(options.tolerance),
         })
     }
@@ -57,7 +60,11 @@ impl<'a> Requests<'a> {
     /// # Errors
     /// The user wants to stop.
     pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
-        if self.cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
+        if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
     }
 
     /// Runs to the end, or until the user wants to stop.

@@ -1,6 +1,6 @@
 //! How does a body, wherever it comes from, get verified and into the sink? One way for GETs, packages and patches.
 
-use crate::admit::{Admission, Refusal};
+use crate::admit::Admission;
 use crate::fetch::Rules;
 use crate::partial::RESUME_BYTES;
 use crate::place::{create_temporary, temporary_name};
@@ -37,7 +37,7 @@ pub(crate) struct Facts {
 /// All of them go through [`Storer::store_body`], so all are admitted, verified and kept the same way:
 ///
 /// ```text
-/// let mut storer = Storer::new(session.sink(), &session.rules);
+/// let mut storer = Storer::new(&transfer.sink, &transfer.rules);
 /// session.mirror.begin()?;
 /// for (task, entry) in entries {                       // `Task`: the plan's item with the row kept, if any
 ///     let outcome = storer.store_body(&task, Facts::default(), entry).await;   // any `Read`; read to its end only if wanted
@@ -52,7 +52,7 @@ pub(crate) struct Facts {
 pub(crate) struct Storer {
     pub(crate) hand: Box<dyn Hand>,
     pub(crate) rules: Arc<Rules>,
-    admission: Option<Admission>,
+    admission: Admission,
     /// The body in memory.
     pub(crate) bytes: Vec<u8>,
 }
@@ -134,9 +134,7 @@ impl Storer {
 
     /// May it be had, and is it wanted?
     pub(crate) fn prepare(&mut self, task: &Task) -> Result<(Digests, Prepared), Failure> {
-        if let Err(refusal) =
-            self.admission.as_mut().map_or(Err(Refusal::Authority), |rule| rule.check(&task.pending.uri))
-        {
+        if let Err(refusal) = self.admission.check(&task.pending.uri) {
             return Err(Failure::refused(refusal.code(), refusal.message()));
         }
         let mut listed = Digests::default();

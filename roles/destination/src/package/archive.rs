@@ -4,7 +4,7 @@
 //! the header in front of a member disagree, the member is not read; where members overlap, or one name stands twice,
 //! the package is not.
 
-use super::shelves::Shelves;
+use super::buckets::Buckets;
 use crate::error::{Error, ExitCode};
 use crate::sink::outcome::Failure;
 use abreast_webtypes::excerpt;
@@ -40,7 +40,7 @@ pub(crate) struct Package {
     end: u64,
     /// In the order of the hashes of their names.
     members: Vec<Member>,
-    shelves: Shelves,
+    buckets: Buckets,
     hasher: RandomState,
 }
 
@@ -144,8 +144,8 @@ impl Package {
             let message = "one name stands in its directory twice: which of the two is meant?";
             return Err(Error::new("dump.duplicate", ExitCode::SourceInvalid, message));
         }
-        let shelves = Shelves::of(members.len(), |at| members[at].name);
-        Ok(Self { file, end, members, shelves, hasher })
+        let buckets = Buckets::of(members.len(), |at| members[at].name);
+        Ok(Self { file, end, members, buckets, hasher })
     }
 
     /// How many members there are, folders not counted.
@@ -180,7 +180,7 @@ impl Package {
 
     fn named(&self, name: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(name.as_bytes());
-        let place = self.shelves.find(hash, |at| self.members[at].name).next()?;
+        let place = self.buckets.find(hash, |at| self.members[at].name).next()?;
         u32::try_from(place).ok()
     }
 

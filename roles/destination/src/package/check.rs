@@ -1,7 +1,7 @@
 //! What is true of every package, whatever is in it: for fuzzing and for the tests of its seeds.
 
-use super::Packaged;
 use super::archive::{Package, SMALL_BYTES};
+use super::listing::Packaged;
 use crate::noticed::Care;
 use crate::read::resourcesync::manifest::read_manifest;
 use std::fs::File;

@@ -1,11 +1,10 @@
-//! How does a package get here? Into the state folder, continued where it broke off, whole and verified.
+//! Fetching a package into the state folder: continued where it was interrupted, whole and verified.
 
 use super::aside::Aside;
 use super::listing::ListedPackage;
 use crate::error::{Error, ExitCode};
-use crate::requests::net_error;
-use crate::session::Session;
-use crate::state_folder::{open_begun, read_text, write_text};
+use crate::requests::{Requests, net_error};
+use crate::state_folder::{StateFolder, open_begun, read_text, write_text};
 use crate::verify::{Hasher, Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Request, Response, StatusCode, UnaskedEncoding};
@@ -22,7 +21,7 @@ const SPARE_BYTES: u64 = 64 << 20;
 const PACKAGE_BYTES_MAX: u64 = 1 << 40;
 /// Longest wait that a server may ask for, once, before a package that it makes on demand.
 const MAKING_PATIENCE: Duration = Duration::from_secs(5);
-/// How often one is asked for again: its resources are to be had otherwise.
+/// Retries of one: its resources can be fetched otherwise.
 const MADE_RETRIES: u32 = 1;
 /// Longest note read.
 const NOTE_BYTES_MAX: u64 = 32 << 10;
@@ -35,7 +34,17 @@ struct Arriving {
     etag: Option<String>,
 }
 
-impl Session<'_> {
+/// The packages in the state folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Downloads {
+    state: StateFolder,
+}
+
+impl Downloads {
+    pub(crate) const fn new(state: StateFolder) -> Self {
+        Self { state }
+    }
+
     /// How many bytes of a package are still to come, when its length is listed.
     pub(crate) fn to_come(&self, package: &ListedPackage) -> Option<u64> {
         let folder = self.state.existing_folder(FOLDER);
@@ -47,7 +56,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// `dump.space`, `fixity.mismatch`, `dump.size`, and those of any transfer.
-    pub(crate) fn download(&mut self, package: &ListedPackage) -> Result<File, Error> {
+    pub(crate) fn fetch(&self, requests: &Requests<'_>, package: &ListedPackage) -> Result<File, Error> {
         package.check_format()?;
         let shown = self.state.path().join(FOLDER);
         let io = |cause: std::io::Error| {
@@ -60,7 +69,7 @@ impl Session<'_> {
         if let Some(file) = begun_whole(&folder, package).map_err(io)? {
             return Ok(file);
         }
-        let to_come = self.to_come(package).or(package.made_to).unwrap_or(0);
+        let to_come = package.made.map(|made| made.bytes_max).or(self.to_come(package)).unwrap_or(0);
         if let Some(free) = folder.free_bytes()
             && free < to_come.saturating_add(SPARE_BYTES)
         {
@@ -69,14 +78,13 @@ impl Session<'_> {
                 Error::new("dump.space", ExitCode::Io, message).with_help("free space, or run with `--dumps never`")
             );
         }
-        let requests = self.requests.clone();
         let mut arriving = begun(&folder, package).map_err(io)?;
         let authorization = requests
             .authorization
             .as_ref()
             .filter(|_| crate::admit::same_origin(&package.url, &requests.authorized_url));
-        let client = match package.made_to {
-            Some(_) => requests.client.with_retries(self.options.net.retries.min(MADE_RETRIES)),
+        let client = match package.made {
+            Some(_) => requests.client.with_retries(requests.retries.min(MADE_RETRIES)),
             None => requests.client.clone(),
         };
         let work = abreast_net::with_retries(&client, &package.url, async |attempt| {
@@ -93,7 +101,7 @@ impl Session<'_> {
                 answered = client.send(&Request { range_from: None, ..request }).await?;
             }
             let mut response = match answered.require_success() {
-                Err(error) if package.made_to.is_some() && !is_worth_waiting(&error, attempt) => {
+                Err(error) if package.made.is_some() && !is_worth_waiting(&error, attempt) => {
                     return Ok(Err(net_error(error)));
                 }
                 answered => answered?,
@@ -112,7 +120,7 @@ impl Session<'_> {
                 };
             }
             let Some(arriving) = &mut arriving else { return Ok(Ok(())) };
-            let most = package.made_to.unwrap_or(PACKAGE_BYTES_MAX);
+            let most = package.made.map_or(PACKAGE_BYTES_MAX, |made| made.bytes_max);
             if response.content_length().is_some_and(|length| length.saturating_add(arriving.length) > most) {
                 return Ok(Err(too_large(package, most)));
             }
@@ -154,14 +162,14 @@ impl Session<'_> {
     }
 
     /// Removes a package that is of no more use.
-    pub(crate) fn discard_package(&self, package: &ListedPackage) {
+    pub(crate) fn discard(&self, package: &ListedPackage) {
         if let Some(folder) = self.state.existing_folder(FOLDER) {
             forget(&folder, package);
         }
     }
 
     /// Removes what earlier runs left of packages.
-    pub(crate) fn sweep_packages(&self) {
+    pub(crate) fn sweep(&self) {
         self.state.remove_folder(FOLDER);
     }
 }

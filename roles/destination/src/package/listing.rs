@@ -1,7 +1,6 @@
-//! A dump as its documents describe it: packages, and what they are a snapshot or the changes of.
+//! Packages and dumps as a Source lists them.
 
 use crate::error::{Error, ExitCode};
-use abreast_store::mirror::Document;
 use abreast_webtypes::{Digests, Timestamp};
 
 /// One package as a dump names it.
@@ -15,22 +14,49 @@ pub(crate) struct ListedPackage {
     pub(crate) from: Option<Timestamp>,
     /// Changes until then are in it.
     pub(crate) until: Option<Timestamp>,
-    /// It is made when it is asked for, and should not have more bytes than this.
-    pub(crate) made_to: Option<u64>,
+    /// It is made when it is requested.
+    pub(crate) made: Option<Made>,
 }
 
-/// A dump as its documents describe it.
-#[derive(Debug, Default)]
+/// What is in a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packaged {
+    /// All there is at one instant.
+    Snapshot,
+    /// What changed in a span of time.
+    Changes,
+}
+
+/// Packages that resources may be taken out of.
+#[derive(Debug)]
 pub(crate) struct Dump {
     pub(crate) packages: Vec<ListedPackage>,
-    /// The instant of the snapshot, or the first that changes are in.
-    pub(crate) begins: Option<Timestamp>,
-    /// The last instant that changes are in, where that is said.
-    pub(crate) until: Option<Timestamp>,
-    /// The server's clock.
-    pub(crate) date: Option<Timestamp>,
-    /// For asking again whether it has changed.
-    pub(crate) validators: Document,
+    /// What is in them.
+    pub(crate) packaged: Packaged,
+    /// The instant of the snapshot that they are, if it is one.
+    pub(crate) at: Option<Timestamp>,
+    /// The plan was made from them: their entries are what is listed.
+    pub(crate) is_plan: bool,
+}
+
+/// A dump that a Source offers.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    /// The document that lists it.
+    pub(crate) url: String,
+    /// Why it cannot be used, where it cannot be read.
+    pub(crate) dump: Result<Dump, Error>,
+}
+
+/// A package that is made when it is requested: nobody knows beforehand how long it will be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Made {
+    /// Expected length.
+    pub(crate) bytes: u64,
+    /// It should not be longer than this.
+    pub(crate) bytes_max: u64,
+    /// Seconds that the Source is expected to take for it.
+    pub(crate) seconds: f64,
 }
 
 impl ListedPackage {
@@ -71,7 +97,7 @@ impl ListedPackage {
     }
 }
 
-/// Says which package it is that cannot be used.
+/// Adds which package cannot be used.
 pub(crate) fn unusable(package: &ListedPackage, error: &Error) -> Error {
     let message = format!("cannot use the package {}: {error}", package.url);
     Error::new(error.code(), error.exit_code(), message)

@@ -1,7 +1,7 @@
 //! A manifest: which resource is which member of a package.
 
 use super::archive::{Found, Package};
-use super::shelves::Shelves;
+use super::buckets::Buckets;
 use crate::plan::listed::Listed;
 use crate::sink::outcome::Failure;
 use abreast_webtypes::{Timestamp, excerpt};
@@ -15,7 +15,7 @@ const FAULTS_MAX: usize = 1_000;
 pub(crate) struct Manifest {
     /// In the order of the hashes of their URIs; of several for one URI the last of the manifest comes last.
     listed: Vec<Placed>,
-    shelves: Shelves,
+    buckets: Buckets,
     hasher: RandomState,
     /// Which members are accounted for, a bit each.
     named: Vec<u64>,
@@ -46,7 +46,7 @@ impl Manifest {
     pub(crate) fn new(package: &Package) -> Self {
         Self {
             listed: Vec::new(),
-            shelves: Shelves::of(0, |_| 0),
+            buckets: Buckets::of(0, |_| 0),
             hasher: RandomState::new(),
             named: vec![0_u64; package.members() / 64 + 1],
             faults: Vec::new(),
@@ -67,7 +67,7 @@ impl Manifest {
     pub(crate) fn finish(&mut self, package: &Package) {
         // Stable: of several for one URI the order of the manifest stays.
         self.listed.sort_by_key(|listed| listed.uri);
-        self.shelves = Shelves::of(self.listed.len(), |at| self.listed[at].uri);
+        self.buckets = Buckets::of(self.listed.len(), |at| self.listed[at].uri);
         let named: u64 = self.named.iter().map(|bits| u64::from(bits.count_ones())).sum();
         self.strays = (package.count() as u64).saturating_sub(named);
         self.named = Vec::new();
@@ -105,7 +105,7 @@ impl Manifest {
     /// The members for a URI, with their modification; the newest last.
     pub(crate) fn members_for(&self, uri: &str) -> impl DoubleEndedIterator<Item = (u32, Option<i64>)> {
         let hash = self.hasher.hash_one(uri.as_bytes());
-        let places = self.shelves.find(hash, |at| self.listed[at].uri);
+        let places = self.buckets.find(hash, |at| self.listed[at].uri);
         self.listed[places].iter().map(|listed| (listed.number, listed.modified))
     }
 }

@@ -1,20 +1,21 @@
-//! How do members of packages get into the sink? By several threads, straight out of the file, verified like any body.
+//! Members of packages into the sink: by several threads, straight out of the file, verified like any body.
 
-use super::Chosen;
 use super::archive::{Package, SMALL_BYTES};
-use super::listing::unusable;
+use super::choose::choose;
+use super::listing::{Dump, ListedPackage, unusable};
 use super::manifest::Manifest;
-use crate::apply::Report;
+use super::since::supply_since;
 use crate::desk::Desk;
 use crate::error::{Error, ExitCode};
 use crate::fetch::Rules;
-use crate::read::resourcesync::discover::Entrance;
-use crate::read::resourcesync::manifest::read_manifest;
-use crate::session::Session;
+use crate::plan::planner::PlanContext;
+use crate::read::Reader;
+use crate::reporter::Reporter;
 use crate::sink::Sink;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::store::{Facts, Storer};
 use crate::together::digests_of_all;
+use crate::transfer::Transfer;
 use crate::workers::{Chunk, DoneChunk};
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, Timestamp};
@@ -34,7 +35,7 @@ const CHUNK_BYTES: usize = 4 << 20;
 const OUTSTANDING_CHUNKS: usize = 48;
 /// Items read from the plan at a time.
 const READ_ITEMS: usize = 512;
-/// Members of one package that cannot be used and are told one by one.
+/// Members of one package that cannot be used and are reported one by one.
 const TOLD_MAX: u64 = 100;
 /// How often a stop is looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -49,226 +50,226 @@ struct Supply<'a> {
     is_plan: bool,
 }
 
-impl Session<'_> {
-    /// Takes what is planned out of packages, when that is cheaper than asking for each; the rest stays planned.
-    pub(crate) fn apply_packages(&mut self, entrance: &Entrance, reports: &mut Vec<Report>) -> Result<(), Error> {
-        self.apply_changes_since(entrance, reports)?;
-        let counts = self.mirror.pending_counts()?;
-        if counts.fetches == 0 {
-            self.sweep_packages();
-            return Ok(());
+/// Takes what is planned out of packages, when that is cheaper than a request for each; the rest stays planned.
+pub(crate) fn supply(
+    transfer: &mut Transfer<'_>,
+    reader: &mut dyn Reader,
+    run: &mut PlanContext<'_, '_>,
+) -> Result<(), Error> {
+    supply_since(transfer, reader, run)?;
+    let counts = transfer.mirror.pending_counts()?;
+    let dump = if counts.fetches == 0 { None } else { choose(reader, run, counts)? };
+    if let Some(dump) = dump {
+        supply_from(transfer, reader, run, &dump)?;
+    }
+    run.planner.downloads.sweep();
+    Ok(())
+}
+
+fn supply_from(
+    transfer: &mut Transfer<'_>,
+    reader: &dyn Reader,
+    run: &mut PlanContext<'_, '_>,
+    dump: &Dump,
+) -> Result<(), Error> {
+    run.report.begin_phase("fetching");
+    for package in &dump.packages {
+        run.requests.check_cancelled()?;
+        if transfer.mirror.pending_counts()?.fetches == 0 || run.report.summary.budget_spent {
+            break;
         }
-        let Some(chosen) = self.choose_packages(entrance, counts)? else {
-            self.sweep_packages();
-            return Ok(());
+        let fetched = run.planner.downloads.fetch(run.requests, package);
+        let Err(error) = fetched.and_then(|file| apply_package(transfer, reader, run, dump, package, file)) else {
+            run.planner.downloads.discard(package);
+            continue;
         };
-        self.report.begin_phase("fetching");
-        for package in &chosen.packages {
-            self.check_cancelled()?;
-            if self.mirror.pending_counts()?.fetches == 0 || self.report.summary.budget_spent {
-                break;
-            }
-            let supplied = self.download(package).and_then(|file| self.apply_package(&chosen, package, file, reports));
-            match supplied {
-                Ok(()) => self.discard_package(package),
-                Err(error) if error.code() == "dump.space" => {
-                    self.report.notice(
-                        error.code(),
-                        &package.url,
-                        &format!("{error}\n  resources are asked for one by one"),
-                    );
-                    break;
-                }
-                Err(error) if matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Other) => {
-                    return Err(error);
-                }
-                Err(error) => {
-                    self.report.notice(
-                        error.code(),
-                        &package.url,
-                        &format!("{error}\n  resources are asked for one by one"),
-                    );
-                    self.discard_package(package);
-                }
-            }
+        let is_full = error.code() == "dump.space";
+        if !is_full && matches!(error.exit_code(), ExitCode::Cancelled | ExitCode::Io | ExitCode::Other) {
+            return Err(error);
         }
-        self.sweep_packages();
-        Ok(())
+        let message = format!("{error}\n  resources are asked for one by one");
+        run.report.notice(error.code(), &package.url, &message);
+        if is_full {
+            break;
+        }
+        run.planner.downloads.discard(package);
     }
+    Ok(())
+}
 
-    pub(super) fn apply_package(
-        &mut self,
-        chosen: &Chosen,
-        listed: &super::listing::ListedPackage,
-        file: File,
-        reports: &mut Vec<Report>,
-    ) -> Result<(), Error> {
-        let package = Package::open(file).map_err(|error| unusable(listed, &error))?;
-        let care = self.requests.care.clone();
-        let manifest = read_manifest(&package, &listed.url, chosen.packaged, &care, &mut |_, _| Ok(()))?;
-        self.tell_noticed();
-        if manifest.strays > 0 {
-            let message = format!("{} of its members are not named by its manifest, and ignored", manifest.strays);
-            self.report.notice("dump.stray", &listed.url, &message);
-        }
-        let at = chosen.at.into_iter().chain(manifest.at).min().map(Timestamp::as_micros);
-        let mut supply = Supply { package, manifest, url: &listed.url, at, is_plan: chosen.is_plan };
-        self.mirror.begin()?;
-        self.tell_faults(&mut supply, reports)?;
-        let result = self.supply(&supply, reports);
-        if result.is_err() {
-            self.mirror.rollback()?;
-        }
-        result
+pub(super) fn apply_package(
+    transfer: &mut Transfer<'_>,
+    reader: &dyn Reader,
+    run: &mut PlanContext<'_, '_>,
+    dump: &Dump,
+    listed: &ListedPackage,
+    file: File,
+) -> Result<(), Error> {
+    let package = Package::open(file).map_err(|error| unusable(listed, &error))?;
+    let manifest = reader.manifest(run.requests, &package, &listed.url, dump.packaged)?;
+    let report = &mut *run.report;
+    run.requests.care.report(report);
+    if manifest.strays > 0 {
+        let message = format!("{} of its members are not named by its manifest, and ignored", manifest.strays);
+        report.notice("dump.stray", &listed.url, &message);
     }
-
-    /// Entries of the manifest that lead to no member. Where the manifest is the plan they are refused; else their
-    /// resources are asked for like any others.
-    fn tell_faults(&mut self, supply: &mut Supply<'_>, reports: &mut Vec<Report>) -> Result<(), Error> {
-        let faults = std::mem::take(&mut supply.manifest.faults);
-        let told = faults.len() as u64;
-        for (uri, failure) in faults {
-            let Some(task) = self.mirror.task(&uri)? else { continue };
-            if supply.manifest.members_for(&uri).next().is_some() {
-                continue;
-            }
-            if supply.is_plan {
-                self.keep(vec![(task, Some(Outcome::Failed(failure)))], reports)?;
-            } else {
-                self.report.notice(failure.code, &uri, &format!("{}; asked for by itself", failure.message));
-            }
-        }
-        if supply.manifest.faulty > told {
-            let message = format!("{} more entries of its manifest lead to no member", supply.manifest.faulty - told);
-            self.report.notice("dump.missing", supply.url, &message);
-        }
-        Ok(())
+    let at = dump.at.into_iter().chain(manifest.at).min().map(Timestamp::as_micros);
+    let mut supply = Supply { package, manifest, url: &listed.url, at, is_plan: dump.is_plan };
+    transfer.mirror.begin()?;
+    report_faults(transfer, &mut supply, report)?;
+    let result = unpack_all(transfer, &supply, report);
+    if result.is_err() {
+        transfer.mirror.rollback()?;
     }
+    result
+}
 
-    /// Stores what is planned and in the package. The caller has begun a transaction.
-    fn supply(&mut self, supply: &Supply<'_>, reports: &mut Vec<Report>) -> Result<(), Error> {
-        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).max(2);
-        let threads = self.options.threads.unwrap_or(cores).clamp(1, 64);
-        let desk = Desk::new(threads);
-        let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
-        let stop = AtomicBool::new(false);
-        let (sink, rules) = (Arc::clone(self.sink()), Arc::clone(&self.rules));
-        std::thread::scope(|scope| {
-            for number in 0..threads {
-                let (desk, stop, sink, rules, done) = (&desk, &stop, &sink, &rules, send_done.clone());
-                std::thread::Builder::new()
-                    .name(format!("unpack-{number}"))
-                    .spawn_scoped(scope, move || {
-                        if let Err(error) = unpack(number, supply, (sink, rules), desk, stop, &done) {
-                            tracing::error!(%error, "cannot start a thread's runtime");
-                        }
-                    })
-                    .map_err(|cause| {
-                        desk.close();
-                        Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
-                    })?;
-            }
-            drop(send_done);
-            let result = self.hand_out(supply, &desk, &done, &stop, reports);
-            stop.store(true, Ordering::Relaxed);
-            desk.close();
-            result
-        })
+/// Entries of the manifest that lead to no member. Where the manifest is the plan they are refused; else their
+/// resources are asked for like any others.
+fn report_faults(transfer: &mut Transfer<'_>, supply: &mut Supply<'_>, report: &mut Reporter<'_>) -> Result<(), Error> {
+    let faults = std::mem::take(&mut supply.manifest.faults);
+    let told = faults.len() as u64;
+    for (uri, failure) in faults {
+        let Some(task) = transfer.mirror.task(&uri)? else { continue };
+        if supply.manifest.members_for(&uri).next().is_some() {
+            continue;
+        }
+        if supply.is_plan {
+            transfer.keep(vec![(task, Some(Outcome::Failed(failure)))], report)?;
+        } else {
+            report.notice(failure.code, &uri, &format!("{}; asked for by itself", failure.message));
+        }
     }
+    if supply.manifest.faulty > told {
+        let message = format!("{} more entries of its manifest lead to no member", supply.manifest.faulty - told);
+        report.notice("dump.missing", supply.url, &message);
+    }
+    Ok(())
+}
 
-    fn hand_out(
-        &mut self,
-        supply: &Supply<'_>,
-        desk: &Desk,
-        done: &Receiver<DoneChunk>,
-        stop: &AtomicBool,
-        reports: &mut Vec<Report>,
-    ) -> Result<(), Error> {
-        let counts = self.mirror.pending_counts()?;
-        let batch_items = self.sink().batch_items();
-        let mut due = VecDeque::new();
-        let (mut key, mut exhausted) = (String::new(), false);
-        let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
-        let mut left = Left::default();
-        let mut fatal = None;
-        loop {
-            if self.is_cancelled() {
-                stop.store(true, Ordering::Relaxed);
-            }
-            while outstanding < OUTSTANDING_CHUNKS && !stop.load(Ordering::Relaxed) {
-                if due.is_empty() && !exhausted {
-                    let mut read = Vec::with_capacity(READ_ITEMS);
-                    self.mirror.fetches_after(&key, READ_ITEMS, &mut read)?;
-                    exhausted = read.len() < READ_ITEMS;
-                    if let Some(last) = read.last() {
-                        key.clone_from(&last.pending.uri);
+/// Stores what is planned and in the package. The caller has begun a transaction.
+fn unpack_all(transfer: &mut Transfer<'_>, supply: &Supply<'_>, report: &mut Reporter<'_>) -> Result<(), Error> {
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).max(2);
+    let threads = transfer.options.threads.unwrap_or(cores).clamp(1, 64);
+    let desk = Desk::new(threads);
+    let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
+    let stop = AtomicBool::new(false);
+    let (sink, rules) = (Arc::clone(&transfer.sink), Arc::clone(&transfer.rules));
+    std::thread::scope(|scope| {
+        for number in 0..threads {
+            let (desk, stop, sink, rules, done) = (&desk, &stop, &sink, &rules, send_done.clone());
+            std::thread::Builder::new()
+                .name(format!("unpack-{number}"))
+                .spawn_scoped(scope, move || {
+                    if let Err(error) = unpack(number, supply, (sink, rules), desk, stop, &done) {
+                        tracing::error!(%error, "cannot start a thread's runtime");
                     }
-                    due = read.into();
+                })
+                .map_err(|cause| {
+                    desk.close();
+                    Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
+                })?;
+        }
+        drop(send_done);
+        let result = hand_out(transfer, supply, &desk, &done, &stop, report);
+        stop.store(true, Ordering::Relaxed);
+        desk.close();
+        result
+    })
+}
+
+fn hand_out(
+    transfer: &mut Transfer<'_>,
+    supply: &Supply<'_>,
+    desk: &Desk,
+    done: &Receiver<DoneChunk>,
+    stop: &AtomicBool,
+    report: &mut Reporter<'_>,
+) -> Result<(), Error> {
+    let counts = transfer.mirror.pending_counts()?;
+    let batch_items = transfer.sink.batch_items();
+    let mut due = VecDeque::new();
+    let (mut key, mut exhausted) = (String::new(), false);
+    let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
+    let mut left = Left::default();
+    let mut fatal = None;
+    loop {
+        if transfer.requests.is_cancelled() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        while outstanding < OUTSTANDING_CHUNKS && !stop.load(Ordering::Relaxed) {
+            if due.is_empty() && !exhausted {
+                let mut read = Vec::with_capacity(READ_ITEMS);
+                transfer.mirror.fetches_after(&key, READ_ITEMS, &mut read)?;
+                exhausted = read.len() < READ_ITEMS;
+                if let Some(last) = read.last() {
+                    key.clone_from(&last.pending.uri);
                 }
-                if due.is_empty() {
-                    break;
-                }
-                let chunk: Chunk = due.drain(..due.len().min(CHUNK_ITEMS)).collect();
-                desk.put(chunk);
-                outstanding += 1;
+                due = read.into();
             }
-            if outstanding == 0 {
+            if due.is_empty() {
                 break;
             }
-            self.report.status(finished, counts.fetches, counts.bytes);
-            let mut chunk = match done.recv_timeout(TICK) {
-                Ok(chunk) => chunk,
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::new("internal", ExitCode::Other, "an unpacking thread ended early")
-                        .with_help("please report this"));
-                }
-            };
-            outstanding -= 1;
-            finished += chunk.len() as u64;
-            uncommitted += chunk.len() as u64;
-            for (task, outcome) in &mut chunk {
-                if let Some(Outcome::Failed(failure)) = outcome
-                    && supply.leaves(failure)
-                {
-                    self.tell_left(supply, task, failure, &mut left);
-                    *outcome = None;
-                }
+            let chunk: Chunk = due.drain(..due.len().min(CHUNK_ITEMS)).collect();
+            desk.put(chunk);
+            outstanding += 1;
+        }
+        if outstanding == 0 {
+            break;
+        }
+        report.status(finished, counts.fetches, counts.bytes);
+        let mut chunk = match done.recv_timeout(TICK) {
+            Ok(chunk) => chunk,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::new("internal", ExitCode::Other, "an unpacking thread ended early")
+                    .with_help("please report this"));
             }
-            fatal = fatal.or(self.keep(chunk, reports)?);
-            if fatal.is_some() || self.report.over_budget(counts.fetches) {
-                stop.store(true, Ordering::Relaxed);
-            }
-            if uncommitted >= batch_items {
-                self.settle_and_commit()?;
-                self.mirror.begin()?;
-                uncommitted = 0;
+        };
+        outstanding -= 1;
+        finished += chunk.len() as u64;
+        uncommitted += chunk.len() as u64;
+        for (task, outcome) in &mut chunk {
+            if let Some(Outcome::Failed(failure)) = outcome
+                && supply.leaves(failure)
+            {
+                report_left(report, supply, task, failure, &mut left);
+                *outcome = None;
             }
         }
-        self.settle_and_commit()?;
-        if left.other_versions > 0 {
-            let message = format!(
-                "{} of its members are not the versions listed; these are asked for one by one",
-                left.other_versions
-            );
-            self.report.notice("dump.version", supply.url, &message);
+        fatal = fatal.or(transfer.keep(chunk, report)?);
+        if fatal.is_some() || report.over_budget(counts.fetches) {
+            stop.store(true, Ordering::Relaxed);
         }
-        match fatal {
-            Some(error) => Err(error),
-            None => self.check_cancelled(),
+        if uncommitted >= batch_items {
+            transfer.settle_and_commit()?;
+            transfer.mirror.begin()?;
+            uncommitted = 0;
         }
     }
+    transfer.settle_and_commit()?;
+    if left.other_versions > 0 {
+        let message = format!(
+            "{} of its members are not the versions listed; these are asked for one by one",
+            left.other_versions
+        );
+        report.notice("dump.version", supply.url, &message);
+    }
+    match fatal {
+        Some(error) => Err(error),
+        None => transfer.requests.check_cancelled(),
+    }
+}
 
-    fn tell_left(&mut self, supply: &Supply<'_>, task: &Task, failure: &Failure, left: &mut Left) {
-        if failure.code == "fixity.mismatch" {
-            left.other_versions += 1;
-            return;
-        }
-        left.unusable += 1;
-        if left.unusable <= TOLD_MAX {
-            let message = format!("{} ({}); asked for by itself", failure.message, supply.url);
-            self.report.notice(failure.code, &task.pending.uri, &message);
-        }
+fn report_left(report: &mut Reporter<'_>, supply: &Supply<'_>, task: &Task, failure: &Failure, left: &mut Left) {
+    if failure.code == "fixity.mismatch" {
+        left.other_versions += 1;
+        return;
+    }
+    left.unusable += 1;
+    if left.unusable <= TOLD_MAX {
+        let message = format!("{} ({}); asked for by itself", failure.message, supply.url);
+        report.notice(failure.code, &task.pending.uri, &message);
     }
 }
 

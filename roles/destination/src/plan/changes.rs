@@ -10,7 +10,7 @@ use crate::alternates::Changed;
 use crate::error::Error;
 use crate::plan::comparison::{compare, widen};
 use crate::plan::listed::Listed;
-use crate::session::Session;
+use crate::plan::planner::PlanContext;
 use crate::state::key;
 use abreast_store::mirror::{Pending, PendingAction, Task};
 use abreast_webtypes::{Digests, Timestamp};
@@ -94,33 +94,33 @@ impl Seen {
     }
 }
 
-impl Session<'_> {
-    /// Plans changes that `read` notes with [`Session::note_change`]. What it plans counts if it returns
+impl PlanContext<'_, '_> {
+    /// Plans changes that `read` notes with [`PlanContext::note_change`]. What it plans counts if it returns
     /// [`Followed::Planned`], and is forgotten otherwise.
     pub(crate) fn plan_noted(
         &mut self,
         read: &mut dyn FnMut(&mut Self) -> Result<Followed, Error>,
     ) -> Result<Followed, Error> {
-        self.changed = Changed::default();
-        self.begin()?;
-        self.mirror.clear_scratch()?;
+        self.planner.changed = Changed::default();
+        self.planner.begin(self.report)?;
+        self.planner.mirror.clear_scratch()?;
         let followed = read(self);
-        self.tell_noticed();
+        self.requests.care.report(self.report);
         match &followed {
-            Ok(Followed::Planned) => self.commit()?,
-            _ => self.abandon()?,
+            Ok(Followed::Planned) => self.planner.commit()?,
+            _ => self.planner.abandon(self.report)?,
         }
-        self.mirror.clear_scratch()?;
+        self.planner.mirror.clear_scratch()?;
         followed
     }
 
     /// Keeps what the URIs of changes have in common, while no base is known.
     pub(crate) fn keep_common(&self, seen: &mut Seen) -> Result<(), Error> {
         if let Some(base) = seen.base.take()
-            && self.mirror.meta(key::BASE)?.is_none()
-            && self.mirror.meta("common")?.is_none()
+            && self.planner.mirror.meta(key::BASE)?.is_none()
+            && self.planner.mirror.meta("common")?.is_none()
         {
-            self.mirror.set_meta("common", Some(&base))?;
+            self.planner.mirror.set_meta("common", Some(&base))?;
         }
         Ok(())
     }
@@ -128,8 +128,8 @@ impl Session<'_> {
     /// Before the changes of one document are noted.
     pub(crate) fn reading_changes(&self, url: &str) -> ReadingChanges {
         ReadingChanges {
-            wants_base: !self.knows_base(),
-            admission: Admission::new(url, &self.options.allow_hosts, self.options.allow_downgrade),
+            wants_base: self.planner.sink.is_none(),
+            admission: Admission::new(url, &self.planner.options.allow_hosts, self.planner.options.allow_downgrade),
             item: Pending::default(),
             newest: None,
         }
@@ -157,22 +157,22 @@ impl Session<'_> {
             return Ok(());
         }
         let time = listed.changed.or(seen.last).unwrap_or(Timestamp::MIN);
-        self.packages.changes.note(listed);
+        self.planner.changes.note(listed);
         listed.pending_into(item);
         if listed.is_deletion() {
             item.action = PendingAction::Delete;
-        } else if self.selection.excludes_change(listed) {
+        } else if self.planner.selection.excludes_change(listed) {
             item.action = PendingAction::Leave;
         }
         if *wants_base && admission.check(&item.uri).is_ok() {
             widen(&mut seen.base, &item.uri);
         }
-        let is_first = self.changed.is_first(&item.uri);
-        self.rules.alternates.note(listed, is_first);
-        self.history.note(listed);
-        self.mirror.put_coming(item, time.as_micros(), listed.changed.is_some(), seen.list)?;
+        let is_first = self.planner.changed.is_first(&item.uri);
+        self.planner.alternates.note(listed, is_first);
+        self.planner.history.note(listed);
+        self.planner.mirror.put_coming(item, time.as_micros(), listed.changed.is_some(), seen.list)?;
         if seen.entries.is_multiple_of(1_024) {
-            self.check_cancelled()?;
+            self.requests.check_cancelled()?;
             self.report.status(seen.entries, 0, 0);
         }
         Ok(())
@@ -183,7 +183,7 @@ impl Session<'_> {
         let (mut key, mut tasks) = (String::new(), Vec::new());
         loop {
             tasks.clear();
-            self.mirror.coming_after(&key, ITEMS, &mut tasks)?;
+            self.planner.mirror.coming_after(&key, ITEMS, &mut tasks)?;
             let Some(last) = tasks.last() else { return Ok(()) };
             key.clone_from(&last.pending.uri);
             for task in &mut tasks {
@@ -197,16 +197,16 @@ impl Session<'_> {
         if pending.action == PendingAction::Leave {
             // After a Resource List the same resources come once more.
             self.report.summary.excluded += u64::from(self.report.summary.mode != crate::Mode::Baseline);
-            self.selection.leave(&self.mirror, &pending.uri, row.is_some())?;
-            return Ok(self.mirror.forget_pending(&pending.uri)?);
+            self.planner.selection.leave(self.planner.mirror, &pending.uri, row.is_some())?;
+            return Ok(self.planner.mirror.forget_pending(&pending.uri)?);
         }
         if pending.action == PendingAction::Delete {
-            if self.selection.is_left(&self.mirror, &pending.uri)? {
-                return Ok(self.mirror.forget_pending(&pending.uri)?);
+            if self.planner.selection.is_left(self.planner.mirror, &pending.uri)? {
+                return Ok(self.planner.mirror.forget_pending(&pending.uri)?);
             }
         } else if let Some(row) = row {
-            self.selection.take_again(&self.mirror, &pending.uri)?;
-            self.check_one(row)?;
+            self.planner.selection.take_again(self.planner.mirror, &pending.uri)?;
+            crate::damage::check_one(self, row)?;
         }
         // Of several changes within one second of a coarse clock only the first may have been applied.
         let fine = |changed: i64| changed % 1_000_000 != 0;
@@ -224,10 +224,10 @@ impl Session<'_> {
         };
         if let Some(action) = action {
             pending.action = action;
-            self.mirror.put_pending(pending)?;
+            self.planner.mirror.put_pending(pending)?;
         } else {
             self.report.summary.unchanged += u64::from(row.is_some());
-            self.mirror.forget_pending(&pending.uri)?;
+            self.planner.mirror.forget_pending(&pending.uri)?;
         }
         Ok(())
     }

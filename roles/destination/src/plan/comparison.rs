@@ -9,10 +9,10 @@ use crate::events::Mode;
 use crate::options::MaxDelete;
 use crate::path_map::common_directory;
 use crate::plan::listed::Listed;
+use crate::plan::planner::{PlanContext, Planner};
 use crate::probe::FileSystem;
-use crate::session::Session;
 use crate::state::key;
-use abreast_store::mirror::{Pending, PendingAction, Row};
+use abreast_store::mirror::{Mirror, Pending, PendingAction, Row};
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ pub(crate) struct Baseline {
     pub(crate) at: Option<Timestamp>,
 }
 
-impl Session<'_> {
+impl PlanContext<'_, '_> {
     /// Plans what makes the copy equal to a snapshot, which `read` reads into a [`Comparison`]; `None` from it means that
     /// the snapshot changed meanwhile.
     pub(crate) fn plan_snapshot(
@@ -41,20 +41,20 @@ impl Session<'_> {
         read: &mut dyn FnMut(&mut Self) -> Result<Option<Baseline>, Error>,
     ) -> Result<Baseline, Error> {
         self.report.summary.mode = Mode::Baseline;
-        self.check_kept()?;
+        crate::damage::check_kept(self)?;
         for _ in 0..READS_MAX {
-            self.begin()?;
+            self.planner.begin(self.report)?;
             let compared = read(self);
-            self.tell_noticed();
+            self.requests.care.report(self.report);
             match compared {
                 Ok(Some(baseline)) => {
-                    self.commit()?;
-                    self.mirror.clear_scratch()?;
+                    self.planner.commit()?;
+                    self.planner.mirror.clear_scratch()?;
                     return Ok(baseline);
                 }
-                Ok(None) => self.abandon()?,
+                Ok(None) => self.planner.abandon(self.report)?,
                 Err(error) => {
-                    self.abandon()?;
+                    self.planner.abandon(self.report)?;
                     return Err(error);
                 }
             }
@@ -65,39 +65,43 @@ impl Session<'_> {
 
     /// Begins to compare with the snapshot of that name.
     pub(crate) fn begin_comparison(&mut self, name: &str) -> Result<Comparison, Error> {
-        self.mirror.clear_scratch()?;
-        let stale = self.mirror.mark_stale()? > 0;
-        Comparison::new(name, self, stale)
+        self.planner.mirror.clear_scratch()?;
+        let stale = self.planner.mirror.mark_stale()? > 0;
+        Comparison::new(name, self.planner, stale)
     }
 
     /// Ends a comparison: what no list named is to go, if all of them were read. The reader keeps how far it has read.
     pub(crate) fn conclude(&mut self, list: &str, comparison: &mut Comparison, whole: bool) -> Result<(), Error> {
-        comparison.finish(self)?;
+        comparison.finish(self.planner.mirror)?;
         let (entries, base) = (comparison.entries, comparison.base.take());
-        if whole && entries == 0 && self.mirror.count_rows()? > 0 && self.options.max_delete == MaxDelete::Default {
+        if whole
+            && entries == 0
+            && self.planner.mirror.count_rows()? > 0
+            && self.planner.options.max_delete == MaxDelete::Default
+        {
             let message = format!("{list} lists nothing, and there are resources kept from it");
             return Err(Error::new("list.empty", ExitCode::SourceInvalid, message)
                 .with_help("nothing was deleted; if the Source really is empty, run once with `--max-delete 100%`"));
         }
         if whole {
-            self.selection.spare_unseen(&self.mirror)?;
-            self.mirror.plan_unseen()?;
-            self.mirror.forget_stale()?;
+            self.planner.selection.spare_unseen(self.planner.mirror)?;
+            self.planner.mirror.plan_unseen()?;
+            self.planner.mirror.forget_stale()?;
         }
-        if self.mirror.meta(key::BASE)?.is_none()
+        if self.planner.mirror.meta(key::BASE)?.is_none()
             && let Some(base) = base
         {
-            self.mirror.set_meta("common", Some(&base))?;
+            self.planner.mirror.set_meta("common", Some(&base))?;
         }
         if whole {
-            self.selection.keep(&self.mirror)?;
+            self.planner.selection.keep(self.planner.mirror)?;
         }
-        Ok(self.mirror.forget_documents()?)
+        Ok(self.planner.mirror.forget_documents()?)
     }
 
     /// A document that names nothing but resources elsewhere is of another Source: it says nothing about what is kept.
     pub(crate) fn refuse_elsewhere(&self, url: &str, comparison: &Comparison) -> Result<(), Error> {
-        if !comparison.wanted || comparison.admitted || self.mirror.count_rows()? == 0 {
+        if !comparison.wanted || comparison.admitted || self.planner.mirror.count_rows()? == 0 {
             return Ok(());
         }
         let message = format!("{url} names only resources of other hosts or schemes");
@@ -142,10 +146,10 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    fn new(list: &str, session: &Session<'_>, stale: bool) -> Result<Self, Error> {
-        let system = session.mirror.meta(key::FILE_SYSTEM)?.filter(|_| session.options.sink.is_folder());
+    fn new(list: &str, planner: &Planner<'_>, stale: bool) -> Result<Self, Error> {
+        let system = planner.mirror.meta(key::FILE_SYSTEM)?.filter(|_| planner.options.sink.is_folder());
         Ok(Self {
-            admission: Admission::new(list, &session.options.allow_hosts, session.options.allow_downgrade),
+            admission: Admission::new(list, &planner.options.allow_hosts, planner.options.allow_downgrade),
             rows: VecDeque::new(),
             key: String::new(),
             exhausted: false,
@@ -153,7 +157,7 @@ impl Comparison {
             stale,
             entries: 0,
             base: None,
-            wants_base: !session.knows_base(),
+            wants_base: planner.sink.is_none(),
             wanted: false,
             admitted: false,
             listed: Pending::default(),
@@ -166,22 +170,24 @@ impl Comparison {
         (self.wanted, self.admitted) = (false, false);
     }
 
-    pub(crate) fn entry(&mut self, session: &mut Session<'_>, listed: &Listed<'_>) -> Result<(), Error> {
+    pub(crate) fn entry(&mut self, run: &mut PlanContext<'_, '_>, listed: &Listed<'_>) -> Result<(), Error> {
         self.entries += 1;
+        let mirror = run.planner.mirror;
+        let planner = &mut *run.planner;
         let uri = listed.uri;
         if self.wants_base && self.admission.check(uri).is_ok() {
             widen(&mut self.base, uri);
         }
-        let row = self.matching(session, uri)?;
-        if !session.selection.wants(&session.mirror, &mut session.report, listed, row.is_some())? {
+        let row = self.matching(mirror, uri)?;
+        if !planner.selection.wants(mirror, run.report, listed, row.is_some())? {
             if self.stale {
-                session.mirror.forget_pending(uri)?;
+                mirror.forget_pending(uri)?;
             }
             return Ok(());
         }
         self.wanted = true;
         self.admitted = self.admitted || self.admission.check(uri).is_ok();
-        session.history.note(listed);
+        planner.history.note(listed);
         listed.pending_into(&mut self.listed);
         let due = compare(&self.listed, listed.digests, row.as_ref()).or_else(|| {
             // A file that was only touched here gets its time back.
@@ -191,16 +197,16 @@ impl Comparison {
         });
         match due {
             None => {
-                session.report.summary.unchanged += 1;
+                run.report.summary.unchanged += 1;
                 if self.stale {
-                    session.mirror.forget_pending(uri)?;
+                    mirror.forget_pending(uri)?;
                 }
             }
             Some(action) => {
                 self.listed.action = action;
-                session.mirror.put_pending(&self.listed)?;
+                mirror.put_pending(&self.listed)?;
                 if !listed.links.is_empty() {
-                    session.rules.alternates.note(listed, false);
+                    planner.alternates.note(listed, false);
                 }
             }
         }
@@ -208,16 +214,16 @@ impl Comparison {
     }
 
     /// The row of a URI, passing those before it.
-    fn matching(&mut self, session: &Session<'_>, uri: &str) -> Result<Option<Row>, Error> {
+    fn matching(&mut self, mirror: &Mirror, uri: &str) -> Result<Option<Row>, Error> {
         if uri <= self.last.as_str() {
-            let row = session.mirror.row(uri)?;
+            let row = mirror.row(uri)?;
             if row.is_some() {
-                session.mirror.take_unseen(uri)?;
+                mirror.take_unseen(uri)?;
             }
             return Ok(row);
         }
         uri.clone_into(&mut self.last);
-        while let Some(front) = self.front(session)? {
+        while let Some(front) = self.front(mirror)? {
             if front.uri.as_str() > uri {
                 return Ok(None);
             }
@@ -225,15 +231,15 @@ impl Comparison {
             if row.uri == uri {
                 return Ok(Some(row));
             }
-            session.mirror.add_unseen(&row.uri)?;
+            mirror.add_unseen(&row.uri)?;
         }
         Ok(None)
     }
 
-    fn front(&mut self, session: &Session<'_>) -> Result<Option<&Row>, Error> {
+    fn front(&mut self, mirror: &Mirror) -> Result<Option<&Row>, Error> {
         if self.rows.is_empty() && !self.exhausted {
             let mut read = Vec::with_capacity(ROWS);
-            session.mirror.rows_after(&self.key, ROWS, &mut read)?;
+            mirror.rows_after(&self.key, ROWS, &mut read)?;
             self.exhausted = read.len() < ROWS;
             if let Some(last) = read.last() {
                 self.key.clone_from(&last.uri);
@@ -243,10 +249,10 @@ impl Comparison {
         Ok(self.rows.front())
     }
 
-    fn finish(&mut self, session: &Session<'_>) -> Result<(), Error> {
-        while self.front(session)?.is_some() {
+    fn finish(&mut self, mirror: &Mirror) -> Result<(), Error> {
+        while self.front(mirror)?.is_some() {
             while let Some(row) = self.rows.pop_front() {
-                session.mirror.add_unseen(&row.uri)?;
+                mirror.add_unseen(&row.uri)?;
             }
         }
         Ok(())

@@ -3,3 +3,4 @@
 pub(crate) mod changes;
 pub(crate) mod comparison;
 pub(crate) mod listed;
+pub(crate) mod planner;

@@ -30,7 +30,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-pub(crate) use crate::read::resourcesync::pushed::Told;
 pub(crate) use find::Topic;
 pub(crate) use inbox::{Inbox, Woken};
 

@@ -8,14 +8,17 @@ pub(crate) mod resourcesync;
 #[cfg(test)]
 mod text;
 
-use crate::apply::Report;
-use crate::error::Error;
+use crate::error::{Error, ExitCode};
 use crate::events::Observer;
 use crate::options::SyncOptions;
+use crate::package::archive::Package;
+use crate::package::listing::{Offered, Packaged};
+use crate::package::manifest::Manifest;
 use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
 use crate::requests::Requests;
-use crate::session::Session;
 use abreast_store::mirror::Mirror;
+use abreast_webtypes::Timestamp;
 
 pub use resourcesync::Tolerance;
 
@@ -33,7 +36,7 @@ pub(crate) struct Start {
 /// Reads the documents of a Source.
 pub(crate) trait Reader {
     /// Finds the Source's documents, as an earlier run knew them or anew.
-    fn find(&mut self, run: &mut Session<'_>) -> Result<Start, Error>;
+    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error>;
 
     /// Finds them for a look at what the Source lists; `known` is the state of the copy.
     fn find_to_look(
@@ -56,26 +59,47 @@ pub(crate) trait Reader {
     fn expect(&self, requests: &Requests<'_>, options: &SyncOptions, to: &mut dyn Expecting) -> Result<(), Error>;
 
     /// Plans what makes the copy equal to the Source.
-    fn plan(&mut self, run: &mut Session<'_>) -> Result<(), Error>;
+    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error>;
 
-    /// Takes planned resources out of packages, where that is cheaper than to ask for each.
-    fn supply(&mut self, _run: &mut Session<'_>, _reports: &mut Vec<Report>) -> Result<(), Error> {
+    /// The dumps that planned resources may be in; `since` where the plan is what changed since then.
+    fn packages(&mut self, _run: &mut PlanContext<'_, '_>, _since: Option<Timestamp>) -> Result<Vec<Offered>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// The URL of one package with all changes since a time, where the Source makes such packages on request.
+    fn package_since(&mut self, _run: &mut PlanContext<'_, '_>, _since: Timestamp) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    /// The Source refused such a package.
+    fn forget_package_since(&mut self, _run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         Ok(())
     }
 
+    /// Which resource is which member of a package that this reader named.
+    fn manifest(
+        &self,
+        _requests: &Requests<'_>,
+        _package: &Package,
+        url: &str,
+        _packaged: Packaged,
+    ) -> Result<Manifest, Error> {
+        Err(Error::new("internal", ExitCode::Other, format!("{url} is a package of a protocol without packages")))
+    }
+
     /// Plans what could not be planned before the plan so far was carried out; `true` when there may be more to do.
-    fn plan_rest(&mut self, _run: &mut Session<'_>) -> Result<bool, Error> {
+    fn plan_rest(&mut self, _run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
         Ok(false)
     }
 
     /// Plans what changed while the plan was carried out; `false` when nothing more is known.
-    fn plan_again(&mut self, run: &mut Session<'_>) -> Result<bool, Error>;
+    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error>;
 
     /// Up to where the Source is known, in words for people.
     fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error>;
 
     /// Whether changes were announced that the copy does not have.
-    fn is_behind(&self, _run: &Session<'_>) -> Result<bool, Error> {
+    fn is_behind(&self, _mirror: &Mirror) -> Result<bool, Error> {
         Ok(false)
     }
 

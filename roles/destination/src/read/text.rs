@@ -12,10 +12,10 @@ use crate::options::{AuditOptions, SyncOptions};
 use crate::plan::changes::{Followed, Seen};
 use crate::plan::comparison::Baseline;
 use crate::plan::listed::{Change, Listed};
+use crate::plan::planner::PlanContext;
 use crate::requests::{Requests, net_error};
-use crate::run::{Woke, sync_with};
+use crate::run::{Wake, sync_with};
 use crate::server::{Server, md5_hex};
-use crate::session::Session;
 use crate::sink::options::SinkOptions;
 use crate::sink::warc::WarcOptions;
 use abreast_net::Shared;
@@ -111,9 +111,8 @@ impl Text {
         text.lines().map(read).collect::<Option<_>>().ok_or_else(|| odd(&self.changes))
     }
 
-    fn plan_changes(&self, run: &mut Session<'_>, known: usize) -> Result<Followed, Error> {
-        let requests = run.requests.clone();
-        let changes = self.read_changes(&requests)?;
+    fn plan_changes(&self, run: &mut PlanContext<'_, '_>, known: usize) -> Result<Followed, Error> {
+        let changes = self.read_changes(run.requests)?;
         if changes.len() < known {
             return Ok(Followed::Gap("there are fewer changes than before".to_owned()));
         }
@@ -127,7 +126,7 @@ impl Text {
             }
             run.plan_coming()?;
             run.keep_common(&mut seen)?;
-            run.mirror.set_meta(CURSOR, Some(&changes.len().to_string()))?;
+            run.planner.mirror.set_meta(CURSOR, Some(&changes.len().to_string()))?;
             Ok(Followed::Planned)
         })
     }
@@ -138,8 +137,8 @@ impl Text {
 }
 
 impl Reader for Text {
-    fn find(&mut self, run: &mut Session<'_>) -> Result<Start, Error> {
-        Ok(self.start(run.options))
+    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
+        Ok(self.start(run.planner.options))
     }
 
     fn find_to_look(
@@ -170,18 +169,17 @@ impl Reader for Text {
         new.iter().try_for_each(|line| to.changed(&line.listed(&self.changes), line.time.as_micros()))
     }
 
-    fn plan(&mut self, run: &mut Session<'_>) -> Result<(), Error> {
-        if !run.options.baseline
-            && let Some(known) = Self::cursor(&run.mirror)?
+    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        if !run.planner.options.baseline
+            && let Some(known) = Self::cursor(run.planner.mirror)?
             && !matches!(self.plan_changes(run, known)?, Followed::Gap(_))
         {
             run.report.summary.mode = Mode::Incremental;
             return Ok(());
         }
-        let requests = run.requests.clone();
         let mut at = 0;
         run.plan_snapshot(&self.list, &mut |run| {
-            let (included, lines) = self.read_list(&requests)?;
+            let (included, lines) = self.read_list(run.requests)?;
             let mut comparison = run.begin_comparison(&self.list)?;
             comparison.begin_document();
             for line in &lines {
@@ -189,7 +187,7 @@ impl Reader for Text {
             }
             run.refuse_elsewhere(&self.list, &comparison)?;
             run.conclude(&self.list, &mut comparison, true)?;
-            run.mirror.set_meta(CURSOR, Some(&included.to_string()))?;
+            run.planner.mirror.set_meta(CURSOR, Some(&included.to_string()))?;
             at = included;
             Ok(Some(Baseline { unchanged: false, whole: true, at: None }))
         })?;
@@ -197,8 +195,8 @@ impl Reader for Text {
         Ok(())
     }
 
-    fn plan_again(&mut self, run: &mut Session<'_>) -> Result<bool, Error> {
-        let Some(known) = Self::cursor(&run.mirror)? else { return Ok(false) };
+    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
+        let Some(known) = Self::cursor(run.planner.mirror)? else { return Ok(false) };
         Ok(self.plan_changes(run, known)? == Followed::Planned)
     }
 
@@ -239,8 +237,8 @@ impl Pair {
     fn sync(&self) -> Result<Summary, Error> {
         let (cancel, shared) = (AtomicBool::new(false), Shared::new(self.options.net_options()));
         let mut reader = Text::default();
-        let (robots, woke) = (Arc::default(), Woke::default());
-        sync_with(&self.options, &Silent, &cancel, &shared, &robots, woke, &mut reader).map(|ran| ran.summary)
+        let (robots, wake) = (Arc::default(), Wake::default());
+        sync_with(&self.options, &Silent, &cancel, &shared, &robots, wake, &mut reader).map(|ran| ran.summary)
     }
 
     /// The differences that an audit of all bytes finds.

@@ -11,7 +11,7 @@ pub(crate) mod kept;
 pub(crate) mod lines;
 #[cfg(feature = "s3")]
 pub(crate) mod objects;
-mod open;
+pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod via;

@@ -1,4 +1,4 @@
-//! Which sink does a run work with? Opened once its place is known, the same kind at every run.
+//! Opening the sink of a run, once its place is known. A copy has the same kind of sink in every run.
 
 use super::dry::DrySink;
 use super::folder::{Effect, FolderSink};
@@ -6,13 +6,17 @@ use super::lines::LinesSink;
 use super::options::SinkOptions;
 use super::warc::WarcSink;
 use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
 use crate::partial::Partials;
 #[cfg(feature = "s3")]
 use crate::path_map::PathMap;
 use crate::place::Ground;
-use crate::session::Session;
+use crate::reporter::Reporter;
+use crate::sink::Sink;
 use crate::state::key;
+use crate::state_folder::StateFolder;
 use abreast_folder::Folder;
+use abreast_store::mirror::Mirror;
 use std::sync::Arc;
 
 /// What kind of copy the state is of.
@@ -21,73 +25,78 @@ const KIND: &str = "sink";
 #[cfg(feature = "s3")]
 const STORE: &str = "sink-store";
 
-impl Session<'_> {
-    /// A copy that is no folder needs no base, and is opened first: what a killed run left is mended whatever there is
-    /// to do. A dry run opens none: what it would do is judged by the state.
-    pub(crate) fn open_packed_sink(&mut self, folder: &Folder) -> Result<(), Error> {
+/// What a sink is opened with.
+#[derive(Clone, Copy)]
+pub(crate) struct Opening<'o> {
+    pub(crate) options: &'o SyncOptions,
+    pub(crate) mirror: &'o Mirror,
+    pub(crate) state: &'o StateFolder,
+    pub(crate) folder: &'o Folder,
+    pub(crate) epoch: i64,
+}
+
+impl Opening<'_> {
+    /// A copy that is not a folder needs no base, and is opened first: what a killed run left is repaired whatever there
+    /// is to do. A dry run opens none: what it would do is judged by the state.
+    pub(crate) fn packed(self, report: &mut Reporter<'_>) -> Result<Option<Arc<dyn Sink>>, Error> {
+        let Self { options, mirror, state, epoch, .. } = self;
         self.check_kind()?;
         #[cfg(feature = "s3")]
         self.check_store()?;
-        if self.options.dry_run {
-            if matches!(self.options.sink, SinkOptions::Warc(_) | SinkOptions::Lines(_)) {
-                self.open_dry_sink(folder);
-            }
-            return Ok(());
+        if options.dry_run {
+            let is_packed = matches!(options.sink, SinkOptions::Warc(_) | SinkOptions::Lines(_));
+            return Ok(is_packed.then(|| self.dry()));
         }
-        match &self.options.sink {
+        Ok(match &options.sink {
             // Opened when the base is known.
-            SinkOptions::Folder => {}
+            SinkOptions::Folder => None,
             #[cfg(feature = "s3")]
-            SinkOptions::Objects(_) => {}
-            SinkOptions::Warc(options) => {
-                let (folder, epoch) = (&self.options.folder, self.rules.epoch);
-                let adopted = WarcSink::adopted(&self.mirror)?;
-                let sink = WarcSink::open(folder, &self.state, &self.mirror, options, epoch, &self.options.url)?;
-                self.sink = Some(Arc::new(sink));
-                if let (None, Some(count)) = (adopted, WarcSink::adopted(&self.mirror)?.filter(|count| *count > 0)) {
+            SinkOptions::Objects(_) => None,
+            SinkOptions::Warc(warc) => {
+                let adopted = WarcSink::adopted(mirror)?;
+                let sink = WarcSink::open(&options.folder, state, mirror, warc, epoch, &options.url)?;
+                if let (None, Some(count)) = (adopted, WarcSink::adopted(mirror)?.filter(|count| *count > 0)) {
                     let message =
                         format!("the state was missing; resources found in the archive, which are kept: {count}");
-                    self.report.notice("state.missing", &self.options.url, &message);
+                    report.notice("state.missing", &options.url, &message);
                 }
+                Some(Arc::new(sink))
             }
-            SinkOptions::Lines(options) => {
-                self.sink = Some(Arc::new(LinesSink::open(&self.state, options, self.rules.epoch)?));
-            }
-        }
-        Ok(())
+            SinkOptions::Lines(lines) => Some(Arc::new(LinesSink::open(state, lines, epoch)?)),
+        })
     }
 
     /// The folder as a sink.
-    pub(crate) fn open_folder_sink(&mut self, ground: Ground) {
-        let (immutable, epoch, republish) = (self.rules.immutable, self.rules.epoch, self.options.republish);
-        let effect = match (self.options.dry_run, self.options.folder.is_dir()) {
+    pub(crate) fn folder(self, ground: Ground) -> Arc<dyn Sink> {
+        let Self { options, epoch, .. } = self;
+        let effect = match (options.dry_run, options.folder.is_dir()) {
             (false, _) => Effect::Done,
             (true, true) => Effect::Rehearsed,
             (true, false) => Effect::WithoutFolder,
         };
-        self.sink = Some(Arc::new(FolderSink { ground: Arc::new(ground), immutable, epoch, republish, effect }));
+        let (immutable, republish) = (options.immutable, options.republish);
+        Arc::new(FolderSink { ground: Arc::new(ground), immutable, epoch, republish, effect })
     }
 
-    fn open_dry_sink(&mut self, folder: &Folder) {
-        let (partials, epoch) = (Partials::new(self.state.clone()), self.rules.epoch);
-        self.sink = Some(Arc::new(DrySink { root: folder.root(), partials, epoch }));
+    fn dry(self) -> Arc<dyn Sink> {
+        let partials = Partials::new(self.state.clone());
+        Arc::new(DrySink { root: self.folder.root(), partials, epoch: self.epoch })
     }
 
     /// A store of objects as a sink; a dry run opens none.
     #[cfg(feature = "s3")]
-    pub(crate) fn open_object_sink(&mut self, map: &PathMap, folder: &Folder) -> Result<(), Error> {
+    pub(crate) fn objects(self, map: &PathMap) -> Result<Option<Arc<dyn Sink>>, Error> {
         if self.options.dry_run {
-            self.open_dry_sink(folder);
-        } else if let SinkOptions::Objects(options) = &self.options.sink {
-            let sink = super::objects::ObjectsSink::open(options, &self.state, map.clone(), self.rules.epoch)?;
-            self.sink = Some(Arc::new(sink));
+            return Ok(Some(self.dry()));
         }
-        Ok(())
+        let SinkOptions::Objects(options) = &self.options.sink else { return Ok(None) };
+        let sink = super::objects::ObjectsSink::open(options, self.state, map.clone(), self.epoch)?;
+        Ok(Some(Arc::new(sink)))
     }
 
     /// What the state knows to be in one store was never put into another, and must not be deleted there.
     #[cfg(feature = "s3")]
-    fn check_store(&self) -> Result<(), Error> {
+    fn check_store(self) -> Result<(), Error> {
         let SinkOptions::Objects(options) = &self.options.sink else { return Ok(()) };
         let asked = options.url.trim_end_matches('/');
         match self.mirror.meta(STORE)? {
@@ -104,7 +113,7 @@ impl Session<'_> {
         }
     }
 
-    fn check_kind(&self) -> Result<(), Error> {
+    fn check_kind(self) -> Result<(), Error> {
         let asked = self.options.sink.word();
         let known = match self.mirror.meta(KIND)? {
             Some(kind) => Some(kind),

@@ -3,15 +3,15 @@
 use super::cursor;
 use super::document::{Answer, Go, Kind, Member, Part, Read, look, read_parts};
 use super::listed::listed;
-use super::pushed::{LISTS_LATE, PUSHED};
+use super::pushed::{LISTS_LATE, PUSHED, is_pushed};
 use crate::admit::Admission;
 use crate::alternates::Changed;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::plan::changes::{Followed, Seen, Span};
 use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
 use crate::requests::Requests;
-use crate::session::Session;
 use crate::state::key;
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;
@@ -204,322 +204,326 @@ impl Replay<'_> {
     }
 }
 
-impl Session<'_> {
-    /// Plans what changed since the cursor. With `conditional`, one request tells that nothing did.
-    pub(crate) fn plan_changes(
-        &mut self,
-        change_list: &str,
-        cursor: Timestamp,
-        conditional: bool,
-    ) -> Result<Followed, Error> {
-        self.report.begin_phase("reading");
-        if conditional && self.packages.since.is_none() {
-            self.packages.since = Some(cursor);
-        }
-        self.plan_noted(&mut |session| session.follow_lists(change_list, cursor, conditional))
+/// Plans what changed since the cursor. With `conditional`, one request tells that nothing did.
+pub(crate) fn plan_changes(
+    run: &mut PlanContext<'_, '_>,
+    change_list: &str,
+    cursor: Timestamp,
+    conditional: bool,
+) -> Result<Followed, Error> {
+    run.report.begin_phase("reading");
+    if conditional && run.planner.since.is_none() {
+        run.planner.since = Some(cursor);
     }
+    run.plan_noted(&mut |run| follow_lists(run, change_list, cursor, conditional))
+}
 
-    fn follow_lists(&mut self, change_list: &str, cursor: Timestamp, conditional: bool) -> Result<Followed, Error> {
-        let requests = self.requests.clone();
-        self.mirror.clear_scratch()?;
-        let open = self.mirror.meta(key::OPEN_LIST)?;
-        let start = open.clone().unwrap_or_else(|| change_list.to_owned());
-        let known = if conditional { self.mirror.document(&start)? } else { None };
-        let mut seen = Seen::default();
-        let mut index_entries: Vec<Named> = Vec::new();
-        let read = match self.read_changes(&requests, &start, known.as_ref(), cursor, &mut seen, &mut index_entries) {
-            Ok(Some(read)) => read,
-            Ok(None) => return Ok(Followed::Unchanged),
-            // The list polled last is gone: the way to the others begins where it did at first.
-            Err(error)
-                if open.is_some() && start != change_list && matches!(error.exit_code(), ExitCode::SourceInvalid) =>
+fn follow_lists(
+    run: &mut PlanContext<'_, '_>,
+    change_list: &str,
+    cursor: Timestamp,
+    conditional: bool,
+) -> Result<Followed, Error> {
+    let requests = run.requests;
+    run.planner.mirror.clear_scratch()?;
+    let open = run.planner.mirror.meta(key::OPEN_LIST)?;
+    let start = open.clone().unwrap_or_else(|| change_list.to_owned());
+    let known = if conditional { run.planner.mirror.document(&start)? } else { None };
+    let mut seen = Seen::default();
+    let mut index_entries: Vec<Named> = Vec::new();
+    let read = match read_changes(run, &requests, &start, known.as_ref(), cursor, &mut seen, &mut index_entries) {
+        Ok(Some(read)) => read,
+        Ok(None) => return Ok(Followed::Unchanged),
+        // The list polled last is gone: the way to the others begins where it did at first.
+        Err(error)
+            if open.is_some() && start != change_list && matches!(error.exit_code(), ExitCode::SourceInvalid) =>
+        {
+            run.planner.mirror.set_meta(key::OPEN_LIST, None)?;
+            return follow_lists(run, change_list, cursor, false);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut reach = Reach { date: read.date, ..Reach::default() };
+    reach.read_urls.insert(start.clone());
+    reach.note(&read);
+    let is_index = read.is_index();
+    let is_open = !is_index && read.head.until.is_none();
+    if is_open {
+        reach.open = Some((start.clone(), read.validators.clone()));
+    }
+    if !is_index && (!is_open || reach.is_late(cursor)) {
+        // Closed, or begun after the cursor: the index knows the others.
+        for index in indexes(run, &read, change_list, &start) {
+            if !reach.read_urls.insert(index.clone()) {
+                continue;
+            }
+            let mut own = Seen::default();
+            let mut listed = Vec::new();
+            let read = read_changes(run, &requests, &index, None, cursor, &mut own, &mut listed)?;
+            if let Some(read) = read
+                && read.is_index()
             {
-                self.mirror.set_meta(key::OPEN_LIST, None)?;
-                return self.follow_lists(change_list, cursor, false);
-            }
-            Err(error) => return Err(error),
-        };
-        let mut reach = Reach { date: read.date, ..Reach::default() };
-        reach.read_urls.insert(start.clone());
-        reach.note(&read);
-        let is_index = read.is_index();
-        let is_open = !is_index && read.head.until.is_none();
-        if is_open {
-            reach.open = Some((start.clone(), read.validators.clone()));
-        }
-        if !is_index && (!is_open || reach.is_late(cursor)) {
-            // Closed, or begun after the cursor: the index knows the others.
-            for index in self.indexes(&read, change_list, &start) {
-                if !reach.read_urls.insert(index.clone()) {
-                    continue;
-                }
-                let mut own = Seen::default();
-                let mut listed = Vec::new();
-                let read = self.read_changes(&requests, &index, None, cursor, &mut own, &mut listed)?;
-                if let Some(read) = read
-                    && read.is_index()
-                {
-                    reach.archives.extend(links_of(&read, "archives"));
-                    index_entries = listed;
-                    break;
-                }
+                reach.archives.extend(links_of(&read, "archives"));
+                index_entries = listed;
+                break;
             }
         }
-        sort_by_span(&mut index_entries);
-        if let Some(place) = index_entries.iter().position(|list| list.url == start && !is_index) {
-            if index_entries[..place].iter().any(|list| list.until.is_none_or(|until| until >= cursor)) {
-                // Of changes of one instant the last counts: those of the lists before come first.
-                self.mirror.clear_scratch()?;
-                self.changed = Changed::default();
-                seen.last = None;
-                reach.read_urls.remove(&start);
-                reach.open = None;
-            } else {
-                index_entries.remove(place);
-            }
-        }
-        self.read_listed(&requests, index_entries, cursor, &mut seen, &mut reach)?;
-        if reach.is_late(cursor) {
-            self.walk_back(&requests, cursor, &mut seen, &mut reach)?;
-        }
-        if let Some(earliest) = reach.earliest
-            && earliest > cursor
-        {
-            return Ok(Followed::Gap(format!(
-                "the Change Lists begin at {earliest}, after {cursor}, up to which the copy is known"
-            )));
-        }
-        let after_change = cursor::is_change(&self.mirror)?;
-        if after_change && !seen.reaches_cursor && (seen.stated || seen.entries == 0) {
-            let why = format!(
-                "the change of {cursor}, which was applied, is in the Change Lists no longer: the Source went back"
-            );
-            return Ok(if self.is_pushed(cursor)? { Followed::Late(why) } else { Followed::Gap(why) });
-        }
-        if self.mirror.meta(PUSHED)?.is_some() {
-            self.mirror.set_meta(PUSHED, None)?;
-            self.mirror.set_meta(LISTS_LATE, None)?;
-        }
-        self.plan_coming()?;
-        self.keep_common(&mut seen)?;
-        if seen.left_out {
-            // What was left out may be any change: the next run looks at all of them again.
-            self.mirror.set_document(&start, &Document::default())?;
-            return Ok(Followed::Planned);
-        }
-        if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
-            let newest = self.not_after(&start, "datetime", newest, reach.date);
-            if newest >= cursor {
-                cursor::set_to_change(&self.mirror, newest)?;
-            }
-        }
-        if let Some((url, validators)) = reach.open {
-            self.mirror.set_meta(key::OPEN_LIST, Some(&url))?;
-            self.mirror.set_document(&url, &validators)?;
+    }
+    sort_by_span(&mut index_entries);
+    if let Some(place) = index_entries.iter().position(|list| list.url == start && !is_index) {
+        if index_entries[..place].iter().any(|list| list.until.is_none_or(|until| until >= cursor)) {
+            // Of changes of one instant the last counts: those of the lists before come first.
+            run.planner.mirror.clear_scratch()?;
+            run.planner.changed = Changed::default();
+            seen.last = None;
+            reach.read_urls.remove(&start);
+            reach.open = None;
         } else {
-            self.mirror.set_meta(key::OPEN_LIST, None)?;
-            // No list is open: the first document asked is the one that will name the next.
-            self.mirror.set_document(&start, &if is_index { read.validators } else { Document::default() })?;
+            index_entries.remove(place);
         }
-        Ok(Followed::Planned)
     }
-
-    /// Reads the lists of an index that may hold changes since the cursor, in order.
-    fn read_listed(
-        &mut self,
-        requests: &Requests<'_>,
-        lists: Vec<Named>,
-        cursor: Timestamp,
-        seen: &mut Seen,
-        reach: &mut Reach,
-    ) -> Result<(), Error> {
-        let listed = lists.iter().filter_map(|list| list.from).min();
-        reach.earliest = reach.earliest.into_iter().chain(listed).min();
-        let mut waiting: VecDeque<(Named, bool)> = lists.into_iter().map(|list| (list, false)).collect();
-        while let Some((list, nested)) = waiting.pop_front() {
-            self.check_cancelled()?;
-            if list.until.is_some_and(|until| until < cursor) {
-                continue;
-            }
-            let mut admission = Admission::new(&list.index, &self.options.allow_hosts, self.options.allow_downgrade);
-            if let Err(refusal) = admission.check(&list.url) {
-                let message = format!("{}: {}", list.url, refusal.message());
-                return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
-            }
-            if !reach.read_urls.insert(list.url.clone()) {
-                self.report.notice("list.cycle", &list.url, "an index names it more than once, or names itself");
-                continue;
-            }
-            let mut inner = Vec::new();
-            // A list that cannot be read is a hole: without it the cursor may not move.
-            let Some(read) = self.read_changes(requests, &list.url, None, cursor, seen, &mut inner)? else {
-                continue;
-            };
-            reach.date = read.date.or(reach.date);
-            if read.is_index() {
-                if nested {
-                    let message = format!("{} is an index inside an index inside an index", list.url);
-                    return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
-                }
-                let told = "an index inside an index; the specification has no such thing";
-                self.report.notice("list.nested-index", &list.url, told);
-                if waiting.len() + inner.len() > LISTS_MAX {
-                    return Err(too_many_lists(&list.url));
-                }
-                sort_by_span(&mut inner);
-                let listed = inner.iter().filter_map(|list| list.from).min();
-                reach.earliest = reach.earliest.into_iter().chain(listed).min();
-                for list in inner.into_iter().rev() {
-                    waiting.push_front((list, true));
-                }
-                continue;
-            }
-            if read.head.from.is_none() {
-                reach.earliest = reach.earliest.into_iter().chain(list.from).min();
-            }
-            reach.note(&read);
-            if read.head.until.is_none() {
-                reach.open = Some((list.url, read.validators));
-            }
+    read_listed(run, &requests, index_entries, cursor, &mut seen, &mut reach)?;
+    if reach.is_late(cursor) {
+        walk_back(run, &requests, cursor, &mut seen, &mut reach)?;
+    }
+    if let Some(earliest) = reach.earliest
+        && earliest > cursor
+    {
+        return Ok(Followed::Gap(format!(
+            "the Change Lists begin at {earliest}, after {cursor}, up to which the copy is known"
+        )));
+    }
+    let after_change = cursor::is_change(run.planner.mirror)?;
+    if after_change && !seen.reaches_cursor && (seen.stated || seen.entries == 0) {
+        let why = format!(
+            "the change of {cursor}, which was applied, is in the Change Lists no longer: the Source went back"
+        );
+        return Ok(if is_pushed(run, cursor)? { Followed::Late(why) } else { Followed::Gap(why) });
+    }
+    if run.planner.mirror.meta(PUSHED)?.is_some() {
+        run.planner.mirror.set_meta(PUSHED, None)?;
+        run.planner.mirror.set_meta(LISTS_LATE, None)?;
+    }
+    run.plan_coming()?;
+    run.keep_common(&mut seen)?;
+    if seen.left_out {
+        // What was left out may be any change: the next run looks at all of them again.
+        run.planner.mirror.set_document(&start, &Document::default())?;
+        return Ok(Followed::Planned);
+    }
+    if let Some(newest) = seen.newest.filter(|newest| *newest >= cursor) {
+        let newest = run.not_after(&start, "datetime", newest, reach.date);
+        if newest >= cursor {
+            cursor::set_to_change(run.planner.mirror, newest)?;
         }
-        Ok(())
     }
+    if let Some((url, validators)) = reach.open {
+        run.planner.mirror.set_meta(key::OPEN_LIST, Some(&url))?;
+        run.planner.mirror.set_document(&url, &validators)?;
+    } else {
+        run.planner.mirror.set_meta(key::OPEN_LIST, None)?;
+        // No list is open: the first document asked is the one that will name the next.
+        run.planner.mirror.set_document(&start, &if is_index { read.validators } else { Document::default() })?;
+    }
+    Ok(Followed::Planned)
+}
 
-    /// Looks for older Change Lists, after a long absence: in the archives, then along the links to the ones before.
-    fn walk_back(
-        &mut self,
-        requests: &Requests<'_>,
-        cursor: Timestamp,
-        seen: &mut Seen,
-        reach: &mut Reach,
-    ) -> Result<(), Error> {
-        // What is open stays so, however old the lists read from here on.
-        let open = reach.open.take();
+/// Reads the lists of an index that may hold changes since the cursor, in order.
+fn read_listed(
+    run: &mut PlanContext<'_, '_>,
+    requests: &Requests<'_>,
+    lists: Vec<Named>,
+    cursor: Timestamp,
+    seen: &mut Seen,
+    reach: &mut Reach,
+) -> Result<(), Error> {
+    let listed = lists.iter().filter_map(|list| list.from).min();
+    reach.earliest = reach.earliest.into_iter().chain(listed).min();
+    let mut waiting: VecDeque<(Named, bool)> = lists.into_iter().map(|list| (list, false)).collect();
+    while let Some((list, nested)) = waiting.pop_front() {
+        run.requests.check_cancelled()?;
+        if list.until.is_some_and(|until| until < cursor) {
+            continue;
+        }
+        let mut admission =
+            Admission::new(&list.index, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
+        if let Err(refusal) = admission.check(&list.url) {
+            let message = format!("{}: {}", list.url, refusal.message());
+            return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
+        }
+        if !reach.read_urls.insert(list.url.clone()) {
+            run.report.notice("list.cycle", &list.url, "an index names it more than once, or names itself");
+            continue;
+        }
+        let mut inner = Vec::new();
+        // A list that cannot be read is a hole: without it the cursor may not move.
+        let Some(read) = read_changes(run, requests, &list.url, None, cursor, seen, &mut inner)? else {
+            continue;
+        };
+        reach.date = read.date.or(reach.date);
+        if read.is_index() {
+            if nested {
+                let message = format!("{} is an index inside an index inside an index", list.url);
+                return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
+            }
+            let told = "an index inside an index; the specification has no such thing";
+            run.report.notice("list.nested-index", &list.url, told);
+            if waiting.len() + inner.len() > LISTS_MAX {
+                return Err(too_many_lists(&list.url));
+            }
+            sort_by_span(&mut inner);
+            let listed = inner.iter().filter_map(|list| list.from).min();
+            reach.earliest = reach.earliest.into_iter().chain(listed).min();
+            for list in inner.into_iter().rev() {
+                waiting.push_front((list, true));
+            }
+            continue;
+        }
+        if read.head.from.is_none() {
+            reach.earliest = reach.earliest.into_iter().chain(list.from).min();
+        }
+        reach.note(&read);
+        if read.head.until.is_none() {
+            reach.open = Some((list.url, read.validators));
+        }
+    }
+    Ok(())
+}
+
+/// Looks for older Change Lists, after a long absence: in the archives, then along the links to the ones before.
+fn walk_back(
+    run: &mut PlanContext<'_, '_>,
+    requests: &Requests<'_>,
+    cursor: Timestamp,
+    seen: &mut Seen,
+    reach: &mut Reach,
+) -> Result<(), Error> {
+    // What is open stays so, however old the lists read from here on.
+    let open = reach.open.take();
+    seen.earlier_list();
+    let mut archives: VecDeque<(String, u8)> = reach
+        .archives
+        .drain(..)
+        .chain(run.planner.mirror.meta(key::CHANGE_LIST_ARCHIVE)?)
+        .map(|url| (url, 0))
+        .collect();
+    while let Some((archive, depth)) = archives.pop_front() {
+        if !reach.is_late(cursor) || reach.read_urls.len() > LISTS_MAX {
+            break;
+        }
+        if !run.planner.is_admitted(&archive) || !reach.read_urls.insert(archive.clone()) {
+            continue;
+        }
+        let mut lists = Vec::new();
+        match read_archive(requests, &archive, &mut lists) {
+            Ok(true) if depth == 0 => {
+                archives.extend(lists.into_iter().map(|list| (list.url, 1)));
+            }
+            Ok(_) => {
+                // The archive may name what was read already: that is no circle.
+                lists.retain(|list| !reach.read_urls.contains(&list.url));
+                sort_by_span(&mut lists);
+                let told = format!("changes since {cursor} are read from the archive");
+                run.report.notice("changes.archive", &archive, &told);
+                read_listed(run, requests, lists, cursor, seen, reach)?;
+            }
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+            // Archives are a help: without them there is a gap, which is told.
+            Err(error) => run.report.notice(error.code(), &archive, &error.to_string()),
+        }
+    }
+    while reach.is_late(cursor)
+        && reach.read_urls.len() <= CHAIN_MAX
+        && let Some(before) = reach.before.take()
+    {
+        run.requests.check_cancelled()?;
         seen.earlier_list();
-        let mut archives: VecDeque<(String, u8)> =
-            reach.archives.drain(..).chain(self.mirror.meta(key::CHANGE_LIST_ARCHIVE)?).map(|url| (url, 0)).collect();
-        while let Some((archive, depth)) = archives.pop_front() {
-            if !reach.is_late(cursor) || reach.read_urls.len() > LISTS_MAX {
+        if !run.planner.is_admitted(&before) || !reach.read_urls.insert(before.clone()) {
+            break;
+        }
+        match read_changes(run, requests, &before, None, cursor, seen, &mut Vec::new()) {
+            Ok(Some(read)) if !read.is_index() => reach.note(&read),
+            Ok(_) => break,
+            Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
+            Err(error) => {
+                run.report.notice(error.code(), &before, &error.to_string());
                 break;
             }
-            if !self.is_admitted(&archive) || !reach.read_urls.insert(archive.clone()) {
-                continue;
-            }
-            let mut lists = Vec::new();
-            match read_archive(requests, &archive, &mut lists) {
-                Ok(true) if depth == 0 => {
-                    archives.extend(lists.into_iter().map(|list| (list.url, 1)));
-                }
-                Ok(_) => {
-                    // The archive may name what was read already: that is no circle.
-                    lists.retain(|list| !reach.read_urls.contains(&list.url));
-                    sort_by_span(&mut lists);
-                    let told = format!("changes since {cursor} are read from the archive");
-                    self.report.notice("changes.archive", &archive, &told);
-                    self.read_listed(requests, lists, cursor, seen, reach)?;
-                }
-                Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-                // Archives are a help: without them there is a gap, which is told.
-                Err(error) => self.report.notice(error.code(), &archive, &error.to_string()),
-            }
         }
-        while reach.is_late(cursor)
-            && reach.read_urls.len() <= CHAIN_MAX
-            && let Some(before) = reach.before.take()
-        {
-            self.check_cancelled()?;
-            seen.earlier_list();
-            if !self.is_admitted(&before) || !reach.read_urls.insert(before.clone()) {
-                break;
-            }
-            match self.read_changes(requests, &before, None, cursor, seen, &mut Vec::new()) {
-                Ok(Some(read)) if !read.is_index() => reach.note(&read),
-                Ok(_) => break,
-                Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-                Err(error) => {
-                    self.report.notice(error.code(), &before, &error.to_string());
-                    break;
-                }
-            }
-        }
-        reach.open = open;
-        Ok(())
     }
+    reach.open = open;
+    Ok(())
+}
 
-    fn is_admitted(&self, url: &str) -> bool {
-        self.rules.admission.clone().is_some_and(|mut rule| rule.check(url).is_ok())
+/// Where an index of Change Lists may be: what the list links to, then what the Capability List names.
+fn indexes(run: &PlanContext<'_, '_>, read: &Read, change_list: &str, start: &str) -> Vec<String> {
+    let mut admission = Admission::new(start, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
+    let mut found: Vec<String> =
+        links_of(read, "index").into_iter().filter(|url| admission.check(url).is_ok()).collect();
+    if change_list != start {
+        found.push(change_list.to_owned());
     }
+    found
+}
 
-    /// Where an index of Change Lists may be: what the list links to, then what the Capability List names.
-    fn indexes(&self, read: &Read, change_list: &str, start: &str) -> Vec<String> {
-        let mut admission = Admission::new(start, &self.options.allow_hosts, self.options.allow_downgrade);
-        let mut found: Vec<String> =
-            links_of(read, "index").into_iter().filter(|url| admission.check(url).is_ok()).collect();
-        if change_list != start {
-            found.push(change_list.to_owned());
-        }
-        found
-    }
-
-    /// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not changed.
-    fn read_changes(
-        &mut self,
-        requests: &Requests<'_>,
-        url: &str,
-        known: Option<&Document>,
-        cursor: Timestamp,
-        seen: &mut Seen,
-        lists: &mut Vec<Named>,
-    ) -> Result<Option<Box<Read>>, Error> {
-        let known = known.filter(|known| known.etag.is_some() || known.last_modified.is_some());
-        let mut reading = self.reading_changes(url);
-        let lists_before = lists.len();
-        let last_before = seen.last;
-        let answer = read_parts(requests, url, Kind::Changes, known, &mut |part| {
-            match part {
-                Part::Begin(head) => {
-                    lists.truncate(lists_before);
-                    let span = span_of(head);
-                    seen.begin_list(span, last_before);
-                    // A list that begins at the cursor continues what was applied, also while it is empty.
-                    seen.reaches_cursor |= !is_index(head) && span.from == Some(cursor);
-                }
-                Part::Member(_) if lists.len() >= LISTS_MAX => return Err(too_many_lists(url)),
-                Part::Member(member) => lists.push(Named::by(url, member)),
-                Part::Entry(head, entry) => {
-                    self.note_change(&listed(url, head, entry), cursor, seen, &mut reading)?;
-                }
+/// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not changed.
+fn read_changes(
+    run: &mut PlanContext<'_, '_>,
+    requests: &Requests<'_>,
+    url: &str,
+    known: Option<&Document>,
+    cursor: Timestamp,
+    seen: &mut Seen,
+    lists: &mut Vec<Named>,
+) -> Result<Option<Box<Read>>, Error> {
+    let known = known.filter(|known| known.etag.is_some() || known.last_modified.is_some());
+    let mut reading = run.reading_changes(url);
+    let lists_before = lists.len();
+    let last_before = seen.last;
+    let answer = read_parts(requests, url, Kind::Changes, known, &mut |part| {
+        match part {
+            Part::Begin(head) => {
+                lists.truncate(lists_before);
+                let span = span_of(head);
+                seen.begin_list(span, last_before);
+                // A list that begins at the cursor continues what was applied, also while it is empty.
+                seen.reaches_cursor |= !is_index(head) && span.from == Some(cursor);
             }
-            Ok(Go::On)
-        })?;
-        let Answer::Read(read) = answer else { return Ok(None) };
-        seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
-        if read.zoneless {
-            for list in &mut lists[lists_before..] {
-                list.from = list.from.map(|from| read.at_earliest(from));
+            Part::Member(_) if lists.len() >= LISTS_MAX => return Err(too_many_lists(url)),
+            Part::Member(member) => lists.push(Named::by(url, member)),
+            Part::Entry(head, entry) => {
+                run.note_change(&listed(url, head, entry), cursor, seen, &mut reading)?;
             }
         }
-        seen.left_out |= self.report.left_out(url, read.skipped);
-        Ok(Some(read))
-    }
-
-    /// The lists begin after the snapshot: follow them from their own beginning, so that the next run need not
-    /// compare everything again.
-    pub(crate) fn skip_gap(&mut self, changes: &str) -> Result<(), Error> {
-        let requests = self.requests.clone();
-        let mut from = None;
-        look(&requests, changes, &mut Vec::new(), &mut |head, entry| {
-            if let Some(stated) = head.from.or(entry.from) {
-                from = Some(from.map_or(stated.instant, |known: Timestamp| known.min(stated.instant)));
-            }
-            Ok(Go::On)
-        })?;
-        if let Some(from) = from {
-            let followed = self.plan_changes(changes, from, false)?;
-            if followed == Followed::Planned && cursor::get(&self.mirror)?.is_none_or(|cursor| cursor < from) {
-                cursor::set(&self.mirror, Some(from))?;
-            }
+        Ok(Go::On)
+    })?;
+    let Answer::Read(read) = answer else { return Ok(None) };
+    seen.newest = seen.newest.max(reading.newest.map(|newest| read.at_earliest(newest)));
+    if read.zoneless {
+        for list in &mut lists[lists_before..] {
+            list.from = list.from.map(|from| read.at_earliest(from));
         }
-        Ok(())
     }
+    seen.left_out |= run.report.left_out(url, read.skipped);
+    Ok(Some(read))
+}
+
+/// The lists begin after the snapshot: follow them from their own beginning, so that the next run need not
+/// compare everything again.
+pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(), Error> {
+    let requests = run.requests;
+    let mut from = None;
+    look(&requests, changes, &mut Vec::new(), &mut |head, entry| {
+        if let Some(stated) = head.from.or(entry.from) {
+            from = Some(from.map_or(stated.instant, |known: Timestamp| known.min(stated.instant)));
+        }
+        Ok(Go::On)
+    })?;
+    if let Some(from) = from {
+        let followed = plan_changes(run, changes, from, false)?;
+        if followed == Followed::Planned && cursor::get(run.planner.mirror)?.is_none_or(|cursor| cursor < from) {
+            cursor::set(run.planner.mirror, Some(from))?;
+        }
+    }
+    Ok(())
 }

@@ -10,7 +10,6 @@ use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::requests::Requests;
-use crate::session::Session;
 use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::Mirror;
@@ -411,7 +410,8 @@ pub(crate) fn forget_changes_since(mirror: &Mirror) -> Result<(), Error> {
 /// Reads the Capability List again when no dump is known, or not where changes since a time are to be had and these are
 /// wanted: a Source may have begun to make some.
 pub(crate) fn discover_again(
-    session: &Session<'_>,
+    (requests, options): (&Requests<'_>, &SyncOptions),
+    mirror: &Mirror,
     known: &Entrance,
     wants_changes_since: bool,
 ) -> Result<Option<Entrance>, Error> {
@@ -421,14 +421,14 @@ pub(crate) fn discover_again(
     if is_known {
         return Ok(None);
     }
-    let found = match inspect(&session.requests, session.options, list) {
+    let found = match inspect(requests, options, list) {
         Ok(Seen::Sets(sets)) => sets.into_iter().find_map(|set| set.entrance),
         Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
         _ => None,
     };
     match found {
         Some(found) if found.resource_list == known.resource_list => {
-            found.keep(&session.mirror)?;
+            found.keep(mirror)?;
             Ok(Some(*found))
         }
         // What is known does without.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ExitCode};
 use crate::noticed::{Care, Pace, Remark};
-use crate::package::Packaged;
+use crate::package::listing::Packaged;
 use crate::requests::{Requests, net_error};
 use abreast_net::{Request, Response, StatusCode};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance};

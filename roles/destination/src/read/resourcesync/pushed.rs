@@ -11,10 +11,9 @@ use crate::alternates::Changed;
 use crate::error::Error;
 use crate::events::Mode;
 use crate::plan::changes::Seen;
-use crate::session::Session;
+use crate::plan::planner::PlanContext;
 use abreast_webtypes::Timestamp;
-use bytes::Bytes;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The cursor, when a notification moved it and no list has confirmed it yet, microseconds.
 pub(crate) const PUSHED: &str = "pushed";
@@ -24,21 +23,6 @@ pub(crate) const LISTS_LATE: &str = "lists-late";
 const TOLD_UNTIL: &str = "told-until";
 /// A notification may speak of times that our own clock has not reached by this, microseconds.
 const CLOCK_MICROS: i64 = 60_000_000;
-
-/// What was told before a run.
-#[derive(Debug, Default)]
-pub(crate) struct Told {
-    /// Notifications, as they came.
-    pub(crate) notifications: Vec<Bytes>,
-    /// Up to when they say that there are changes.
-    pub(crate) wanted: Option<Timestamp>,
-    /// The lists may not be asked before this instant.
-    pub(crate) look_from: Option<Instant>,
-    /// When the lists were last asked in this run.
-    pub(crate) looked: Option<Instant>,
-    /// It was too early to ask the lists.
-    pub(crate) look_is_put_off: bool,
-}
 
 /// Where a notification stands beside the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,96 +35,100 @@ enum Place {
     Apart,
 }
 
-impl Session<'_> {
-    /// Plans what was told; `false` when the lists have to be asked.
-    pub(crate) fn plan_told(&mut self, change_list: &str, cursor: Timestamp) -> Result<bool, Error> {
-        if self.told.notifications.is_empty() {
-            return Ok(false);
-        }
-        let (mut read, mut whole) = (Vec::new(), true);
-        for bytes in std::mem::take(&mut self.told.notifications) {
-            match read_notification(&bytes) {
-                Ok(notification) => {
-                    // One that speaks of times to come is not waited for.
-                    if notification.until <= now() {
-                        self.told.wanted = self.told.wanted.max(Some(notification.until));
-                    } else {
-                        whole = false;
-                    }
-                    read.push(notification);
-                }
-                Err(why) => {
+/// Plans what was announced; `false` when the lists have to be requested. `announced` is the time up to which changes are
+/// known to be missing.
+pub(crate) fn plan_announced(
+    run: &mut PlanContext<'_, '_>,
+    change_list: &str,
+    cursor: Timestamp,
+    announced: &mut Option<Timestamp>,
+) -> Result<bool, Error> {
+    if run.planner.notifications.is_empty() {
+        return Ok(false);
+    }
+    let (mut read, mut whole) = (Vec::new(), true);
+    for bytes in std::mem::take(&mut run.planner.notifications) {
+        match read_notification(&bytes) {
+            Ok(notification) => {
+                // One that speaks of times to come is not waited for.
+                if notification.until <= now() {
+                    *announced = (*announced).max(Some(notification.until));
+                } else {
                     whole = false;
-                    let message = format!("{why}; the Change List is asked");
-                    self.report.notice("notification.unusable", change_list, &message);
                 }
+                read.push(notification);
+            }
+            Err(why) => {
+                whole = false;
+                let message = format!("{why}; the Change List is asked");
+                run.report.notice("notification.unusable", change_list, &message);
             }
         }
-        if !whole {
-            return Ok(false);
-        }
-        // Whatever order they came in.
-        read.sort_by_key(|notification| (notification.from, notification.until));
-        self.report.begin_phase("reading");
-        self.changed = Changed::default();
-        self.begin()?;
-        let planned = self.plan_notifications(change_list, cursor, &read);
-        match &planned {
-            Ok(true) => {
-                self.commit()?;
-                self.told.wanted = None;
-            }
-            _ => self.abandon()?,
-        }
-        self.mirror.clear_scratch()?;
-        planned
     }
+    if !whole {
+        return Ok(false);
+    }
+    // Whatever order they came in.
+    read.sort_by_key(|notification| (notification.from, notification.until));
+    run.report.begin_phase("reading");
+    run.planner.changed = Changed::default();
+    run.planner.begin(run.report)?;
+    let planned = plan_notifications(run, change_list, cursor, &read);
+    match &planned {
+        Ok(true) => {
+            run.planner.commit()?;
+            *announced = None;
+        }
+        _ => run.planner.abandon(run.report)?,
+    }
+    run.planner.mirror.clear_scratch()?;
+    planned
+}
 
-    fn plan_notifications(
-        &mut self,
-        change_list: &str,
-        known: Timestamp,
-        notifications: &[Notification],
-    ) -> Result<bool, Error> {
-        self.mirror.clear_scratch()?;
-        let time = |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros);
-        let mut told = time(self.mirror.meta(TOLD_UNTIL)?);
-        let told_before = told;
-        let mut cursor = known;
-        let mut seen = Seen::default();
-        for notification in notifications {
-            match place(notification.from, notification.until, cursor, told) {
-                Place::Old => continue,
-                Place::Apart => return Ok(false),
-                Place::Next => {}
-            }
-            let mut reading = self.reading_changes(change_list);
-            seen.next_list();
-            for change in notification.changes(change_list) {
-                self.note_change(&change, known, &mut seen, &mut reading)?;
-            }
-            cursor = cursor.max(reading.newest.unwrap_or(cursor));
-            told = Some(notification.until);
+fn plan_notifications(
+    run: &mut PlanContext<'_, '_>,
+    change_list: &str,
+    known: Timestamp,
+    notifications: &[Notification],
+) -> Result<bool, Error> {
+    run.planner.mirror.clear_scratch()?;
+    let time = |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros);
+    let mut told = time(run.planner.mirror.meta(TOLD_UNTIL)?);
+    let told_before = told;
+    let mut cursor = known;
+    let mut seen = Seen::default();
+    for notification in notifications {
+        match place(notification.from, notification.until, cursor, told) {
+            Place::Old => continue,
+            Place::Apart => return Ok(false),
+            Place::Next => {}
         }
-        if told == told_before {
-            return Ok(true);
+        let mut reading = run.reading_changes(change_list);
+        seen.next_list();
+        for change in notification.changes(change_list) {
+            run.note_change(&change, known, &mut seen, &mut reading)?;
         }
-        self.packages.since.get_or_insert(known);
-        self.plan_coming()?;
-        self.report.summary.mode = Mode::Incremental;
-        let text = |time: Timestamp| time.as_micros().to_string();
-        self.mirror.set_meta(TOLD_UNTIL, told.map(text).as_deref())?;
-        if cursor > known {
-            kept::set_to_change(&self.mirror, cursor)?;
-            self.mirror.set_meta(PUSHED, Some(&text(cursor)))?;
-        }
-        Ok(true)
+        cursor = cursor.max(reading.newest.unwrap_or(cursor));
+        told = Some(notification.until);
     }
+    if told == told_before {
+        return Ok(true);
+    }
+    run.planner.since.get_or_insert(known);
+    run.plan_coming()?;
+    run.report.summary.mode = Mode::Incremental;
+    let text = |time: Timestamp| time.as_micros().to_string();
+    run.planner.mirror.set_meta(TOLD_UNTIL, told.map(text).as_deref())?;
+    if cursor > known {
+        kept::set_to_change(run.planner.mirror, cursor)?;
+        run.planner.mirror.set_meta(PUSHED, Some(&text(cursor)))?;
+    }
+    Ok(true)
+}
 
-    /// Did a notification move the cursor to where it is, and no list has confirmed it?
-    pub(crate) fn is_pushed(&self, cursor: Timestamp) -> Result<bool, Error> {
-        Ok(self.mirror.meta(PUSHED)?.is_some_and(|text| text == cursor.as_micros().to_string()))
-    }
+/// Did a notification move the cursor to where it is, and no list has confirmed it?
+pub(crate) fn is_pushed(run: &PlanContext<'_, '_>, cursor: Timestamp) -> Result<bool, Error> {
+    Ok(run.planner.mirror.meta(PUSHED)?.is_some_and(|text| text == cursor.as_micros().to_string()))
 }
 
 /// Where a notification of that span stands beside a copy.

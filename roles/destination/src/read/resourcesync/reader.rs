@@ -1,20 +1,25 @@
 //! The reader of ResourceSync: which documents are read, in which order, and what follows from what they say.
 
-use super::change_list::each_change;
+use super::change_list::{each_change, plan_changes, skip_gap};
 use super::cursor;
-use super::discover::{Discovered, Entrance, discover, with_other_sets};
-use super::pushed::LISTS_LATE;
-use super::resource_list::{self, Visitor, walk};
-use crate::apply::Report;
+use super::discover::{Discovered, Entrance, discover, discover_again, forget_changes_since, with_other_sets};
+use super::dump::{read_dump, since_url};
+use super::dump_plan::{plan_change_dump, plan_resource_dump};
+use super::manifest::read_manifest;
+use super::pushed::{LISTS_LATE, plan_announced};
+use super::resource_list::{self, Visitor, plan_baseline, walk};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Problem};
 use crate::options::SyncOptions;
+use crate::package::archive::Package;
+use crate::package::listing::{Offered, Packaged};
+use crate::package::manifest::Manifest;
 use crate::plan::changes::Followed;
 use crate::plan::comparison::Baseline;
 use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
 use crate::read::{Expecting, Reader, Start};
 use crate::requests::Requests;
-use crate::session::Session;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
@@ -27,14 +32,34 @@ const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResourceSync {
     entrance: Entrance,
+    /// The Change Dump to read when the packages of a Resource Dump have been used.
+    changes_next: Option<String>,
+    /// Up to when notifications say that there are changes.
+    announced: Option<Timestamp>,
+    /// The Capability List was read again in this run.
+    is_read_again: bool,
 }
 
 impl ResourceSync {
     fn start(&mut self, entrance: Entrance, options: &SyncOptions) -> Start {
         let first = entrance.first().unwrap_or(&options.url).to_owned();
         let (uri_space, has_list) = (entrance.uri_space.clone(), entrance.resource_list.is_some());
-        self.entrance = entrance;
+        *self = Self { entrance, ..Self::default() };
         Start { first, uri_space, has_list }
+    }
+
+    /// Reads the Capability List again, once in a run at most, when what is wanted of it is not known: a Source may have
+    /// begun to offer it.
+    fn read_again(&mut self, run: &PlanContext<'_, '_>, wants_changes_since: bool) -> Result<(), Error> {
+        if self.is_read_again {
+            return Ok(());
+        }
+        let (options, mirror) = (run.planner.options, run.planner.mirror);
+        if let Some(read) = discover_again((run.requests, options), mirror, &self.entrance, wants_changes_since)? {
+            self.entrance = read;
+            self.is_read_again = true;
+        }
+        Ok(())
     }
 
     fn list(&self, purpose: &str) -> Result<&str, Error> {
@@ -44,9 +69,9 @@ impl ResourceSync {
 }
 
 impl Reader for ResourceSync {
-    fn find(&mut self, run: &mut Session<'_>) -> Result<Start, Error> {
+    fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
         let entrance = known_or_found(run)?;
-        Ok(self.start(entrance, run.options))
+        Ok(self.start(entrance, run.planner.options))
     }
 
     fn find_to_look(
@@ -96,33 +121,61 @@ impl Reader for ResourceSync {
         Ok(())
     }
 
-    fn plan(&mut self, run: &mut Session<'_>) -> Result<(), Error> {
-        plan_due(run, &self.entrance)
+    fn plan(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        self.plan_due(run)
     }
 
-    fn supply(&mut self, run: &mut Session<'_>, reports: &mut Vec<Report>) -> Result<(), Error> {
-        run.apply_packages(&self.entrance, reports)
+    fn packages(&mut self, run: &mut PlanContext<'_, '_>, since: Option<Timestamp>) -> Result<Vec<Offered>, Error> {
+        self.read_again(run, false)?;
+        let changes = self.entrance.change_dump.iter().filter(|_| since.is_some());
+        let dumps = changes
+            .map(|url| (url, Packaged::Changes))
+            .chain(self.entrance.resource_dump.iter().map(|url| (url, Packaged::Snapshot)));
+        let offered = dumps.filter_map(|(url, packaged)| {
+            let dump = read_dump(run, url, packaged, None).transpose()?;
+            Some(Offered { url: url.clone(), dump: dump.map(|dump| dump.offered(packaged)) })
+        });
+        Ok(offered.collect())
     }
 
-    fn plan_rest(&mut self, run: &mut Session<'_>) -> Result<bool, Error> {
-        plan_changes_next(run)
+    fn package_since(&mut self, run: &mut PlanContext<'_, '_>, since: Timestamp) -> Result<Option<String>, Error> {
+        self.read_again(run, true)?;
+        Ok(self.entrance.changes_since.as_deref().and_then(|address| since_url(address, since)))
     }
 
-    fn plan_again(&mut self, run: &mut Session<'_>) -> Result<bool, Error> {
-        let (Some(changes), Some(cursor)) = (&self.entrance.change_list, cursor::get(&run.mirror)?) else {
+    fn forget_package_since(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        forget_changes_since(run.planner.mirror)
+    }
+
+    fn manifest(
+        &self,
+        requests: &Requests<'_>,
+        package: &Package,
+        url: &str,
+        packaged: Packaged,
+    ) -> Result<Manifest, Error> {
+        read_manifest(package, url, packaged, &requests.care, &mut |_, _| Ok(()))
+    }
+
+    fn plan_rest(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
+        self.plan_changes_next(run)
+    }
+
+    fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
+        let (Some(changes), Some(cursor)) = (&self.entrance.change_list, cursor::get(run.planner.mirror)?) else {
             return Ok(false);
         };
         // What else there is to say is said by the next run, if it lasts.
-        Ok(run.may_look() && matches!(run.plan_changes(changes, cursor, true), Ok(Followed::Planned)))
+        Ok(run.planner.polling.may_poll() && matches!(plan_changes(run, changes, cursor, true), Ok(Followed::Planned)))
     }
 
     fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
         Ok(cursor::get(mirror)?.map(|cursor| cursor.to_string()))
     }
 
-    fn is_behind(&self, run: &Session<'_>) -> Result<bool, Error> {
-        let cursor: Option<Timestamp> = cursor::get(&run.mirror)?;
-        Ok(run.told.wanted.is_some_and(|wanted| cursor.is_some_and(|cursor| cursor < wanted)))
+    fn is_behind(&self, mirror: &Mirror) -> Result<bool, Error> {
+        let cursor = cursor::get(mirror)?;
+        Ok(self.announced.is_some_and(|announced| cursor.is_some_and(|cursor| cursor < announced)))
     }
 
     fn explain(&self, requests: &Requests<'_>, options: &SyncOptions, error: Error) -> Error {
@@ -131,86 +184,113 @@ impl Reader for ResourceSync {
 }
 
 /// Where the lists are: as found before, or discovered now.
-fn known_or_found(run: &mut Session<'_>) -> Result<Entrance, Error> {
-    let known = Entrance::known(&run.mirror)?;
-    let source = run.mirror.meta(key::SOURCE_URL)?;
-    let named =
-        source.as_deref() == Some(&run.options.url) || known.capability_list.as_deref() == Some(&run.options.url);
-    let same_set = run.options.set.is_none() || run.options.set == run.mirror.meta(key::SET)?;
+fn known_or_found(run: &mut PlanContext<'_, '_>) -> Result<Entrance, Error> {
+    let known = Entrance::known(run.planner.mirror)?;
+    let source = run.planner.mirror.meta(key::SOURCE_URL)?;
+    let named = source.as_deref() == Some(&run.planner.options.url)
+        || known.capability_list.as_deref() == Some(&run.planner.options.url);
+    let same_set = run.planner.options.set.is_none() || run.planner.options.set == run.planner.mirror.meta(key::SET)?;
     let has_any = known.has_any();
     if named && has_any && same_set {
         return Ok(known);
     }
-    let Discovered { entrance: found, route } = discover(&run.requests, run.options)?;
-    found.check_same(&known, &run.options.url)?;
+    let Discovered { entrance: found, route } = discover(run.requests, run.planner.options)?;
+    found.check_same(&known, &run.planner.options.url)?;
     if let Some(route) = route {
-        run.report.notice("discover.found", &run.options.url, &route);
+        run.report.notice("discover.found", &run.planner.options.url, &route);
     }
-    run.begin()?;
-    run.mirror.set_meta(key::SOURCE_URL, Some(&run.options.url))?;
-    run.mirror.set_meta(key::SET, run.options.set.as_deref())?;
-    found.keep(&run.mirror)?;
-    run.commit()?;
+    run.planner.begin(run.report)?;
+    run.planner.mirror.set_meta(key::SOURCE_URL, Some(&run.planner.options.url))?;
+    run.planner.mirror.set_meta(key::SET, run.planner.options.set.as_deref())?;
+    found.keep(run.planner.mirror)?;
+    run.planner.commit()?;
     Ok(found)
 }
 
-/// Decides between following changes and comparing with the whole list.
-fn plan_due(run: &mut Session<'_>, entrance: &Entrance) -> Result<(), Error> {
-    let changes = entrance.change_list.as_deref();
-    let has_all = entrance.resource_list.is_some() || entrance.resource_dump.is_some();
-    let is_compared = run.options.baseline || run.selection.has_changed() && has_all;
-    if run.selection.has_changed() && !has_all {
-        run.selection.keep(&run.mirror)?;
-    }
-    if !is_compared
-        && let (Some(changes), Some(cursor)) = (changes, cursor::get(&run.mirror)?)
-        && run.plan_told(changes, cursor)?
-    {
-        return Ok(());
-    }
-    if !run.may_look() {
-        run.told.look_is_put_off = true;
-        return Ok(());
-    }
-    if !is_compared && let (Some(changes), Some(cursor)) = (changes, cursor::get(&run.mirror)?) {
-        let followed = run.plan_changes(changes, cursor, true)?;
-        if is_followed(run, followed, changes, entrance)? {
+impl ResourceSync {
+    /// Decides between following changes and comparing with the whole list.
+    fn plan_due(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+        let entrance = &self.entrance.clone();
+        let changes = entrance.change_list.as_deref();
+        let has_all = entrance.resource_list.is_some() || entrance.resource_dump.is_some();
+        let is_compared = run.planner.options.baseline || run.planner.selection.has_changed() && has_all;
+        if run.planner.selection.has_changed() && !has_all {
+            run.planner.selection.keep(run.planner.mirror)?;
+        }
+        if !is_compared
+            && let (Some(changes), Some(cursor)) = (changes, cursor::get(run.planner.mirror)?)
+            && plan_announced(run, changes, cursor, &mut self.announced)?
+        {
             return Ok(());
         }
-    } else if !is_compared
-        && let (None, Some(dump), Some(cursor)) = (changes, entrance.change_dump.as_deref(), cursor::get(&run.mirror)?)
-    {
-        let followed = run.plan_change_dump(dump, cursor, false)?;
-        if is_followed(run, followed, dump, entrance)? {
+        if !run.planner.polling.may_poll() {
+            run.planner.polling.is_postponed = true;
             return Ok(());
         }
-    }
-    let Some(list) = entrance.resource_list.as_deref() else {
-        if let Some(dump) = entrance.resource_dump.as_deref() {
-            let baseline = run.plan_resource_dump(dump, changes.is_some() || entrance.change_dump.is_some())?;
-            if changes.is_none() && baseline.whole && baseline.at.is_some() {
-                run.packages.changes_next.clone_from(&entrance.change_dump);
-                if run.mirror.pending_counts()?.fetches == 0 {
-                    plan_changes_next(run)?;
-                }
+        if !is_compared && let (Some(changes), Some(cursor)) = (changes, cursor::get(run.planner.mirror)?) {
+            let followed = plan_changes(run, changes, cursor, true)?;
+            if is_followed(run, followed, changes, entrance)? {
+                return Ok(());
             }
-            return plan_since(run, &baseline, changes);
+        } else if !is_compared
+            && let (None, Some(dump), Some(cursor)) =
+                (changes, entrance.change_dump.as_deref(), cursor::get(run.planner.mirror)?)
+        {
+            let followed = plan_change_dump(run, dump, cursor, false)?;
+            if is_followed(run, followed, dump, entrance)? {
+                return Ok(());
+            }
         }
-        if let (Some(changes), None) = (changes, cursor::get(&run.mirror)?) {
-            let told = "there is no Resource List to begin from; only what this Change List tells is copied";
-            run.report.notice("gap", changes, told);
-            run.report.summary.mode = Mode::Incremental;
-            return run.skip_gap(changes);
+        let Some(list) = entrance.resource_list.as_deref() else {
+            if let Some(dump) = entrance.resource_dump.as_deref() {
+                let baseline = plan_resource_dump(run, dump, changes.is_some() || entrance.change_dump.is_some())?;
+                if changes.is_none() && baseline.whole && baseline.at.is_some() {
+                    self.changes_next.clone_from(&entrance.change_dump);
+                    if run.planner.mirror.pending_counts()?.fetches == 0 {
+                        self.plan_changes_next(run)?;
+                    }
+                }
+                return plan_since(run, &baseline, changes);
+            }
+            if let (Some(changes), None) = (changes, cursor::get(run.planner.mirror)?) {
+                let told = "there is no Resource List to begin from; only what this Change List tells is copied";
+                run.report.notice("gap", changes, told);
+                run.report.summary.mode = Mode::Incremental;
+                return skip_gap(run, changes);
+            }
+            return Err(Error::new("gap", ExitCode::Gap, "the Source has no Resource List, so a copy cannot begin")
+                .with_help("ask for a Capability List that names one"));
+        };
+        let baseline = plan_baseline(run, list, changes.is_some())?;
+        plan_since(run, &baseline, changes)
+    }
+
+    /// Plans what changed since a Resource Dump, out of the Change Dump, where there is no Change List; `true` when
+    /// something may be planned. The packages of the Resource Dump have been used by then, since a plan is made from one
+    /// dump at a time.
+    fn plan_changes_next(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
+        let (Some(dump), Some(cursor)) = (self.changes_next.take(), cursor::get(run.planner.mirror)?) else {
+            return Ok(false);
+        };
+        match plan_change_dump(run, &dump, cursor, true) {
+            Ok(followed) => Ok(followed == Followed::Planned),
+            Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
+                // The cursor stays, so the next run reads the Change Dump again.
+                run.report.list_failed(error.code(), &dump, &error.to_string());
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
-        return Err(Error::new("gap", ExitCode::Gap, "the Source has no Resource List, so a copy cannot begin")
-            .with_help("ask for a Capability List that names one"));
-    };
-    let baseline = run.plan_baseline(list, changes.is_some())?;
-    plan_since(run, &baseline, changes)
+    }
 }
 
 /// Do the changes tell all there is to do? If not, and all can be compared, that is told.
-fn is_followed(run: &mut Session<'_>, followed: Followed, changes: &str, entrance: &Entrance) -> Result<bool, Error> {
+fn is_followed(
+    run: &mut PlanContext<'_, '_>,
+    followed: Followed,
+    changes: &str,
+    entrance: &Entrance,
+) -> Result<bool, Error> {
     let followed = match followed {
         Followed::Late(why) => wait_for_lists(run, why)?,
         other => other,
@@ -233,64 +313,47 @@ fn is_followed(run: &mut Session<'_>, followed: Followed, changes: &str, entranc
 }
 
 /// Lists may come later than notifications, through caches for example. When they take too long, the Source went back.
-fn wait_for_lists(run: &mut Session<'_>, why: String) -> Result<Followed, Error> {
+fn wait_for_lists(run: &mut PlanContext<'_, '_>, why: String) -> Result<Followed, Error> {
     let now = now_seconds();
-    let since = run.mirror.meta(LISTS_LATE)?.and_then(|text| text.parse::<u64>().ok()).filter(|since| *since <= now);
+    let since =
+        run.planner.mirror.meta(LISTS_LATE)?.and_then(|text| text.parse::<u64>().ok()).filter(|since| *since <= now);
     let Some(since) = since else {
-        run.mirror.set_meta(LISTS_LATE, Some(&now.to_string()))?;
+        run.planner.mirror.set_meta(LISTS_LATE, Some(&now.to_string()))?;
         return Ok(Followed::Unchanged);
     };
     if now - since < LISTS_LATE_MAX.as_secs() {
         return Ok(Followed::Unchanged);
     }
-    run.mirror.set_meta(LISTS_LATE, None)?;
+    run.planner.mirror.set_meta(LISTS_LATE, None)?;
     Ok(Followed::Gap(why))
 }
 
 /// Plans what changed since a snapshot, or while it was made.
-fn plan_since(run: &mut Session<'_>, baseline: &Baseline, changes: Option<&str>) -> Result<(), Error> {
+fn plan_since(run: &mut PlanContext<'_, '_>, baseline: &Baseline, changes: Option<&str>) -> Result<(), Error> {
     if baseline.unchanged {
         return Ok(());
     }
     if let (true, Some(changes), Some(at)) = (baseline.whole, changes, baseline.at) {
-        match run.plan_changes(changes, at, false) {
+        match plan_changes(run, changes, at, false) {
             Ok(Followed::Gap(why)) => {
                 run.report.notice(
                     "gap",
                     changes,
                     &format!("{why}; changes in between are known from the next Resource List only"),
                 );
-                run.skip_gap(changes)?;
+                skip_gap(run, changes)?;
             }
             Ok(_) => {}
             Err(error) if matches!(error.exit_code(), ExitCode::SourceInvalid) => {
                 run.report.summary.failed += 1;
                 run.report.new_failures += 1;
                 run.report.problem(error.code(), changes, &error.to_string());
-                cursor::set(&run.mirror, None)?;
+                cursor::set(run.planner.mirror, None)?;
             }
             Err(error) => return Err(error),
         }
     }
     Ok(())
-}
-
-/// Plans what changed since a Resource Dump, out of the Change Dump, where there is no Change List; `true` when
-/// something may be planned. The packages of the Resource Dump have been used by then, since a plan is made from one
-/// dump at a time.
-fn plan_changes_next(run: &mut Session<'_>) -> Result<bool, Error> {
-    let (Some(dump), Some(cursor)) = (run.packages.changes_next.take(), cursor::get(&run.mirror)?) else {
-        return Ok(false);
-    };
-    match run.plan_change_dump(&dump, cursor, true) {
-        Ok(followed) => Ok(followed == Followed::Planned),
-        Err(error) if error.exit_code() == ExitCode::SourceInvalid => {
-            // The cursor stays, so the next run reads the Change Dump again.
-            run.report.list_failed(error.code(), &dump, &error.to_string());
-            Ok(false)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 pub(super) fn now_seconds() -> u64 {

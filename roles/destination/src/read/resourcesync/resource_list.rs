@@ -11,8 +11,8 @@ use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
 use crate::plan::comparison::{Baseline, Comparison};
 use crate::plan::listed::Listed;
+use crate::plan::planner::PlanContext;
 use crate::requests::Requests;
-use crate::session::Session;
 use crate::state::key;
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
@@ -170,8 +170,8 @@ pub(crate) fn each_resource(
 }
 
 /// What a run does with a Resource List: compares it with what is kept.
-struct Compared<'s, 'a> {
-    session: &'s mut Session<'a>,
+struct Compared<'s, 'p, 'a> {
+    run: &'s mut PlanContext<'p, 'a>,
     comparison: &'s mut Comparison,
     list: &'s str,
     has_changes: bool,
@@ -181,23 +181,23 @@ struct Compared<'s, 'a> {
     partial: bool,
 }
 
-impl Visitor for Compared<'_, '_> {
+impl Visitor for Compared<'_, '_, '_> {
     fn begin(&mut self) {
         self.comparison.begin_document();
     }
 
     fn listed(&mut self, listed: &Listed<'_>) -> Result<(), Error> {
-        self.comparison.entry(self.session, listed)?;
+        self.comparison.entry(self.run, listed)?;
         if self.comparison.entries.is_multiple_of(1_024) {
-            self.session.check_cancelled()?;
-            self.session.report.status(self.comparison.entries, 0, 0);
+            self.run.requests.check_cancelled()?;
+            self.run.report.status(self.comparison.entries, 0, 0);
         }
         Ok(())
     }
 
     fn end(&mut self, url: &str, read: &Read) -> Result<(), Error> {
-        self.session.refuse_elsewhere(url, self.comparison)?;
-        self.partial |= self.session.report.left_out(url, read.skipped);
+        self.run.refuse_elsewhere(url, self.comparison)?;
+        self.partial |= self.run.report.left_out(url, read.skipped);
         if self.read.len() <= RECHECKED_MAX || !self.has_changes {
             self.read.push((url.to_owned(), read.validators.clone()));
         }
@@ -206,12 +206,12 @@ impl Visitor for Compared<'_, '_> {
 
     fn nested(&mut self, url: &str) {
         let message = "an index inside an index; the specification has no such thing";
-        self.session.report.notice("list.nested-index", url, message);
+        self.run.report.notice("list.nested-index", url, message);
     }
 
     fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error> {
         self.failed += 1;
-        self.session.report.list_failed(error.code(), url, &error.to_string());
+        self.run.report.list_failed(error.code(), url, &error.to_string());
         if self.failed > LIST_BUDGET.max(named / 100) {
             let message = format!("{} of {named} lists named by {} could not be read", self.failed, self.list);
             return Err(Error::new("budget.lists", ExitCode::Limit, message)
@@ -221,99 +221,107 @@ impl Visitor for Compared<'_, '_> {
     }
 }
 
-impl Session<'_> {
-    /// Plans what makes the copy equal to the Resource List.
-    pub(crate) fn plan_baseline(&mut self, list: &str, has_changes: bool) -> Result<Baseline, Error> {
-        self.report.begin_phase("reading");
-        if !has_changes && !self.options.baseline && !self.selection.has_changed() && self.all_lists_unchanged(list)? {
-            return Ok(Baseline { unchanged: true, whole: true, at: None });
-        }
-        self.plan_snapshot(list, &mut |session| session.compare_lists(list, has_changes))
+/// Plans what makes the copy equal to the Resource List.
+pub(crate) fn plan_baseline(run: &mut PlanContext<'_, '_>, list: &str, has_changes: bool) -> Result<Baseline, Error> {
+    run.report.begin_phase("reading");
+    if !has_changes
+        && !run.planner.options.baseline
+        && !run.planner.selection.has_changed()
+        && all_lists_unchanged(run, list)?
+    {
+        return Ok(Baseline { unchanged: true, whole: true, at: None });
     }
+    run.plan_snapshot(list, &mut |run| compare_lists(run, list, has_changes))
+}
 
-    /// Without a Change List, asking each list is the way to find that nothing has changed.
-    fn all_lists_unchanged(&mut self, list: &str) -> Result<bool, Error> {
-        let Some(known) = self.mirror.document(list)? else { return Ok(false) };
-        let requests = self.requests.clone();
-        if !is_unchanged(&requests, list, &known)? {
+/// Without a Change List, asking each list is the way to find that nothing has changed.
+fn all_lists_unchanged(run: &mut PlanContext<'_, '_>, list: &str) -> Result<bool, Error> {
+    let Some(known) = run.planner.mirror.document(list)? else { return Ok(false) };
+    let requests = run.requests;
+    if !is_unchanged(&requests, list, &known)? {
+        return Ok(false);
+    }
+    if run.planner.mirror.meta("list-is-index")?.is_none() {
+        return Ok(true);
+    }
+    let mut members = Vec::new();
+    read_parts(&requests, list, Kind::Resources, None, &mut |part| {
+        match part {
+            Part::Begin(_) => members.clear(),
+            Part::Member(member) => members.push(member.url),
+            Part::Entry(..) => {}
+        }
+        Ok(Go::On)
+    })?;
+    for member in members {
+        let Some(known) = run.planner.mirror.document(&member)? else { return Ok(false) };
+        if !is_unchanged(&requests, &member, &known).unwrap_or(false) {
             return Ok(false);
         }
-        if self.mirror.meta("list-is-index")?.is_none() {
-            return Ok(true);
-        }
-        let mut members = Vec::new();
-        read_parts(&requests, list, Kind::Resources, None, &mut |part| {
-            match part {
-                Part::Begin(_) => members.clear(),
-                Part::Member(member) => members.push(member.url),
-                Part::Entry(..) => {}
-            }
-            Ok(Go::On)
-        })?;
-        for member in members {
-            let Some(known) = self.mirror.document(&member)? else { return Ok(false) };
-            if !is_unchanged(&requests, &member, &known).unwrap_or(false) {
-                return Ok(false);
-            }
-            self.check_cancelled()?;
-        }
-        Ok(true)
+        run.requests.check_cancelled()?;
     }
+    Ok(true)
+}
 
-    /// Compares with the list or the index and its lists; `None` when they changed meanwhile.
-    fn compare_lists(&mut self, list: &str, has_changes: bool) -> Result<Option<Baseline>, Error> {
-        let (requests, options) = (self.requests.clone(), self.options);
-        let mut comparison = self.begin_comparison(list)?;
-        let mut compared = Compared {
-            session: self,
-            comparison: &mut comparison,
-            list,
-            has_changes,
-            read: Vec::new(),
-            failed: 0,
-            partial: false,
-        };
-        let Walked { top, at } = walk(&requests, options, list, &mut compared)?;
-        let (whole, read) = (compared.failed == 0 && !compared.partial, compared.read);
-        let is_index = top.is_index();
-        let is_exact = at.is_some() && has_changes;
-        if whole && is_index && !is_exact && changed_meanwhile(&requests, &read)? {
-            return Ok(None);
-        }
-        let at = self.replay_from(list, &top, at, has_changes);
-        self.conclude(list, &mut comparison, whole)?;
-        self.keep_snapshot(whole, at)?;
-        self.mirror.set_meta("list-is-index", is_index.then_some("1"))?;
-        if whole {
-            for (url, validators) in &read {
-                self.mirror.set_document(url, validators)?;
-            }
-        }
-        Ok(Some(Baseline { unchanged: false, whole, at }))
+/// Compares with the list or the index and its lists; `None` when they changed meanwhile.
+fn compare_lists(run: &mut PlanContext<'_, '_>, list: &str, has_changes: bool) -> Result<Option<Baseline>, Error> {
+    let (requests, options) = (run.requests.clone(), run.planner.options);
+    let mut comparison = run.begin_comparison(list)?;
+    let mut compared = Compared {
+        run: &mut *run,
+        comparison: &mut comparison,
+        list,
+        has_changes,
+        read: Vec::new(),
+        failed: 0,
+        partial: false,
+    };
+    let Walked { top, at } = walk(&requests, options, list, &mut compared)?;
+    let (whole, read) = (compared.failed == 0 && !compared.partial, compared.read);
+    let is_index = top.is_index();
+    let is_exact = at.is_some() && has_changes;
+    if whole && is_index && !is_exact && changed_meanwhile(&requests, &read)? {
+        return Ok(None);
     }
+    let at = replay_from(run, list, &top, at, has_changes);
+    run.conclude(list, &mut comparison, whole)?;
+    keep_snapshot(run, whole, at)?;
+    run.planner.mirror.set_meta("list-is-index", is_index.then_some("1"))?;
+    if whole {
+        for (url, validators) in &read {
+            run.planner.mirror.set_document(url, validators)?;
+        }
+    }
+    Ok(Some(Baseline { unchanged: false, whole, at }))
+}
 
-    /// Keeps the instant of a snapshot, if it was read whole, as the cursor.
-    pub(super) fn keep_snapshot(&self, whole: bool, at: Option<Timestamp>) -> Result<(), Error> {
-        if whole {
-            self.mirror.set_meta(key::OPEN_LIST, None)?;
-        }
-        cursor::set_to_snapshot(&self.mirror, at.filter(|_| whole))
+/// Keeps the instant of a snapshot, if it was read whole, as the cursor.
+pub(super) fn keep_snapshot(run: &PlanContext<'_, '_>, whole: bool, at: Option<Timestamp>) -> Result<(), Error> {
+    if whole {
+        run.planner.mirror.set_meta(key::OPEN_LIST, None)?;
     }
+    cursor::set_to_snapshot(run.planner.mirror, at.filter(|_| whole))
+}
 
-    /// From which instant are changes to be replayed? Never later than the server's own clock.
-    fn replay_from(&mut self, list: &str, top: &Read, at: Option<Timestamp>, has_changes: bool) -> Option<Timestamp> {
-        let stated = if let Some(at) = at {
-            at
-        } else {
-            let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
-            if has_changes {
-                let message = format!("the Resource List does not say `at`; changes are replayed from {found}");
-                self.report.notice("list.no-at", list, &message);
-            }
-            found
-        };
-        Some(self.not_after(list, "at", stated, top.date))
-    }
+/// From which instant are changes to be replayed? Never later than the server's own clock.
+fn replay_from(
+    run: &mut PlanContext<'_, '_>,
+    list: &str,
+    top: &Read,
+    at: Option<Timestamp>,
+    has_changes: bool,
+) -> Option<Timestamp> {
+    let stated = if let Some(at) = at {
+        at
+    } else {
+        let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
+        if has_changes {
+            let message = format!("the Resource List does not say `at`; changes are replayed from {found}");
+            run.report.notice("list.no-at", list, &message);
+        }
+        found
+    };
+    Some(run.not_after(list, "at", stated, top.date))
 }
 
 fn changed_meanwhile(requests: &Requests<'_>, read: &[(String, Document)]) -> Result<bool, Error> {

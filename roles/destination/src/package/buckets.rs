@@ -1,4 +1,4 @@
-//! Where does a hash stand among many in order? Found with one look at a table and a few at the hashes.
+//! Buckets: the place of a hash among many in order, found with one access to a table and a few to the hashes.
 //!
 //! Hashes of names are spread evenly, so their first bits tell nearly where they are: a search by halves would touch a
 //! dozen places far apart in memory for each of a million names.
@@ -7,13 +7,13 @@ use std::ops::Range;
 
 /// Where the hashes with the same first bits begin.
 #[derive(Debug)]
-pub(super) struct Shelves {
+pub(super) struct Buckets {
     starts: Vec<u32>,
     /// Bits that do not count.
     shift: u32,
 }
 
-impl Shelves {
+impl Buckets {
     /// For hashes in ascending order, fewer than 2^32.
     pub(super) fn of(count: usize, hash_at: impl Fn(usize) -> u64) -> Self {
         // As many as there are hashes, so that most hold one or none.
@@ -33,8 +33,8 @@ impl Shelves {
 
     /// The places of all that are equal to a hash.
     pub(super) fn find(&self, hash: u64, hash_at: impl Fn(usize) -> u64) -> Range<usize> {
-        let shelf = (hash >> self.shift) as usize;
-        let (mut from, end) = (self.starts[shelf] as usize, self.starts[shelf + 1] as usize);
+        let bucket = (hash >> self.shift) as usize;
+        let (mut from, end) = (self.starts[bucket] as usize, self.starts[bucket + 1] as usize);
         while from < end && hash_at(from) < hash {
             from += 1;
         }
@@ -57,13 +57,13 @@ mod tests {
                 (0..count as u64).map(|number| (number / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
             hashes.extend([0, u64::MAX, u64::MAX]);
             hashes.sort_unstable();
-            let shelves = Shelves::of(hashes.len(), |at| hashes[at]);
+            let buckets = Buckets::of(hashes.len(), |at| hashes[at]);
             for hash in &hashes {
                 let expected =
                     hashes.partition_point(|other| other < hash)..hashes.partition_point(|other| other <= hash);
-                assert_eq!(shelves.find(*hash, |at| hashes[at]), expected, "{hash} of {count}");
+                assert_eq!(buckets.find(*hash, |at| hashes[at]), expected, "{hash} of {count}");
             }
-            assert!(shelves.find(12_345, |at| hashes[at]).is_empty());
+            assert!(buckets.find(12_345, |at| hashes[at]).is_empty());
         }
     }
 }

@@ -3,26 +3,27 @@
 //! All of a dry run is one transaction of the state that is never kept, so outcomes are recorded as in a real run, and the
 //! deletion guard counts the same rows. Bytes are not fetched: what only they show, such as a wrong digest, is not foreseen.
 
-use crate::apply::{READ_ITEMS, Report, in_the_way};
+use super::Transfer;
+use super::fetches::{READ_ITEMS, in_the_way};
 use crate::error::Error;
-use crate::session::Session;
+use crate::reporter::Reporter;
 use crate::sink::Prepared;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::store::{Storer, accept};
 use abreast_store::mirror::Task;
 use std::sync::Arc;
 
-impl Session<'_> {
+impl Transfer<'_> {
     /// In place of fetching what is due: records what that would come to.
-    pub(crate) fn rehearse_fetches(&mut self, reports: &mut Vec<Report>) -> Result<(), Error> {
-        self.report.begin_phase("comparing");
+    pub(super) fn rehearse_fetches(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
+        report.begin_phase("comparing");
         let total = self.mirror.pending_counts()?.fetches;
-        let mut storer = Storer::new(self.sink(), &self.rules);
+        let mut storer = Storer::new(&self.sink, &self.rules);
         // Items that need a folder where a file stands come again after it would have been moved.
         for again in [false, true] {
             let (mut key, mut tasks) = (String::new(), Vec::new());
             loop {
-                self.check_cancelled()?;
+                self.requests.check_cancelled()?;
                 tasks.clear();
                 self.mirror.fetches_after(&key, READ_ITEMS, &mut tasks)?;
                 let Some(last) = tasks.last() else { break };
@@ -32,18 +33,18 @@ impl Session<'_> {
                     let outcome = self.rehearse(&mut storer, &task, again)?;
                     chunk.push((task, Some(outcome)));
                 }
-                if let Some(error) = self.keep(chunk, reports)? {
+                if let Some(error) = self.keep(chunk, report)? {
                     return Err(error);
                 }
-                if self.report.over_budget(total) {
-                    self.report.summary.budget_spent = true;
+                if report.over_budget(total) {
+                    report.summary.budget_spent = true;
                     return Ok(());
                 }
             }
             if self.mirror.pending_counts()?.conflicts == 0 {
                 return Ok(());
             }
-            self.make_room()?;
+            self.make_room(report)?;
         }
         Ok(())
     }
@@ -51,7 +52,7 @@ impl Session<'_> {
     fn rehearse(&self, storer: &mut Storer, task: &Task, again: bool) -> Result<Outcome, Error> {
         match storer.prepare(task) {
             Ok((_, Prepared::Done(Outcome::Conflict))) if again => {
-                if !self.sink().would_make_room(&self.mirror, &task.pending.uri)? {
+                if !self.sink.would_make_room(self.mirror, &task.pending.uri)? {
                     return Ok(Outcome::Failed(in_the_way()));
                 }
             }

@@ -1,0 +1,131 @@
+//! The planner: the state that a plan is made with, and what reading for it leaves to those who carry it out.
+
+use crate::admit::Admission;
+use crate::alternates::{Alternates, Changed};
+use crate::damage::CopyCheck;
+use crate::error::Error;
+use crate::history::History;
+use crate::options::SyncOptions;
+use crate::package::download::Downloads;
+use crate::package::listing::Dump;
+use crate::package::since::Changes;
+use crate::reporter::Reporter;
+use crate::requests::Requests;
+use crate::select::Selection;
+use crate::sink::Sink;
+use crate::state_folder::StateFolder;
+use crate::transaction;
+use abreast_store::mirror::Mirror;
+use abreast_webtypes::Timestamp;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Makes the plan of one run.
+pub(crate) struct Planner<'a> {
+    pub(crate) options: &'a SyncOptions,
+    pub(crate) mirror: &'a Mirror,
+    /// What the user's filters mean for this run.
+    pub(crate) selection: Selection,
+    /// Earlier versions that lists link to.
+    pub(crate) history: History,
+    /// Mirrors and patches that lists link to.
+    pub(crate) alternates: Arc<Alternates>,
+    /// Which hosts resources may be on, once the Source is found.
+    pub(crate) admission: Option<Admission>,
+    /// Where the copy is, once its base is known.
+    pub(crate) sink: Option<Arc<dyn Sink>>,
+    /// Compares what is kept with what was written.
+    pub(crate) copy: CopyCheck,
+    /// Packages on disk.
+    pub(crate) downloads: Downloads,
+    /// The plan is what changed since then; else it is a comparison with all.
+    pub(crate) since: Option<Timestamp>,
+    /// How much has changed since then.
+    pub(crate) changes: Changes,
+    /// The packages from whose manifests the plan was made.
+    pub(crate) made_from: Option<Dump>,
+    /// Notifications to plan from instead of requesting lists, as far as they continue what is known.
+    pub(crate) notifications: Vec<Bytes>,
+    pub(crate) polling: Polling,
+    /// Resources whose changes were read for the plan.
+    pub(crate) changed: Changed,
+    /// Unchanged and excluded resources counted when the transaction began.
+    before: (u64, u64),
+}
+
+/// What a reader works with: its requests, the planner, and the reporter.
+pub(crate) struct PlanContext<'p, 'a> {
+    pub(crate) requests: &'p Requests<'a>,
+    pub(crate) planner: &'p mut Planner<'a>,
+    pub(crate) report: &'p mut Reporter<'a>,
+}
+
+/// When the lists may be requested, and when they were.
+#[derive(Debug, Default)]
+pub(crate) struct Polling {
+    /// Not before this instant.
+    pub(crate) earliest: Option<Instant>,
+    /// When they were last requested in this run.
+    pub(crate) polled: Option<Instant>,
+    /// It was too early to request them.
+    pub(crate) is_postponed: bool,
+}
+
+impl Polling {
+    /// Whether the lists may be requested now; if so, they are.
+    pub(crate) fn may_poll(&mut self) -> bool {
+        let now = Instant::now();
+        if self.earliest.is_some_and(|earliest| now < earliest) {
+            return false;
+        }
+        self.polled = Some(now);
+        true
+    }
+}
+
+impl<'a> Planner<'a> {
+    pub(crate) fn new(options: &'a SyncOptions, mirror: &'a Mirror, state: StateFolder) -> Self {
+        Self {
+            options,
+            mirror,
+            selection: Selection::new(options.filter.clone()),
+            history: History::new(options.history.is_some()),
+            alternates: Arc::default(),
+            admission: None,
+            sink: None,
+            copy: CopyCheck::default(),
+            downloads: Downloads::new(state),
+            since: None,
+            changes: Changes::default(),
+            made_from: None,
+            notifications: Vec::new(),
+            polling: Polling::default(),
+            changed: Changed::default(),
+            before: (0, 0),
+        }
+    }
+
+    /// Begins a transaction; a dry run is one that never ends, and has parts.
+    pub(crate) fn begin(&mut self, report: &Reporter<'_>) -> Result<(), Error> {
+        self.before = (report.summary.unchanged, report.summary.excluded);
+        transaction::begin(self.mirror, self.options.dry_run)
+    }
+
+    /// Keeps everything since [`Planner::begin`].
+    pub(crate) fn commit(&mut self) -> Result<(), Error> {
+        transaction::commit(self.mirror, self.options.dry_run)
+    }
+
+    /// Discards everything since [`Planner::begin`]: an incomplete plan is not a plan.
+    pub(crate) fn abandon(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
+        (report.summary.unchanged, report.summary.excluded) = self.before;
+        transaction::abandon(self.mirror, self.options.dry_run)?;
+        Ok(self.mirror.clear_scratch()?)
+    }
+
+    /// Whether a document of that URL may be read.
+    pub(crate) fn is_admitted(&self, url: &str) -> bool {
+        self.admission.clone().is_some_and(|mut rule| rule.check(url).is_ok())
+    }
+}

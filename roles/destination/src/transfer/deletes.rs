@@ -1,0 +1,128 @@
+//! Deletions: the deletion guard, which limits how many one run may carry out, and carrying them out.
+
+use super::Transfer;
+use super::fetches::READ_ITEMS;
+use crate::damage::plan_name;
+use crate::error::Error;
+use crate::events::ItemAction;
+use crate::reporter::Reporter;
+use crate::transaction;
+use abreast_store::mirror::PendingState;
+use std::sync::Arc;
+
+/// Items deleted together.
+const DELETED_TOGETHER: usize = 128;
+
+impl Transfer<'_> {
+    /// Whether the deletions that are due may be carried out, after everything else. If not, they are held back.
+    pub(super) fn may_delete(&mut self, report: &mut Reporter<'_>) -> Result<bool, Error> {
+        let due = self.mirror.pending_counts()?.deletes;
+        if due == 0 {
+            return Ok(false);
+        }
+        if report.summary.budget_spent {
+            self.hold(report)?;
+            return Ok(false);
+        }
+        // What this run created says nothing about the copy that the deletions would leave.
+        let created = report.summary.created;
+        let enough = self.options.max_delete.enough_for(due).saturating_add(created);
+        let kept = self.mirror.count_rows_up_to(enough)?.saturating_sub(created);
+        let allowed = self.options.max_delete.allowed(kept);
+        if report.new_failures > 0 {
+            self.hold(report)?;
+            let message = format!("deletions that wait for a run without new failures: {}", report.summary.held);
+            report.notice("delete.held", &self.options.url, &message);
+            return Ok(false);
+        }
+        if due <= allowed {
+            return Ok(true);
+        }
+        self.hold(report)?;
+        report.summary.delete_limit = true;
+        let message = format!(
+            "deletions due: {due}; allowed in one run: {allowed}; nothing was deleted\n  help: check them with \
+             `--dry-run`, then run once with `--max-delete {due}`"
+        );
+        report.problem("delete.limit", &self.options.url, &message);
+        Ok(false)
+    }
+
+    /// Holds all deletions that are due; a dry run lists them.
+    fn hold(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
+        if self.options.dry_run {
+            self.list_held(report)?;
+        }
+        report.summary.held = self.mirror.hold_deletes()?;
+        Ok(())
+    }
+
+    fn list_held(&self, report: &Reporter<'_>) -> Result<(), Error> {
+        let (mut key, mut tasks) = (String::new(), Vec::new());
+        loop {
+            tasks.clear();
+            self.mirror.deletes_after(&key, READ_ITEMS, &mut tasks)?;
+            let Some(last) = tasks.last() else { return Ok(()) };
+            key.clone_from(&last.pending.uri);
+            for task in &tasks {
+                let leaf = task.row.as_ref().is_some_and(|row| row.leaf);
+                report.item(Some(&*self.sink), &task.pending.uri, leaf, ItemAction::Held, 0);
+            }
+        }
+    }
+
+    /// Deletes what is due. Only what the state knows.
+    pub(super) fn apply_deletes(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
+        report.begin_phase("deleting");
+        let total = self.mirror.pending_counts()?.deletes;
+        if total == 0 {
+            return Ok(());
+        }
+        let sink = Arc::clone(&self.sink);
+        let mut hand = Arc::clone(&sink).hand();
+        let (mut key, mut tasks, mut finished) = (String::new(), Vec::new(), 0);
+        loop {
+            self.requests.check_cancelled()?;
+            tasks.clear();
+            self.mirror.deletes_after(&key, DELETED_TOGETHER, &mut tasks)?;
+            let Some(end) = tasks.last() else { break };
+            key.clone_from(&end.pending.uri);
+            transaction::begin(self.mirror, self.options.dry_run)?;
+            for (task, result) in tasks.iter().zip(hand.delete(&tasks)) {
+                let uri = &task.pending.uri;
+                match result {
+                    Ok(deleted) => {
+                        if deleted.gone {
+                            let leaf = task.row.as_ref().is_some_and(|row| row.leaf);
+                            report.summary.deleted += 1;
+                            report.item(Some(&*sink), uri, leaf, ItemAction::Deleted, 0);
+                        }
+                        for notice in deleted.notices {
+                            report.notice(notice.code, uri, &notice.message);
+                        }
+                        self.mirror.delete_row(uri)?;
+                        self.mirror.forget_pending(uri)?;
+                        // A resource that had to give its name to a folder gets it back when the folder is gone.
+                        for above in sink.resources_above(uri) {
+                            plan_name(self.mirror, &above)?;
+                        }
+                    }
+                    Err(failure) if failure.fatal => {
+                        self.settle_and_commit()?;
+                        return Err(failure.into_error());
+                    }
+                    Err(failure) => {
+                        self.mirror.set_pending_state(uri, PendingState::Failed, true)?;
+                        self.failed(task, failure, report);
+                    }
+                }
+                finished += 1;
+                report.status(finished, total, 0);
+            }
+            self.settle_and_commit()?;
+        }
+        // Folders that are empty now are removed first.
+        drop(hand);
+        self.apply_fetches(report)
+    }
+}

@@ -1,0 +1,251 @@
+//! Handing out what is to be fetched, to threads with connections of their own, and room made where names conflict.
+
+use super::Transfer;
+use crate::desk::Desk;
+use crate::error::{Error, ExitCode};
+use crate::reporter::Reporter;
+use crate::sink::outcome::Failure;
+use crate::workers::{Chunk, Crew, DoneChunk};
+use abreast_store::mirror::{Mirror, PendingState, Task};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+/// Most items handed out together.
+const CHUNK_ITEMS: usize = 64;
+/// Listed bytes after which a chunk ends.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// Chunks handed out at a time, at least: enough to see several folders.
+const OUTSTANDING_CHUNKS: usize = 48;
+/// What an item of unknown length counts.
+const UNKNOWN_BYTES: u64 = 16 << 10;
+/// Items read from the plan at a time.
+pub(super) const READ_ITEMS: usize = 512;
+/// Passes over items that wait for a parent folder.
+const CONFLICT_PASSES: usize = 4;
+/// How often a stop is looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+impl Transfer<'_> {
+    /// Does everything in the plan that is due except deletions.
+    pub(super) fn apply_fetches(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
+        if self.options.dry_run {
+            return self.rehearse_fetches(report);
+        }
+        report.begin_phase("fetching");
+        for pass in 1..=CONFLICT_PASSES {
+            let counts = self.mirror.pending_counts()?;
+            if counts.fetches > 0 {
+                self.fetch_pass(counts.fetches, counts.bytes, report)?;
+            }
+            if report.summary.budget_spent || self.mirror.pending_counts()?.conflicts == 0 {
+                return Ok(());
+            }
+            if pass < CONFLICT_PASSES {
+                self.make_room(report)?;
+            }
+        }
+        let mut waiting = Vec::new();
+        loop {
+            waiting.clear();
+            self.mirror.conflicts_after("", READ_ITEMS, &mut waiting)?;
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            for task in &waiting {
+                self.mirror.set_pending_state(&task.pending.uri, PendingState::Failed, true)?;
+                self.failed(task, in_the_way(), report);
+            }
+        }
+    }
+
+    fn fetch_pass(&mut self, total: u64, total_bytes: u64, report: &mut Reporter<'_>) -> Result<(), Error> {
+        let connections = self.options.connections.max(1);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = self.options.threads.unwrap_or(cores).clamp(1, connections);
+        let outstanding_max = (connections * 2).max(OUTSTANDING_CHUNKS);
+        let desk = Arc::new(Desk::new(threads));
+        let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
+        let stop = Arc::new(AtomicBool::new(false));
+        let lost = Arc::new(AtomicBool::new(false));
+        let crew = Crew {
+            sink: Arc::clone(&self.sink),
+            rules: Arc::clone(&self.rules),
+            shared: Arc::clone(&self.shared),
+            desk: Arc::clone(&desk),
+            stop: Arc::clone(&stop),
+            lost: Arc::clone(&lost),
+        };
+        let result = std::thread::scope(|scope| {
+            for number in 0..threads {
+                let (crew, done) = (crew.clone(), send_done.clone());
+                let connections = connections / threads + usize::from(number < connections % threads);
+                std::thread::Builder::new()
+                    .name(format!("fetch-{number}"))
+                    .spawn_scoped(scope, move || {
+                        if let Err(error) = crew.run(number, connections, &done) {
+                            tracing::error!(%error, "cannot start a thread's runtime");
+                        }
+                    })
+                    .map_err(|cause| {
+                        // Those that started are sent home.
+                        desk.close();
+                        Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
+                    })?;
+            }
+            drop((send_done, crew));
+            let _going = SendHome { desk: &desk, stop: &stop };
+            let result = self.coordinate(&desk, &done, &stop, outstanding_max, (total, total_bytes), report);
+            stop.store(result.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
+            desk.close();
+            if lost.load(Ordering::Relaxed) { Err(worker_gone()) } else { result }
+        });
+        if result.is_err() {
+            self.mirror.rollback()?;
+        }
+        result
+    }
+
+    /// Hands out work and keeps what comes back, until all is done or the run is to stop.
+    fn coordinate(
+        &mut self,
+        desk: &Desk,
+        done: &std::sync::mpsc::Receiver<DoneChunk>,
+        stop: &AtomicBool,
+        outstanding_max: usize,
+        (total, total_bytes): (u64, u64),
+        report: &mut Reporter<'_>,
+    ) -> Result<(), Error> {
+        let connections = self.options.connections.max(1) as u64;
+        let mut source =
+            Due { buffer: VecDeque::new(), key: String::new(), exhausted: false, remaining: total, connections };
+        let batch_items = self.sink.batch_items();
+        let (mut outstanding, mut finished, mut uncommitted) = (0, 0, 0);
+        let (mut at_limit, mut undone) = (false, false);
+        let mut fatal = None;
+        self.mirror.begin()?;
+        loop {
+            if self.requests.is_cancelled() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            if !at_limit && self.requests.allowance.reached().is_some() {
+                at_limit = true;
+                stop.store(true, Ordering::Relaxed);
+            }
+            while outstanding < outstanding_max && !stop.load(Ordering::Relaxed) {
+                let chunk = source.next_chunk(self.mirror)?;
+                if chunk.is_empty() {
+                    break;
+                }
+                desk.put(chunk);
+                outstanding += 1;
+            }
+            if outstanding == 0 {
+                break;
+            }
+            report.status(finished, total, total_bytes);
+            let chunk = match done.recv_timeout(TICK) {
+                Ok(chunk) => chunk,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Err(worker_gone()),
+            };
+            outstanding -= 1;
+            finished += chunk.len() as u64;
+            uncommitted += chunk.len() as u64;
+            undone |= chunk.iter().any(|(_, outcome)| outcome.is_none());
+            fatal = fatal.or(self.keep(chunk, report)?);
+            if fatal.is_some() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            if !report.summary.budget_spent && report.over_budget(total) {
+                report.summary.budget_spent = true;
+                stop.store(true, Ordering::Relaxed);
+            }
+            if uncommitted >= batch_items {
+                self.settle_and_commit()?;
+                self.mirror.begin()?;
+                uncommitted = 0;
+            }
+        }
+        // A limit that is reached with the last items, which may have come before the stop did, stops nothing.
+        if at_limit && (undone || source.remaining > 0) && self.over_limit(report) {
+            report.summary.budget_spent = true;
+        }
+        self.settle_and_commit()?;
+        match fatal {
+            Some(error) => Err(error),
+            None => self.requests.check_cancelled(),
+        }
+    }
+
+    pub(super) fn make_room(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
+        let sink = Arc::clone(&self.sink);
+        let mut notices = Vec::new();
+        sink.make_room(self.mirror, &mut notices)?;
+        for (uri, notice) in notices {
+            report.notice(notice.code, &uri, &notice.message);
+        }
+        Ok(())
+    }
+}
+
+/// Why a resource cannot be stored whose folder cannot be made.
+pub(super) fn in_the_way() -> Failure {
+    Failure::refused("path.conflict", "a file stands where a folder is needed")
+}
+
+/// Sends the threads home if whoever hands out work panics: nobody else would, and they are waited for.
+struct SendHome<'a> {
+    desk: &'a Desk,
+    stop: &'a AtomicBool,
+}
+
+impl Drop for SendHome<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stop.store(true, Ordering::Relaxed);
+            self.desk.close();
+        }
+    }
+}
+
+/// The items that are due, in chunks.
+struct Due {
+    buffer: VecDeque<Task>,
+    key: String,
+    exhausted: bool,
+    /// Items not handed out yet.
+    remaining: u64,
+    connections: u64,
+}
+
+impl Due {
+    fn next_chunk(&mut self, mirror: &Mirror) -> Result<Chunk, Error> {
+        let mut chunk = Vec::new();
+        let mut bytes = 0;
+        // Smaller towards the end, so that all connections end at the same time, and few items keep all busy.
+        let items = (self.remaining / (self.connections * 4)).clamp(1, CHUNK_ITEMS as u64) as usize;
+        while chunk.len() < items && bytes < CHUNK_BYTES {
+            if self.buffer.is_empty() && !self.exhausted {
+                let mut read = Vec::with_capacity(READ_ITEMS);
+                mirror.fetches_after(&self.key, READ_ITEMS, &mut read)?;
+                self.exhausted = read.len() < READ_ITEMS;
+                if let Some(last) = read.last() {
+                    self.key.clone_from(&last.pending.uri);
+                }
+                self.buffer = read.into();
+            }
+            let Some(task) = self.buffer.pop_front() else { break };
+            bytes += task.pending.length.unwrap_or(UNKNOWN_BYTES);
+            chunk.push(task);
+        }
+        self.remaining = self.remaining.saturating_sub(chunk.len() as u64);
+        Ok(chunk)
+    }
+}
+
+fn worker_gone() -> Error {
+    Error::new("internal", ExitCode::Other, "a fetching thread ended early").with_help("please report this")
+}

@@ -1,0 +1,107 @@
+//! What became of items: kept in the state, counted and reported.
+
+use super::Transfer;
+use crate::damage::report_reserved;
+use crate::error::{Error, ExitCode};
+use crate::events::ItemAction;
+use crate::reporter::Reporter;
+use crate::sink::outcome::Outcome;
+use crate::transaction;
+use crate::workers::DoneChunk;
+use abreast_store::mirror::{PendingAction, PendingState, Row, Task};
+
+impl Transfer<'_> {
+    /// Ends a transaction in which outcomes were kept: first the contents are made durable, then the rows.
+    pub(crate) fn settle_and_commit(&self) -> Result<(), Error> {
+        self.sink.settle(self.mirror)?;
+        transaction::commit(self.mirror, self.options.dry_run)
+    }
+
+    /// Keeps the outcome of one chunk in the state, counts and reports it; returns what makes it useless to continue.
+    /// The chunk is in the order of URIs, and the caller holds a transaction.
+    pub(crate) fn keep(&mut self, chunk: DoneChunk, report: &mut Reporter<'_>) -> Result<Option<Error>, Error> {
+        let whole = chunk.iter().all(|(_, outcome)| outcome.is_some());
+        let as_planned =
+            whole && chunk.iter().all(|(task, outcome)| is_as_planned(task, outcome.as_ref(), self.rules.epoch));
+        let items = chunk.len() as u64;
+        let ends = chunk
+            .first()
+            .zip(chunk.last())
+            .map(|(first, last)| (first.0.pending.uri.clone(), last.0.pending.uri.clone()));
+        let mut fatal = None;
+        for (task, outcome) in chunk {
+            let uri = &task.pending.uri;
+            match outcome {
+                Some(Outcome::Stored { row, created, notices }) => {
+                    if !as_planned {
+                        self.mirror.put_row(&row)?;
+                    }
+                    self.check_reserved(&task, &row, report)?;
+                    let action = if created { ItemAction::Created } else { ItemAction::Updated };
+                    *(if created { &mut report.summary.created } else { &mut report.summary.updated }) += 1;
+                    report.summary.unverified += u64::from(!row.verified);
+                    report.item(Some(&*self.sink), uri, row.leaf, action, row.length);
+                    for notice in notices {
+                        report.notice(notice.code, uri, &notice.message);
+                    }
+                }
+                Some(Outcome::Right { row }) => {
+                    self.mirror.put_row(&row)?;
+                    self.check_reserved(&task, &row, report)?;
+                    report.summary.unchanged += 1;
+                    report.item(Some(&*self.sink), uri, row.leaf, ItemAction::Unchanged, 0);
+                }
+                Some(Outcome::Conflict) => {
+                    self.mirror.set_pending_state(uri, PendingState::Conflict, false)?;
+                    continue;
+                }
+                Some(Outcome::Failed(failure)) if failure.fatal => {
+                    fatal = Some(failure.into_error());
+                    self.mirror.set_pending_state(uri, PendingState::Failed, false)?;
+                    continue;
+                }
+                Some(Outcome::Failed(failure)) => {
+                    self.mirror.set_pending_state(uri, PendingState::Failed, true)?;
+                    self.failed(&task, failure, report);
+                    continue;
+                }
+                None => continue,
+            }
+            if !whole {
+                self.mirror.forget_pending(uri)?;
+            }
+        }
+        if let (true, Some((first, last))) = (whole, ends) {
+            // One statement for all of them; what is between the first and the last is these items and no other.
+            if as_planned && self.mirror.put_rows_as_planned(&first, &last, self.rules.epoch)? != items {
+                return Err(Error::new("internal", ExitCode::Other, format!("the plan changed at {first}"))
+                    .with_help("please report this"));
+            }
+            self.mirror.forget_fetches_between(&first, &last)?;
+        }
+        Ok(fatal)
+    }
+
+    /// Reports a resource that gets its reserved name in this run because of a folder that no resource needs.
+    fn check_reserved(&self, task: &Task, row: &Row, report: &mut Reporter<'_>) -> Result<(), Error> {
+        let had_it = task.row.as_ref().is_some_and(|before| before.leaf);
+        if row.leaf && !had_it { report_reserved(self.mirror, Some(&*self.sink), report, &row.uri) } else { Ok(()) }
+    }
+}
+
+/// Whether the row to be kept states nothing but what the plan states.
+fn is_as_planned(task: &Task, outcome: Option<&Outcome>, epoch: i64) -> bool {
+    let (item, Some(Outcome::Stored { row, .. })) = (&task.pending, outcome) else { return false };
+    item.action == PendingAction::Fetch
+        && row.uri == item.uri
+        && !row.leaf
+        && row.modified.is_some()
+        && row.modified == item.modified
+        && Some(row.length) == item.length
+        && row.digests == item.digests
+        && row.changed == item.changed
+        && row.etag.is_none()
+        && row.modified.and_then(|modified| modified.checked_mul(1_000)) == Some(row.file_mtime)
+        && row.verified
+        && row.epoch == epoch
+}

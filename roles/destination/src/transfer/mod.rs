@@ -1,0 +1,156 @@
+//! The transfer: a plan carried out. Fetch and store, make room where names conflict, then delete.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `fetches.rs` | handing out what is to be fetched |
+//! | `keep.rs` | outcomes, kept in the state, counted and reported |
+//! | `deletes.rs` | the deletion guard, and deleting |
+//! | `rehearse.rs` | a dry run, in place of all of these |
+//! | `recover.rs` | what a killed run left |
+
+mod deletes;
+mod fetches;
+mod keep;
+pub(crate) mod recover;
+mod rehearse;
+
+use crate::error::Error;
+use crate::fetch::Rules;
+use crate::options::SyncOptions;
+use crate::package::supply::supply;
+use crate::plan::planner::PlanContext;
+use crate::read::Reader;
+use crate::reporter::Reporter;
+use crate::requests::Requests;
+use crate::sink::Sink;
+use crate::sink::outcome::Failure;
+use abreast_net::Shared;
+use abreast_store::mirror::{Mirror, Task};
+use std::sync::Arc;
+
+/// How often changes are read again because resources changed while they were fetched.
+const REPLANS_MAX: usize = 3;
+/// Failures remembered until it is known that they stand; beyond, they are reported at once.
+const FAILURES_MAX: usize = 10_000;
+
+/// Carries out the plan of one run.
+pub(crate) struct Transfer<'a> {
+    pub(crate) options: &'a SyncOptions,
+    pub(crate) mirror: &'a Mirror,
+    pub(crate) requests: &'a Requests<'a>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) sink: Arc<dyn Sink>,
+    /// Not reported yet.
+    failures: Vec<Failed>,
+}
+
+/// A failure that is not reported yet, because the Source may have changed the resource meanwhile.
+#[derive(Debug)]
+struct Failed {
+    uri: String,
+    failure: Failure,
+    /// It failed in an earlier run too.
+    again: bool,
+}
+
+impl<'a> Transfer<'a> {
+    pub(crate) fn new(
+        (options, mirror): (&'a SyncOptions, &'a Mirror),
+        requests: &'a Requests<'a>,
+        shared: &Arc<Shared>,
+        rules: &Arc<Rules>,
+        sink: Arc<dyn Sink>,
+    ) -> Self {
+        let (shared, rules) = (Arc::clone(shared), Arc::clone(rules));
+        Self { options, mirror, requests, shared, rules, sink, failures: Vec::new() }
+    }
+
+    /// Fetches, plans again what changed meanwhile, then deletes. A dry run takes the same way, and changes nothing.
+    pub(crate) fn carry_out(&mut self, reader: &mut dyn Reader, run: &mut PlanContext<'_, 'a>) -> Result<(), Error> {
+        let is_dry_run = self.options.dry_run;
+        if !is_dry_run {
+            supply(self, reader, run)?;
+        }
+        self.apply_fetches(run.report)?;
+        if !run.report.summary.budget_spent && reader.plan_rest(run)? {
+            self.withdraw(run.report)?;
+            supply(self, reader, run)?;
+            self.apply_fetches(run.report)?;
+        }
+        for _ in 0..REPLANS_MAX {
+            // What a rule refuses stays refused; what failed may be another version, or deleted, by now.
+            if is_dry_run
+                || run.report.summary.budget_spent
+                || self.failures.iter().all(|failed| failed.failure.refused)
+                || !reader.plan_again(run)?
+            {
+                break;
+            }
+            self.withdraw(run.report)?;
+            self.apply_fetches(run.report)?;
+        }
+        if self.may_delete(run.report)? {
+            self.apply_deletes(run.report)?;
+        }
+        Ok(())
+    }
+
+    /// Reports the failures that stand.
+    pub(crate) fn report_failures(&mut self, report: &Reporter<'_>) {
+        for failed in self.failures.drain(..) {
+            report.problem(failed.failure.code, &failed.uri, &failed.failure.message);
+        }
+    }
+
+    /// Counts a failure, and keeps it until it is known whether it stands.
+    fn failed(&mut self, task: &Task, failure: Failure, report: &mut Reporter<'_>) {
+        let again = task.pending.attempts > 0;
+        if failure.refused {
+            report.summary.skipped += 1;
+        } else {
+            report.summary.failed += 1;
+        }
+        report.new_failures += u64::from(!again);
+        if self.failures.len() < FAILURES_MAX {
+            self.failures.push(Failed { uri: task.pending.uri.clone(), failure, again });
+        } else {
+            report.problem(failure.code, &task.pending.uri, &failure.message);
+        }
+    }
+
+    /// Takes back failures of resources that another plan has made void.
+    fn withdraw(&mut self, report: &mut Reporter<'_>) -> Result<(), Error> {
+        let mut standing = Vec::with_capacity(self.failures.len());
+        for failed in self.failures.drain(..) {
+            if self.mirror.is_failed(&failed.uri)? {
+                standing.push(failed);
+                continue;
+            }
+            let summary = &mut report.summary;
+            let count = if failed.failure.refused { &mut summary.skipped } else { &mut summary.failed };
+            *count = count.saturating_sub(1);
+            report.new_failures = report.new_failures.saturating_sub(u64::from(!failed.again));
+        }
+        self.failures = standing;
+        Ok(())
+    }
+
+    /// Whether a limit of bytes or time was reached, which is reported.
+    fn over_limit(&self, report: &Reporter<'_>) -> bool {
+        let Some((code, message)) = self.requests.allowance.reached() else { return false };
+        report.problem(code, &self.options.url, &format!("{message}\n  help: the next run continues"));
+        true
+    }
+}
+
+/// Removes what was begun and is no longer wanted.
+pub(crate) fn sweep_partials(mirror: &Mirror, sink: &dyn Sink) -> Result<(), Error> {
+    for note in sink.partials().all() {
+        if !mirror.is_failed(&note.uri)? {
+            sink.sweep(&note.uri);
+            sink.partials().forget(&note.uri);
+        }
+    }
+    Ok(())
+}

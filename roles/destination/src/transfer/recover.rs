@@ -1,0 +1,70 @@
+//! Recovery of what a killed run left and the state does not know of.
+//!
+//! Outcomes are committed in batches, so a run that is killed has stored or deleted things of which the state says
+//! nothing. They are all among the items of its plan. Before a new plan is made, each of those is looked at, and the
+//! state is brought up to what is there: otherwise a resource that the Source deletes meanwhile would stay for ever, and
+//! one that comes back as it was would not.
+
+use crate::error::Error;
+use crate::plan::planner::PlanContext;
+use crate::sink::Found;
+use crate::state::key;
+use crate::store::MEMORY_BYTES;
+use crate::transaction;
+use abreast_store::mirror::{PendingAction, Task};
+use std::sync::Arc;
+
+/// Items looked at together.
+const ITEMS: usize = 512;
+
+/// May there be a file under the temporary name of an item? A small new one is written without a name.
+fn may_be_begun(task: &Task) -> bool {
+    let item = &task.pending;
+    let is_small = item.length.is_some_and(|length| length <= MEMORY_BYTES as u64);
+    item.action == PendingAction::Fetch && (!is_small || task.row.is_some())
+}
+
+/// Brings the state up to what is there, if the last run did not reach its end.
+pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
+    let (mirror, options) = (run.planner.mirror, run.planner.options);
+    let Some(sink) = run.planner.sink.clone().filter(|sink| sink.may_be_ahead()) else { return Ok(()) };
+    if mirror.meta(key::FINISHED)? == mirror.meta(key::EPOCH)? {
+        return Ok(());
+    }
+    run.report.begin_phase("comparing");
+    let mut hand = Arc::clone(&sink).hand();
+    let (mut key, mut tasks) = (String::new(), Vec::new());
+    let (mut looked, mut found) = (0, 0_u64);
+    loop {
+        tasks.clear();
+        mirror.pending_after(&key, ITEMS, &mut tasks)?;
+        let Some(last) = tasks.last() else { break };
+        key.clone_from(&last.pending.uri);
+        run.requests.check_cancelled()?;
+        for task in tasks.iter().filter(|task| !options.dry_run && may_be_begun(task)) {
+            // What was begun and is noted is continued, or removed when it is no longer wanted.
+            if sink.partials().etag(&task.pending.uri).is_none() {
+                sink.sweep(&task.pending.uri);
+            }
+        }
+        let answers = hand.look(&tasks);
+        transaction::begin(mirror, options.dry_run)?;
+        for (task, answer) in tasks.iter().zip(answers) {
+            match answer {
+                // What cannot be looked at is met again when it is to be stored or deleted, and told then.
+                Ok(Found::AsKept) | Err(_) => continue,
+                Ok(Found::Gone) => mirror.delete_row(&task.pending.uri)?,
+                Ok(Found::Other(row)) => mirror.put_row(&row)?,
+            }
+            found += 1;
+        }
+        transaction::commit(mirror, options.dry_run)?;
+        looked += tasks.len() as u64;
+        run.report.status(looked, 0, 0);
+    }
+    if found > 0 {
+        let message = format!("the last run was interrupted; resources that it had completed: {found}");
+        run.report.notice("state.recovered", &options.url, &message);
+    }
+    Ok(())
+}
