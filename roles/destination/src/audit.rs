@@ -10,9 +10,7 @@ use crate::place::Place;
 use crate::plan::comparison::widen;
 use crate::plan::listed::{Listed, without_fragment};
 use crate::probe::FileSystem;
-use crate::read::resourcesync::reader::ResourceSync;
-use crate::read::resourcesync::sets::check_url;
-use crate::read::{Expecting, Reader, Start};
+use crate::read::{Expecting, Reader, Start, check_url, reader_for};
 use crate::requests::Requests;
 use crate::select::{Selection, common_base};
 use crate::sink::kept::Kept;
@@ -66,7 +64,7 @@ pub struct AuditReport {
 /// # Errors
 /// The lists cannot be read, or the folder is not there.
 pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<AuditReport, Error> {
-    audit_with(options, observer, cancel, &mut ResourceSync::default())
+    audit_with(options, observer, cancel, &mut *reader_for(&options.sync))
 }
 
 pub(crate) fn audit_with(
@@ -143,9 +141,7 @@ fn find_source(
 ) -> Result<Start, Error> {
     let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
     let mirror = if state.exists() { Some(Mirror::open(&state)?) } else { None };
-    let sync =
-        mirror.as_ref().map_or_else(|| Ok(options.sync.clone()), |mirror| options.sync.with_known_set(mirror))?;
-    reader.find_to_look(requests, &sync, mirror.as_ref(), observer)
+    reader.find_read_only(requests, &options.sync, mirror.as_ref(), observer)
 }
 
 /// The user's filters, with the base that their paths need.

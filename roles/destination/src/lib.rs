@@ -58,17 +58,16 @@ pub use follow::follow;
 pub use freshness::check_any_input as check_freshness;
 pub use options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
 #[doc(hidden)]
-pub use package::check_any_input as check_package;
-#[doc(hidden)]
 pub use patch::check_any_input as check_patch;
 #[doc(hidden)]
 pub use path_map::check_any_input as check_path_map;
 pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory};
 pub use provisional::NewFolders;
-pub use read::Tolerance;
 #[doc(hidden)]
-pub use read::resourcesync::links::check_any_input as check_discovery;
-pub use read::resourcesync::sets::{SourceSet, check_url, name_of as set_name, source_sets};
+pub use read::check_discovery;
+#[doc(hidden)]
+pub use read::check_package;
+pub use read::{SourceSet, Tolerance, check_url, name_of as set_name, source_sets};
 #[doc(hidden)]
 pub use robots::{check_any_input as check_robots, matcher as robots_matcher};
 pub use run::{sync, test_filter};

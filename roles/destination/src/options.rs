@@ -1,12 +1,9 @@
 //! What may the user choose about a synchronisation or an audit?
 
-use crate::error::Error;
 use crate::filter::Filter;
 use crate::read::Tolerance;
 use crate::sink::options::SinkOptions;
-use crate::state::key;
 use abreast_net::Authorization;
-use abreast_store::mirror::Mirror;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -228,15 +225,6 @@ impl SyncOptions {
             history: None,
             net: abreast_net::Options::default(),
         }
-    }
-
-    /// Without a choice of set, the one that a copy of the same address was begun with.
-    pub(crate) fn with_known_set(&self, mirror: &Mirror) -> Result<Self, Error> {
-        let mut options = self.clone();
-        if options.set.is_none() && mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&self.url) {
-            options.set = mirror.meta(key::SET)?.or(mirror.meta(key::CAPABILITY_LIST)?);
-        }
-        Ok(options)
     }
 
     pub(crate) fn net_options(&self) -> abreast_net::Options {

@@ -12,9 +12,7 @@ use crate::path_map::PathMap;
 use crate::place::{Backup, Ground, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
-use crate::read::resourcesync::reader::ResourceSync;
-use crate::read::resourcesync::sets::check_url;
-use crate::read::{Reader, Start};
+use crate::read::{Announcement, Reader, Start, check_url, reader_for};
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::robots::Robots;
@@ -42,8 +40,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// part of the [`Summary`].
 pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
-    let mut reader = ResourceSync::default();
-    sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut reader).map(|ran| ran.summary)
+    let mut reader = reader_for(options);
+    sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut *reader).map(|ran| ran.summary)
 }
 
 /// What woke a run.
@@ -62,7 +60,8 @@ pub(crate) struct Ran {
     pub(crate) summary: Summary,
     /// For how long the list polled is fresh.
     pub(crate) fresh: Duration,
-    pub(crate) capability_list: Option<String>,
+    /// Where changes are announced, if anywhere.
+    pub(crate) announcement: Option<Announcement>,
     /// Changes were announced that the copy does not have.
     pub(crate) is_behind: bool,
     /// When the lists were requested, and whether it was too early for that.
@@ -109,7 +108,7 @@ pub(crate) fn sync_with(
         made.keep_unless(options.dry_run);
     }
     result.map_err(|error| reader.explain(&requests, options, error))?;
-    let capability_list = mirror.meta(key::CAPABILITY_LIST)?;
+    let announcement = reader.announcement(&mirror)?;
     let is_behind = reader.is_behind(&mirror)?;
     let counters = shared.counters();
     summary.requests = counters.requests - before.requests;
@@ -117,7 +116,7 @@ pub(crate) fn sync_with(
     summary.seconds = began.elapsed().as_secs_f64();
     summary.exit_code = summary.outcome().number();
     observer.event(&Event::Summary(&summary));
-    Ok(Ran { summary, fresh: requests.fresh.get(), capability_list, is_behind, polling, lock })
+    Ok(Ran { summary, fresh: requests.fresh.get(), announcement, is_behind, polling, lock })
 }
 
 /// Reports of each resource in the Source's Resource List what the filters decide, and does nothing.
@@ -131,12 +130,12 @@ pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &Atom
     let requests = Requests::new(&options, cancel, &shared)?;
     let mut planner = Planner::new(&options, &mirror, own_folder);
     let mut report = Reporter::new(observer, &shared, true);
-    let mut reader = ResourceSync::default();
+    let mut reader = reader_for(&options);
     mirror.begin()?;
     let mut context = PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
     let result = reader.find(&mut context).and_then(|start| {
-        planner.selection.prepare(&mirror, &options, (&reader, &requests), &start)?;
-        planner.selection.show(&options, (&reader, &requests), &mut report)
+        planner.selection.prepare(&mirror, &options, (&*reader, &requests), &start)?;
+        planner.selection.show(&options, (&*reader, &requests), &mut report)
     });
     mirror.rollback()?;
     result?;
@@ -259,7 +258,7 @@ impl<'a> Run<'a> {
             (Some(base), _) => map_of(&base),
             (None, Some(base)) => map_of(base),
             (None, None) => {
-                let common = mirror.meta("common")?;
+                let common = mirror.meta(key::COMMON)?;
                 let candidates = [start.uri_space.clone(), common, authority_root(&start.first)];
                 let mut maps = candidates.into_iter().flatten().filter_map(|base| map_of(&base).ok());
                 maps.next().map_or_else(|| map_of(&start.first), Ok)

@@ -82,14 +82,14 @@ impl Selection {
         if !self.filter.needs_paths() {
             return Ok(());
         }
-        let known = [mirror.meta(key::BASE)?, options.base.clone(), start.uri_space.clone(), mirror.meta("common")?];
+        let known = [mirror.meta(key::BASE)?, options.base.clone(), start.uri_space.clone(), mirror.meta(key::COMMON)?];
         let map_of = |base: &str| PathMap::new(base, NameRules::default()).ok();
         let mut map = known.into_iter().flatten().find_map(|base| map_of(&base));
         if map.is_none() {
             let has_list = start.has_list;
             let common = if has_list { common_base(reader, requests, start, options)? } else { None };
             if let Some(common) = &common {
-                mirror.set_meta("common", Some(common))?;
+                mirror.set_meta(key::COMMON, Some(common))?;
             }
             let base = common.or_else(|| crate::run::authority_root(&start.first));
             if let (false, Some(base)) = (has_list, &base) {

@@ -33,15 +33,8 @@ pub(crate) mod key {
     pub(crate) const SOURCE_URL: &str = "source-url";
     /// The set that was chosen, in the user's words.
     pub(crate) const SET: &str = "set";
-    pub(crate) const CAPABILITY_LIST: &str = "capability-list";
-    pub(crate) const RESOURCE_LIST: &str = "resource-list";
-    pub(crate) const CHANGE_LIST: &str = "change-list";
-    pub(crate) const RESOURCE_DUMP: &str = "resource-dump";
-    pub(crate) const CHANGE_DUMP: &str = "change-dump";
-    pub(crate) const CHANGE_LIST_ARCHIVE: &str = "change-list-archive";
-    pub(crate) const URI_SPACE: &str = "uri-space";
-    /// The Change List that is still growing.
-    pub(crate) const OPEN_LIST: &str = "open-list";
+    /// What all listed URIs start with, while no base is fixed.
+    pub(crate) const COMMON: &str = "common";
     /// Number of the last run that wrote files.
     pub(crate) const EPOCH: &str = "epoch";
     /// The last run that carried out its plan to the end.

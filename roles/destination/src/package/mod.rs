@@ -19,12 +19,9 @@
 pub(crate) mod archive;
 mod aside;
 mod buckets;
-mod check;
 mod choose;
 pub(crate) mod download;
 pub(crate) mod listing;
 pub(crate) mod manifest;
 pub(crate) mod since;
 pub(crate) mod supply;
-
-pub use check::check_any_input;

@@ -118,9 +118,9 @@ impl PlanContext<'_, '_> {
     pub(crate) fn keep_common(&self, seen: &mut Seen) -> Result<(), Error> {
         if let Some(base) = seen.base.take()
             && self.planner.mirror.meta(key::BASE)?.is_none()
-            && self.planner.mirror.meta("common")?.is_none()
+            && self.planner.mirror.meta(key::COMMON)?.is_none()
         {
-            self.planner.mirror.set_meta("common", Some(&base))?;
+            self.planner.mirror.set_meta(key::COMMON, Some(&base))?;
         }
         Ok(())
     }

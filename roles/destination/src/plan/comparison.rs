@@ -91,7 +91,7 @@ impl PlanContext<'_, '_> {
         if self.planner.mirror.meta(key::BASE)?.is_none()
             && let Some(base) = base
         {
-            self.planner.mirror.set_meta("common", Some(&base))?;
+            self.planner.mirror.set_meta(key::COMMON, Some(&base))?;
         }
         if whole {
             self.planner.selection.keep(self.planner.mirror)?;

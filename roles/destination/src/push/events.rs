@@ -33,7 +33,7 @@ impl Teller {
             return Ended::NotOffered;
         }
         // What comes from where the lists come from is believed as they are; all else only says that there is something.
-        let is_believed = same_origin(response.url(), &self.capability_list);
+        let is_believed = same_origin(response.url(), &self.announcement.url);
         // Changes before the first event are in the lists.
         self.inbox.set_live(true);
         self.inbox.pull();

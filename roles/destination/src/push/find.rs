@@ -1,9 +1,8 @@
-//! The topic of a set and its hubs: what its Capability List names [rs-change-notification §4.1]; where that names no hub,
-//! what the topic itself says [websub §4].
+//! The topic of a set and its hubs: as the document names them that announces changes [rs-change-notification §4.1]; where
+//! that names no hub, as the topic itself does [websub §4].
 
 use super::{Teller, is_https};
 use crate::admit::Admission;
-use crate::read::resourcesync::topic::topic_in;
 use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_websub::{MAX_BODY_LENGTH, in_body, in_headers};
 use std::time::Duration;
@@ -24,7 +23,7 @@ pub(crate) struct Topic {
 impl Teller {
     /// `None` when the set has no topic.
     pub(super) async fn find(&self) -> Result<Option<Topic>, String> {
-        let url = &self.capability_list;
+        let url = &self.announcement.url;
         let request = Request {
             authorization: self.authorization_for(url),
             accept_gzip: true,
@@ -34,7 +33,8 @@ impl Teller {
         let mut body = Vec::new();
         let answer = self.client.fetch_to(&request, &mut body, LIST_BYTES_MAX).await;
         let answer = answer.map_err(|error| error.to_string())?;
-        let Some(mut topic) = topic_in(&body, answer.url()).map_err(|error| format!("cannot read {url}\n  {error}"))?
+        let Some(mut topic) = (self.announcement.topic_in)(&body, answer.url())
+            .map_err(|error| format!("cannot read {url}\n  {error}"))?
         else {
             return Ok(None);
         };
@@ -76,7 +76,7 @@ impl Teller {
     pub(super) fn must_be_public(&self, url: &str) -> bool {
         let host = |url: &str| url::Url::parse(url).ok()?.host_str().map(str::to_ascii_lowercase);
         let Some(named) = host(url) else { return true };
-        host(&self.capability_list).as_ref() != Some(&named)
-            && Admission::new(&self.capability_list, &self.allow_hosts, true).check(url).is_err()
+        host(&self.announcement.url).as_ref() != Some(&named)
+            && Admission::new(&self.announcement.url, &self.allow_hosts, true).check(url).is_err()
     }
 }

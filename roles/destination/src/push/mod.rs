@@ -23,6 +23,7 @@ mod subscribe;
 use crate::admit::same_origin;
 use crate::error::{Error, ExitCode};
 use crate::options::{Push, SyncOptions};
+use crate::read::Announcement;
 use abreast_net::{Authorization, Client, Listener, ListenerOptions, Options, Proxies, Shared};
 use callback::Callbacks;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub(crate) struct Pushing {
 /// What the thread works with.
 struct Teller {
     way: Push,
-    capability_list: String,
+    announcement: Announcement,
     /// What the callbacks begin with, with a slash at the end.
     callback_base: Option<String>,
     callbacks: Arc<Callbacks>,
@@ -115,18 +116,18 @@ impl Pushing {
     /// When no thread can be started.
     pub(crate) fn start(
         options: &SyncOptions,
-        capability_list: Option<String>,
+        announcement: Option<Announcement>,
         inbox: &Arc<Inbox>,
         listener: Option<Listener>,
     ) -> Result<Option<Self>, Error> {
-        let Some(capability_list) = capability_list.filter(|_| options.push != Push::Off) else { return Ok(None) };
+        let Some(announcement) = announcement.filter(|_| options.push != Push::Off) else { return Ok(None) };
         let (stop, stopped) = watch::channel(false);
         let net = options.net_options();
         let short = Options { idle_timeout: ANSWER_TIME, connections_per_host: 4, retries: 0, ..net.clone() };
         let base = options.callback.as_ref().filter(|_| listener.is_some()).map(|callback| callback.url.clone());
         let teller = Teller {
             way: options.push,
-            capability_list,
+            announcement,
             callback_base: base.map(|base| if base.ends_with('/') { base } else { base + "/" }),
             callbacks: Arc::new(Callbacks::new(Arc::clone(inbox))),
             inbox: Arc::clone(inbox),
@@ -181,7 +182,7 @@ impl Teller {
                     if !std::mem::replace(&mut told_nothing, true) {
                         self.inbox.note(
                             "push.none",
-                            &self.capability_list,
+                            &self.announcement.url,
                             "nobody tells of changes; they are asked for",
                         );
                     }
@@ -193,7 +194,7 @@ impl Teller {
                     }
                     // The next hub, if there are several.
                     turn += 1;
-                    self.inbox.note("push.broken", &self.capability_list, &why);
+                    self.inbox.note("push.broken", &self.announcement.url, &why);
                 }
             }
             let wait = spread(pause);

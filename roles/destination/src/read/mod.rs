@@ -16,11 +16,17 @@ use crate::package::listing::{Offered, Packaged};
 use crate::package::manifest::Manifest;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
+use crate::push::Topic;
 use crate::requests::Requests;
+use abreast_net::Shared;
 use abreast_store::mirror::Mirror;
-use abreast_webtypes::Timestamp;
+use abreast_webtypes::{SyntaxError, Timestamp};
+use std::sync::atomic::AtomicBool;
 
 pub use resourcesync::Tolerance;
+pub use resourcesync::links::check_any_input as check_discovery;
+pub use resourcesync::manifest::check_any_input as check_package;
+pub use resourcesync::sets::name_of;
 
 /// What was found of a Source before anything is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,19 +39,72 @@ pub(crate) struct Start {
     pub(crate) has_list: bool,
 }
 
+/// A set of resources of a Source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSet {
+    /// Its name, as in the URL of its Capability List.
+    pub name: String,
+    /// Its Capability List; of a Source without one the list or dump that stands for it.
+    pub url: String,
+}
+
+/// The document that names the topic of a set.
+#[derive(Clone, Debug)]
+pub(crate) struct Announcement {
+    /// Its URL: hosts are judged by it.
+    pub(crate) url: String,
+    /// Finds the topic in its bytes; the second argument is the URL that it answered at.
+    pub(crate) topic_in: fn(&[u8], &str) -> Result<Option<Topic>, SyntaxError>,
+}
+
+/// The reader for the Source that the options name. The only place that names the readers.
+pub(crate) fn reader_for(_options: &SyncOptions) -> Box<dyn Reader> {
+    Box::<resourcesync::reader::ResourceSync>::default()
+}
+
+/// All sets of the Source that an address belongs to, in the Source's order.
+///
+/// # Errors
+/// The address or the Source Description cannot be read; a set on a host that is not allowed.
+pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<SourceSet>, Error> {
+    check_url(&options.url)?;
+    let requests = Requests::new(options, cancel, &Shared::new(options.net_options()))?;
+    reader_for(options).sets(&requests, options)
+}
+
+/// Checks that an address may be that of a Source.
+///
+/// # Errors
+/// It is not an http or https URL.
+pub fn check_url(url: &str) -> Result<url::Url, Error> {
+    abreast_net::check_url(url).ok().and_then(|()| url::Url::parse(url).ok()).ok_or_else(|| {
+        Error::new("usage.url", ExitCode::Usage, format!("`{url}` is not an http or https URL"))
+            .with_help("write it with its scheme and host, for example https://example.org/")
+    })
+}
+
 /// Reads the documents of a Source.
 pub(crate) trait Reader {
-    /// Finds the Source's documents, as an earlier run knew them or anew.
+    /// Finds the Source's documents, as an earlier run knew them or by discovery.
     fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error>;
 
-    /// Finds them for a look at what the Source lists; `known` is the state of the copy.
-    fn find_to_look(
+    /// Finds them for reading what the Source lists, and keeps nothing; `known` is the state of the copy, which says of which
+    /// set it is where the user does not.
+    fn find_read_only(
         &mut self,
         requests: &Requests<'_>,
         options: &SyncOptions,
         known: Option<&Mirror>,
         observer: &dyn Observer,
     ) -> Result<Start, Error>;
+
+    /// All sets of the Source that an address belongs to, in the Source's order.
+    fn sets(&mut self, requests: &Requests<'_>, options: &SyncOptions) -> Result<Vec<SourceSet>, Error>;
+
+    /// Where changes of the set are announced, if anywhere.
+    fn announcement(&self, _mirror: &Mirror) -> Result<Option<Announcement>, Error> {
+        Ok(None)
+    }
 
     /// Hands over each listed resource. Lists that cannot be read are left out, but for the first.
     fn each_resource(

@@ -4,7 +4,7 @@
 //! `list.txt` begins with the number of the last change that it includes, has a line `URL TIME MD5` for each resource, and
 //! ends with `end`. `changes.txt` has all changes, `put URL TIME MD5` or `gone URL TIME`. The cursor is a number of lines.
 
-use super::{Expecting, Reader, Start};
+use super::{Expecting, Reader, SourceSet, Start};
 use crate::audit::audit_with;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, ItemAction, Mode, Observer, Silent, Summary};
@@ -141,7 +141,11 @@ impl Reader for Text {
         Ok(self.start(run.planner.options))
     }
 
-    fn find_to_look(
+    fn sets(&mut self, _: &Requests<'_>, options: &SyncOptions) -> Result<Vec<SourceSet>, Error> {
+        Ok(vec![SourceSet { name: "all".to_owned(), url: options.url.clone() }])
+    }
+
+    fn find_read_only(
         &mut self,
         _: &Requests<'_>,
         options: &SyncOptions,

@@ -2,6 +2,7 @@
 
 use super::cursor;
 use super::document::{Answer, Go, Kind, Member, Part, Read, look, read_parts};
+use super::keys;
 use super::listed::listed;
 use super::pushed::{LISTS_LATE, PUSHED, is_pushed};
 use crate::admit::Admission;
@@ -12,7 +13,6 @@ use crate::plan::changes::{Followed, Seen, Span};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::requests::Requests;
-use crate::state::key;
 use abreast_resourcesync::v1_1::Head;
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
@@ -224,21 +224,20 @@ fn follow_lists(
     cursor: Timestamp,
     conditional: bool,
 ) -> Result<Followed, Error> {
-    let requests = run.requests;
     run.planner.mirror.clear_scratch()?;
-    let open = run.planner.mirror.meta(key::OPEN_LIST)?;
+    let open = run.planner.mirror.meta(keys::OPEN_LIST)?;
     let start = open.clone().unwrap_or_else(|| change_list.to_owned());
     let known = if conditional { run.planner.mirror.document(&start)? } else { None };
     let mut seen = Seen::default();
     let mut index_entries: Vec<Named> = Vec::new();
-    let read = match read_changes(run, &requests, &start, known.as_ref(), cursor, &mut seen, &mut index_entries) {
+    let read = match read_changes(run, &start, known.as_ref(), cursor, &mut seen, &mut index_entries) {
         Ok(Some(read)) => read,
         Ok(None) => return Ok(Followed::Unchanged),
         // The list polled last is gone: the way to the others begins where it did at first.
         Err(error)
             if open.is_some() && start != change_list && matches!(error.exit_code(), ExitCode::SourceInvalid) =>
         {
-            run.planner.mirror.set_meta(key::OPEN_LIST, None)?;
+            run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
             return follow_lists(run, change_list, cursor, false);
         }
         Err(error) => return Err(error),
@@ -259,7 +258,7 @@ fn follow_lists(
             }
             let mut own = Seen::default();
             let mut listed = Vec::new();
-            let read = read_changes(run, &requests, &index, None, cursor, &mut own, &mut listed)?;
+            let read = read_changes(run, &index, None, cursor, &mut own, &mut listed)?;
             if let Some(read) = read
                 && read.is_index()
             {
@@ -282,9 +281,9 @@ fn follow_lists(
             index_entries.remove(place);
         }
     }
-    read_listed(run, &requests, index_entries, cursor, &mut seen, &mut reach)?;
+    read_listed(run, index_entries, cursor, &mut seen, &mut reach)?;
     if reach.is_late(cursor) {
-        walk_back(run, &requests, cursor, &mut seen, &mut reach)?;
+        walk_back(run, cursor, &mut seen, &mut reach)?;
     }
     if let Some(earliest) = reach.earliest
         && earliest > cursor
@@ -318,10 +317,10 @@ fn follow_lists(
         }
     }
     if let Some((url, validators)) = reach.open {
-        run.planner.mirror.set_meta(key::OPEN_LIST, Some(&url))?;
+        run.planner.mirror.set_meta(keys::OPEN_LIST, Some(&url))?;
         run.planner.mirror.set_document(&url, &validators)?;
     } else {
-        run.planner.mirror.set_meta(key::OPEN_LIST, None)?;
+        run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
         // No list is open: the first document asked is the one that will name the next.
         run.planner.mirror.set_document(&start, &if is_index { read.validators } else { Document::default() })?;
     }
@@ -331,7 +330,6 @@ fn follow_lists(
 /// Reads the lists of an index that may hold changes since the cursor, in order.
 fn read_listed(
     run: &mut PlanContext<'_, '_>,
-    requests: &Requests<'_>,
     lists: Vec<Named>,
     cursor: Timestamp,
     seen: &mut Seen,
@@ -357,7 +355,7 @@ fn read_listed(
         }
         let mut inner = Vec::new();
         // A list that cannot be read is a hole: without it the cursor may not move.
-        let Some(read) = read_changes(run, requests, &list.url, None, cursor, seen, &mut inner)? else {
+        let Some(read) = read_changes(run, &list.url, None, cursor, seen, &mut inner)? else {
             continue;
         };
         reach.date = read.date.or(reach.date);
@@ -393,7 +391,6 @@ fn read_listed(
 /// Looks for older Change Lists, after a long absence: in the archives, then along the links to the ones before.
 fn walk_back(
     run: &mut PlanContext<'_, '_>,
-    requests: &Requests<'_>,
     cursor: Timestamp,
     seen: &mut Seen,
     reach: &mut Reach,
@@ -404,7 +401,7 @@ fn walk_back(
     let mut archives: VecDeque<(String, u8)> = reach
         .archives
         .drain(..)
-        .chain(run.planner.mirror.meta(key::CHANGE_LIST_ARCHIVE)?)
+        .chain(run.planner.mirror.meta(keys::CHANGE_LIST_ARCHIVE)?)
         .map(|url| (url, 0))
         .collect();
     while let Some((archive, depth)) = archives.pop_front() {
@@ -415,7 +412,7 @@ fn walk_back(
             continue;
         }
         let mut lists = Vec::new();
-        match read_archive(requests, &archive, &mut lists) {
+        match read_archive(run.requests, &archive, &mut lists) {
             Ok(true) if depth == 0 => {
                 archives.extend(lists.into_iter().map(|list| (list.url, 1)));
             }
@@ -425,7 +422,7 @@ fn walk_back(
                 sort_by_span(&mut lists);
                 let told = format!("changes since {cursor} are read from the archive");
                 run.report.notice("changes.archive", &archive, &told);
-                read_listed(run, requests, lists, cursor, seen, reach)?;
+                read_listed(run, lists, cursor, seen, reach)?;
             }
             Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
             // Archives are a help: without them there is a gap, which is told.
@@ -441,7 +438,7 @@ fn walk_back(
         if !run.planner.is_admitted(&before) || !reach.read_urls.insert(before.clone()) {
             break;
         }
-        match read_changes(run, requests, &before, None, cursor, seen, &mut Vec::new()) {
+        match read_changes(run, &before, None, cursor, seen, &mut Vec::new()) {
             Ok(Some(read)) if !read.is_index() => reach.note(&read),
             Ok(_) => break,
             Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
@@ -469,7 +466,6 @@ fn indexes(run: &PlanContext<'_, '_>, read: &Read, change_list: &str, start: &st
 /// Reads one Change List into the changes noted, or an index into `lists`; `None` when it has not changed.
 fn read_changes(
     run: &mut PlanContext<'_, '_>,
-    requests: &Requests<'_>,
     url: &str,
     known: Option<&Document>,
     cursor: Timestamp,
@@ -480,7 +476,7 @@ fn read_changes(
     let mut reading = run.reading_changes(url);
     let lists_before = lists.len();
     let last_before = seen.last;
-    let answer = read_parts(requests, url, Kind::Changes, known, &mut |part| {
+    let answer = read_parts(run.requests, url, Kind::Changes, known, &mut |part| {
         match part {
             Part::Begin(head) => {
                 lists.truncate(lists_before);
@@ -511,9 +507,8 @@ fn read_changes(
 /// The lists begin after the snapshot: follow them from their own beginning, so that the next run need not
 /// compare everything again.
 pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(), Error> {
-    let requests = run.requests;
     let mut from = None;
-    look(&requests, changes, &mut Vec::new(), &mut |head, entry| {
+    look(run.requests, changes, &mut Vec::new(), &mut |head, entry| {
         if let Some(stated) = head.from.or(entry.from) {
             from = Some(from.map_or(stated.instant, |known: Timestamp| known.min(stated.instant)));
         }

@@ -4,13 +4,14 @@
 //! and the way there is reported.
 
 use super::document::{Go, Page, look};
+use super::keys;
 use super::links;
-use super::sets::{self, Candidate, check_url};
+use super::sets::{self, Candidate};
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
+use crate::read::check_url;
 use crate::requests::Requests;
-use crate::state::key;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::Mirror;
 use url::Url;
@@ -23,8 +24,6 @@ const SETS_MAX: usize = 50_000;
 const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 /// The link that names where changes since a time are to be had in one package.
 const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
-/// Under this name it is kept.
-const CHANGES_SINCE_KEY: &str = "changes-since";
 
 /// Where a set of resources is described.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,32 +80,32 @@ impl Entrance {
     /// As kept by an earlier run.
     pub(crate) fn known(mirror: &Mirror) -> Result<Self, Error> {
         Ok(Self {
-            capability_list: mirror.meta(key::CAPABILITY_LIST)?,
-            resource_list: mirror.meta(key::RESOURCE_LIST)?,
-            change_list: mirror.meta(key::CHANGE_LIST)?,
-            resource_dump: mirror.meta(key::RESOURCE_DUMP)?,
-            change_dump: mirror.meta(key::CHANGE_DUMP)?,
-            change_list_archive: mirror.meta(key::CHANGE_LIST_ARCHIVE)?,
-            uri_space: mirror.meta(key::URI_SPACE)?,
-            changes_since: mirror.meta(CHANGES_SINCE_KEY)?,
+            capability_list: mirror.meta(keys::CAPABILITY_LIST)?,
+            resource_list: mirror.meta(keys::RESOURCE_LIST)?,
+            change_list: mirror.meta(keys::CHANGE_LIST)?,
+            resource_dump: mirror.meta(keys::RESOURCE_DUMP)?,
+            change_dump: mirror.meta(keys::CHANGE_DUMP)?,
+            change_list_archive: mirror.meta(keys::CHANGE_LIST_ARCHIVE)?,
+            uri_space: mirror.meta(keys::URI_SPACE)?,
+            changes_since: mirror.meta(keys::CHANGES_SINCE)?,
         })
     }
 
     /// Keeps it for the next run.
     pub(crate) fn keep(&self, mirror: &Mirror) -> Result<(), Error> {
         for (key, value) in [
-            (key::CAPABILITY_LIST, &self.capability_list),
-            (key::RESOURCE_LIST, &self.resource_list),
-            (key::CHANGE_LIST, &self.change_list),
-            (key::RESOURCE_DUMP, &self.resource_dump),
-            (key::CHANGE_DUMP, &self.change_dump),
-            (key::CHANGE_LIST_ARCHIVE, &self.change_list_archive),
-            (CHANGES_SINCE_KEY, &self.changes_since),
+            (keys::CAPABILITY_LIST, &self.capability_list),
+            (keys::RESOURCE_LIST, &self.resource_list),
+            (keys::CHANGE_LIST, &self.change_list),
+            (keys::RESOURCE_DUMP, &self.resource_dump),
+            (keys::CHANGE_DUMP, &self.change_dump),
+            (keys::CHANGE_LIST_ARCHIVE, &self.change_list_archive),
+            (keys::CHANGES_SINCE, &self.changes_since),
         ] {
             mirror.set_meta(key, value.as_deref())?;
         }
         if self.uri_space.is_some() {
-            mirror.set_meta(key::URI_SPACE, self.uri_space.as_deref())?;
+            mirror.set_meta(keys::URI_SPACE, self.uri_space.as_deref())?;
         }
         Ok(())
     }
@@ -404,7 +403,7 @@ fn first_line(error: &Error) -> String {
 
 /// Forgets where changes since a time are to be had: it is looked for again.
 pub(crate) fn forget_changes_since(mirror: &Mirror) -> Result<(), Error> {
-    Ok(mirror.set_meta(CHANGES_SINCE_KEY, None)?)
+    Ok(mirror.set_meta(keys::CHANGES_SINCE, None)?)
 }
 
 /// Reads the Capability List again when no dump is known, or not where changes since a time are to be had and these are

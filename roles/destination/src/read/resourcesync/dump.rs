@@ -100,11 +100,10 @@ fn read_dump_document(
     dump: &mut DumpDocument,
     members: &mut Vec<String>,
 ) -> Result<bool, Error> {
-    let requests = run.requests;
     let before = dump.packages.len();
     let mut admission = Admission::new(url, &run.planner.options.allow_hosts, run.planner.options.allow_downgrade);
     let mut refused = Vec::new();
-    let answer = read_parts(&requests, url, Kind::Dump(packaged), known, &mut |part| {
+    let answer = read_parts(run.requests, url, Kind::Dump(packaged), known, &mut |part| {
         let is_full = dump.packages.len() + members.len() >= PACKAGES_MAX;
         match part {
             Part::Begin(_) => {

@@ -3,6 +3,7 @@
 use super::cursor;
 use super::document::at_earliest;
 use super::dump::{DumpDocument, read_dump};
+use super::keys;
 use super::manifest::read_manifest;
 use super::resource_list::keep_snapshot;
 use crate::damage::check_kept;
@@ -13,7 +14,6 @@ use crate::package::listing::{Dump, ListedPackage, Packaged, unusable};
 use crate::plan::changes::{Followed, Seen};
 use crate::plan::comparison::Baseline;
 use crate::plan::planner::PlanContext;
-use crate::state::key;
 use abreast_webtypes::Timestamp;
 use std::fs::File;
 
@@ -152,7 +152,7 @@ fn read_resource_manifests(
     };
     run.conclude(url, &mut comparison, whole)?;
     keep_snapshot(run, whole, at)?;
-    if let (Some(at), Some(_)) = (at, run.planner.mirror.meta(key::CHANGE_DUMP)?) {
+    if let (Some(at), Some(_)) = (at, run.planner.mirror.meta(keys::CHANGE_DUMP)?) {
         // What changed since is read again from the Change Dump.
         run.planner.mirror.spare_newer(at.as_micros())?;
     }

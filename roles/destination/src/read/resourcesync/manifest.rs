@@ -1,5 +1,9 @@
 //! Manifests of packages, read out of the packages themselves [rs-core §11.2, §13.2].
 
+mod check;
+
+pub use check::check_any_input;
+
 use super::change_list::span_of;
 use super::document::{at_earliest, is_zoneless, note_findings, syntax_error};
 use super::listed::listed;

@@ -3,6 +3,7 @@
 //! | file | what it reads |
 //! |---|---|
 //! | `reader.rs` | all of it, in the order of a run |
+//! | `keys.rs` | under which keys the state keeps what was found |
 //! | `cursor.rs` | how far changes were read |
 //! | `discover.rs`, `links.rs`, `sets.rs` | the way from an address to the documents of one set |
 //! | `document.rs` | one document, part by part, within limits |
@@ -19,6 +20,7 @@ pub(crate) mod discover;
 pub(crate) mod document;
 pub(crate) mod dump;
 pub(crate) mod dump_plan;
+mod keys;
 pub(crate) mod links;
 pub(crate) mod listed;
 pub(crate) mod manifest;

@@ -2,12 +2,17 @@
 
 use super::change_list::{each_change, plan_changes, skip_gap};
 use super::cursor;
-use super::discover::{Discovered, Entrance, discover, discover_again, forget_changes_since, with_other_sets};
+use super::discover::{
+    Discovered, Entrance, discover, discover_again, discover_all, forget_changes_since, with_other_sets,
+};
 use super::dump::{read_dump, since_url};
 use super::dump_plan::{plan_change_dump, plan_resource_dump};
+use super::keys;
 use super::manifest::read_manifest;
 use super::pushed::{LISTS_LATE, plan_announced};
 use super::resource_list::{self, Visitor, plan_baseline, walk};
+use super::sets::name_of;
+use super::topic::topic_in;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Mode, Observer, Problem};
 use crate::options::SyncOptions;
@@ -18,7 +23,7 @@ use crate::plan::changes::Followed;
 use crate::plan::comparison::Baseline;
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
-use crate::read::{Expecting, Reader, Start};
+use crate::read::{Announcement, Expecting, Reader, SourceSet, Start};
 use crate::requests::Requests;
 use crate::state::key;
 use abreast_store::mirror::Mirror;
@@ -74,13 +79,17 @@ impl Reader for ResourceSync {
         Ok(self.start(entrance, run.planner.options))
     }
 
-    fn find_to_look(
+    fn find_read_only(
         &mut self,
         requests: &Requests<'_>,
         options: &SyncOptions,
         known: Option<&Mirror>,
         observer: &dyn Observer,
     ) -> Result<Start, Error> {
+        let options = &match known {
+            Some(mirror) => with_known_set(options, mirror)?,
+            None => options.clone(),
+        };
         let found = discover(requests, options)?;
         if let Some(mirror) = known {
             found.entrance.check_same(&Entrance::known(mirror)?, &options.url)?;
@@ -91,6 +100,15 @@ impl Reader for ResourceSync {
         let start = self.start(found.entrance, options);
         self.list("compare with")?;
         Ok(start)
+    }
+
+    fn sets(&mut self, requests: &Requests<'_>, options: &SyncOptions) -> Result<Vec<SourceSet>, Error> {
+        let found = discover_all(requests, options)?;
+        Ok(found.into_iter().map(|set| SourceSet { name: name_of(&set.url).to_owned(), url: set.url }).collect())
+    }
+
+    fn announcement(&self, mirror: &Mirror) -> Result<Option<Announcement>, Error> {
+        Ok(mirror.meta(keys::CAPABILITY_LIST)?.map(|url| Announcement { url, topic_in }))
     }
 
     fn each_resource(
@@ -181,6 +199,15 @@ impl Reader for ResourceSync {
     fn explain(&self, requests: &Requests<'_>, options: &SyncOptions, error: Error) -> Error {
         with_other_sets(requests, options, error)
     }
+}
+
+/// Without a choice of set, the one that a copy of the same address was begun with.
+fn with_known_set(options: &SyncOptions, mirror: &Mirror) -> Result<SyncOptions, Error> {
+    let mut options = options.clone();
+    if options.set.is_none() && mirror.meta(key::SOURCE_URL)?.as_ref() == Some(&options.url) {
+        options.set = mirror.meta(key::SET)?.or(mirror.meta(keys::CAPABILITY_LIST)?);
+    }
+    Ok(options)
 }
 
 /// Where the lists are: as found before, or discovered now.

@@ -5,6 +5,7 @@
 
 use super::cursor;
 use super::document::{Answer, Go, Kind, Member, Part, Read, has_changed, is_unchanged, read_parts};
+use super::keys;
 use super::listed::listed;
 use crate::admit::Admission;
 use crate::error::{Error, ExitCode};
@@ -13,7 +14,6 @@ use crate::plan::comparison::{Baseline, Comparison};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::requests::Requests;
-use crate::state::key;
 use abreast_store::mirror::Document;
 use abreast_webtypes::Timestamp;
 use std::collections::{HashSet, VecDeque};
@@ -237,15 +237,14 @@ pub(crate) fn plan_baseline(run: &mut PlanContext<'_, '_>, list: &str, has_chang
 /// Without a Change List, asking each list is the way to find that nothing has changed.
 fn all_lists_unchanged(run: &mut PlanContext<'_, '_>, list: &str) -> Result<bool, Error> {
     let Some(known) = run.planner.mirror.document(list)? else { return Ok(false) };
-    let requests = run.requests;
-    if !is_unchanged(&requests, list, &known)? {
+    if !is_unchanged(run.requests, list, &known)? {
         return Ok(false);
     }
-    if run.planner.mirror.meta("list-is-index")?.is_none() {
+    if run.planner.mirror.meta(keys::LIST_IS_INDEX)?.is_none() {
         return Ok(true);
     }
     let mut members = Vec::new();
-    read_parts(&requests, list, Kind::Resources, None, &mut |part| {
+    read_parts(run.requests, list, Kind::Resources, None, &mut |part| {
         match part {
             Part::Begin(_) => members.clear(),
             Part::Member(member) => members.push(member.url),
@@ -255,7 +254,7 @@ fn all_lists_unchanged(run: &mut PlanContext<'_, '_>, list: &str) -> Result<bool
     })?;
     for member in members {
         let Some(known) = run.planner.mirror.document(&member)? else { return Ok(false) };
-        if !is_unchanged(&requests, &member, &known).unwrap_or(false) {
+        if !is_unchanged(run.requests, &member, &known).unwrap_or(false) {
             return Ok(false);
         }
         run.requests.check_cancelled()?;
@@ -265,7 +264,7 @@ fn all_lists_unchanged(run: &mut PlanContext<'_, '_>, list: &str) -> Result<bool
 
 /// Compares with the list or the index and its lists; `None` when they changed meanwhile.
 fn compare_lists(run: &mut PlanContext<'_, '_>, list: &str, has_changes: bool) -> Result<Option<Baseline>, Error> {
-    let (requests, options) = (run.requests.clone(), run.planner.options);
+    let (requests, options) = (run.requests, run.planner.options);
     let mut comparison = run.begin_comparison(list)?;
     let mut compared = Compared {
         run: &mut *run,
@@ -276,17 +275,17 @@ fn compare_lists(run: &mut PlanContext<'_, '_>, list: &str, has_changes: bool) -
         failed: 0,
         partial: false,
     };
-    let Walked { top, at } = walk(&requests, options, list, &mut compared)?;
+    let Walked { top, at } = walk(requests, options, list, &mut compared)?;
     let (whole, read) = (compared.failed == 0 && !compared.partial, compared.read);
     let is_index = top.is_index();
     let is_exact = at.is_some() && has_changes;
-    if whole && is_index && !is_exact && changed_meanwhile(&requests, &read)? {
+    if whole && is_index && !is_exact && changed_meanwhile(requests, &read)? {
         return Ok(None);
     }
     let at = replay_from(run, list, &top, at, has_changes);
     run.conclude(list, &mut comparison, whole)?;
     keep_snapshot(run, whole, at)?;
-    run.planner.mirror.set_meta("list-is-index", is_index.then_some("1"))?;
+    run.planner.mirror.set_meta(keys::LIST_IS_INDEX, is_index.then_some("1"))?;
     if whole {
         for (url, validators) in &read {
             run.planner.mirror.set_document(url, validators)?;
@@ -298,7 +297,7 @@ fn compare_lists(run: &mut PlanContext<'_, '_>, list: &str, has_changes: bool) -
 /// Keeps the instant of a snapshot, if it was read whole, as the cursor.
 pub(super) fn keep_snapshot(run: &PlanContext<'_, '_>, whole: bool, at: Option<Timestamp>) -> Result<(), Error> {
     if whole {
-        run.planner.mirror.set_meta(key::OPEN_LIST, None)?;
+        run.planner.mirror.set_meta(keys::OPEN_LIST, None)?;
     }
     cursor::set_to_snapshot(run.planner.mirror, at.filter(|_| whole))
 }

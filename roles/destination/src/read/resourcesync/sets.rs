@@ -3,50 +3,15 @@
 //! One rule for `sync` and `audit`, whatever the address was that led to the Source: a set is chosen by its name or by
 //! the URL of its Capability List; without a choice there must be only one.
 
-use super::discover::{Entrance, discover_all};
+use super::discover::Entrance;
 use crate::admit::Refusal;
 use crate::error::{Error, ExitCode};
-use crate::options::SyncOptions;
-use crate::requests::Requests;
-use abreast_net::Shared;
 use std::fmt::Write as _;
-use std::sync::atomic::AtomicBool;
 
 /// Sets that an error lists.
 const LISTED_MAX: usize = 50;
 /// Names of documents that say nothing about their set.
 const USUAL_NAMES: [&str; 4] = ["capabilitylist", "capability-list", "capability_list", "capabilities"];
-
-/// A set of resources of a Source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceSet {
-    /// Its name, as in the URL of its Capability List.
-    pub name: String,
-    /// Its Capability List; of a Source without one the list or dump that stands for it.
-    pub url: String,
-}
-
-/// All sets of the Source that an address belongs to, in the Source's order.
-///
-/// # Errors
-/// The address or the Source Description cannot be read; a set on a host that is not allowed.
-pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<SourceSet>, Error> {
-    check_url(&options.url)?;
-    let requests = Requests::new(options, cancel, &Shared::new(options.net_options()))?;
-    let found = discover_all(&requests, options)?;
-    Ok(found.into_iter().map(|set| SourceSet { name: name_of(&set.url).to_owned(), url: set.url }).collect())
-}
-
-/// Checks that an address may be that of a Source.
-///
-/// # Errors
-/// It is not an http or https URL.
-pub fn check_url(url: &str) -> Result<url::Url, Error> {
-    abreast_net::check_url(url).ok().and_then(|()| url::Url::parse(url).ok()).ok_or_else(|| {
-        Error::new("usage.url", ExitCode::Usage, format!("`{url}` is not an http or https URL"))
-            .with_help("write it with its scheme and host, for example https://example.org/")
-    })
-}
 
 /// A set that may be the one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What is true of every package, whatever is in it: for fuzzing and for the tests of its seeds.
 
-use super::archive::{Package, SMALL_BYTES};
-use super::listing::Packaged;
+use super::read_manifest;
 use crate::noticed::Care;
-use crate::read::resourcesync::manifest::read_manifest;
+use crate::package::archive::{Package, SMALL_BYTES};
+use crate::package::listing::Packaged;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 

@@ -1,0 +1,16 @@
+//! What the state keeps of a Source's documents, under which keys.
+
+pub(super) const CAPABILITY_LIST: &str = "capability-list";
+pub(super) const RESOURCE_LIST: &str = "resource-list";
+pub(super) const CHANGE_LIST: &str = "change-list";
+pub(super) const RESOURCE_DUMP: &str = "resource-dump";
+pub(super) const CHANGE_DUMP: &str = "change-dump";
+pub(super) const CHANGE_LIST_ARCHIVE: &str = "change-list-archive";
+/// Where a package with all changes since a time is made on request.
+pub(super) const CHANGES_SINCE: &str = "changes-since";
+/// What the URIs of the resources start with.
+pub(super) const URI_SPACE: &str = "uri-space";
+/// The Resource List is an index.
+pub(super) const LIST_IS_INDEX: &str = "list-is-index";
+/// The Change List that is still growing.
+pub(super) const OPEN_LIST: &str = "open-list";
