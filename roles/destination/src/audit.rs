@@ -12,6 +12,7 @@ use crate::plan::listed::{Listed, without_fragment};
 use crate::probe::FileSystem;
 use crate::read::{Expecting, Reader, Start, check_url, reader_for};
 use crate::requests::Requests;
+use crate::run::base_map;
 use crate::select::{Selection, common_base};
 use crate::sink::kept::Kept;
 use crate::sink::options::SinkOptions;
@@ -96,8 +97,7 @@ pub(crate) fn audit_with(
     let common = listing.common;
     let mut report = match &sync.sink {
         SinkOptions::Folder => {
-            let guesses = [start.uri_space, common, Some(start.first)];
-            compare_folder(&folder, options, (&expected, &excluded, selection), observer, cancel, guesses)?
+            compare_folder(&folder, options, (&expected, &excluded, selection), observer, cancel, (&start, common))?
         }
         SinkOptions::Warc(_) => {
             let mirror = known_state(options)?;
@@ -163,20 +163,18 @@ fn selection_for(
     Ok(Selection::with_base(filter, base.as_deref()))
 }
 
-/// Compares files with what is expected. The base is the first that is known: the user's, the copy's own, or a guess.
+/// Compares files with what is expected. The base is the user's, the copy's own, or the first guess that can be one.
 fn compare_folder(
     folder: &Folder,
     options: &AuditOptions,
     (expected, excluded, selection): (&Expected, &Expected, Selection),
     observer: &dyn Observer,
     cancel: &AtomicBool,
-    guesses: [Option<String>; 3],
+    (start, common): (&Start, Option<String>),
 ) -> Result<AuditReport, Error> {
     let (base, system) = known_base(options)?;
-    let base = [options.sync.base.clone(), base].into_iter().chain(guesses).flatten().next().unwrap_or_default();
     let system = system.unwrap_or(FileSystem { rules: crate::NameRules::default(), time_step: 1 });
-    let map = PathMap::new(&base, system.rules)
-        .map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+    let map = base_map(options.sync.base.clone().or(base), start, common, system.rules)?;
     let mut comparison = Comparison {
         folder,
         map: &map,

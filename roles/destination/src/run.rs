@@ -8,7 +8,7 @@ use crate::fetch::Rules;
 use crate::history::fetch_versions;
 use crate::options::SyncOptions;
 use crate::partial::Partials;
-use crate::path_map::PathMap;
+use crate::path_map::{NameRules, PathMap};
 use crate::place::{Backup, Ground, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
@@ -253,18 +253,8 @@ impl<'a> Run<'a> {
             Some(rules) => FileSystem { rules, time_step: 1 },
             None => State::file_system(mirror, folder, options.dry_run)?,
         };
-        let map_of = |base: &str| PathMap::new(base, system.rules);
-        let map = match (stored, &options.base) {
-            (Some(base), _) => map_of(&base),
-            (None, Some(base)) => map_of(base),
-            (None, None) => {
-                let common = mirror.meta(key::COMMON)?;
-                let candidates = [start.uri_space.clone(), common, authority_root(&start.first)];
-                let mut maps = candidates.into_iter().flatten().filter_map(|base| map_of(&base).ok());
-                maps.next().map_or_else(|| map_of(&start.first), Ok)
-            }
-        };
-        let map = map.map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))?;
+        let fixed = stored.or_else(|| options.base.clone());
+        let map = base_map(fixed, start, mirror.meta(key::COMMON)?, system.rules)?;
         mirror.set_meta(key::BASE, Some(map.base()))?;
         #[cfg(feature = "s3")]
         if key_rules.is_some() {
@@ -286,6 +276,25 @@ impl<'a> Run<'a> {
         }));
         Ok(())
     }
+}
+
+/// The map from URIs to paths with the base that is fixed, or else the likeliest that can be one; `common` is what all
+/// listed URIs start with.
+pub(crate) fn base_map(
+    fixed: Option<String>,
+    start: &Start,
+    common: Option<String>,
+    rules: NameRules,
+) -> Result<PathMap, Error> {
+    let guesses = [start.uri_space.clone(), common, authority_root(&start.first)].into_iter().flatten();
+    let map = match fixed {
+        Some(base) => PathMap::new(&base, rules),
+        None => {
+            let mut maps = guesses.filter_map(|base| PathMap::new(&base, rules).ok());
+            maps.next().map_or_else(|| PathMap::new(&start.first, rules), Ok)
+        }
+    };
+    map.map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))
 }
 
 pub(crate) fn authority_root(url: &str) -> Option<String> {

@@ -119,7 +119,7 @@ pub(super) fn apply_package(
     report_faults(transfer, &mut supply, report)?;
     let result = unpack_all(transfer, &supply, report);
     if result.is_err() {
-        transfer.mirror.rollback()?;
+        transfer.roll_back()?;
     }
     result
 }
@@ -135,7 +135,7 @@ fn report_faults(transfer: &mut Transfer<'_>, supply: &mut Supply<'_>, report: &
             continue;
         }
         if supply.is_plan {
-            transfer.keep(vec![(task, Some(Outcome::Failed(failure)))], report)?;
+            transfer.take(vec![(task, Some(Outcome::Failed(failure)))], report)?;
         } else {
             report.notice(failure.code, &uri, &format!("{}; asked for by itself", failure.message));
         }
@@ -237,17 +237,21 @@ fn hand_out(
                 *outcome = None;
             }
         }
-        fatal = fatal.or(transfer.keep(chunk, report)?);
+        fatal = fatal.or(transfer.take(chunk, report)?);
         if fatal.is_some() || report.over_budget(counts.fetches) {
             stop.store(true, Ordering::Relaxed);
         }
         if uncommitted >= batch_items {
-            transfer.settle_and_commit()?;
+            fatal = fatal.or(transfer.settle_and_commit(report)?);
+            if fatal.is_some() {
+                stop.store(true, Ordering::Relaxed);
+            }
             transfer.mirror.begin()?;
             uncommitted = 0;
         }
     }
-    transfer.settle_and_commit()?;
+    fatal = fatal.or(transfer.settle_and_commit(report)?);
+    transfer.check_settled()?;
     if left.other_versions > 0 {
         let message = format!(
             "{} of its members are not the versions listed; these are asked for one by one",

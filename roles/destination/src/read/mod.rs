@@ -6,7 +6,7 @@
 
 pub(crate) mod resourcesync;
 #[cfg(test)]
-mod text;
+pub(crate) mod text;
 
 use crate::error::{Error, ExitCode};
 use crate::events::Observer;

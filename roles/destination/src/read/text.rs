@@ -65,7 +65,7 @@ impl Line {
 
 /// Reads both documents.
 #[derive(Default)]
-struct Text {
+pub(crate) struct Text {
     list: String,
     changes: String,
 }

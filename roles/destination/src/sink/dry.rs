@@ -1,7 +1,7 @@
 //! A dry run into WARC files, objects or a stream: what would be stored, by the state alone.
 
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Hand, Prepared, Sink, Storing};
+use super::{Body, Deleted, Deleting, Hand, Prepared, Sink, Storing};
 use crate::partial::Partials;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Row, Task};
@@ -52,7 +52,7 @@ impl Hand for DryHand {
         Box::pin(std::future::ready(Ok(self.rehearse(task, self.0.epoch))))
     }
 
-    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
         super::until_fatal(tasks, |_| Ok(Deleted { gone: true, notices: Vec::new() }))
     }
 }

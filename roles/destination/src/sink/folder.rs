@@ -5,7 +5,7 @@ mod kept;
 pub(crate) use kept::FolderKept;
 
 use super::outcome::{Failure, Notice, Outcome};
-use super::{Body, Deleted, Found, Hand, Prepared, Sink, Storing, TemporaryFile, via};
+use super::{Body, Deleted, Deleting, Found, Hand, Prepared, Sink, Storing, TemporaryFile, via};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::Form;
@@ -301,7 +301,7 @@ impl Hand for FolderHand {
         Box::pin(std::future::ready(self.store_now(task, body)))
     }
 
-    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
         super::until_fatal(tasks, |task| {
             let (deleted, parent) = self.delete_one(task)?;
             if parent != self.emptied {

@@ -4,7 +4,7 @@
 //! by the output.
 
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Hand, Prepared, Sink, Storing};
+use super::{Body, Deleted, Deleting, Hand, Prepared, Sink, Storing};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::state_folder::StateFolder;
@@ -155,9 +155,9 @@ impl Sink for LinesSink {
         true
     }
 
-    fn settle(&self, _mirror: &Mirror) -> Result<(), Error> {
+    fn settle(&self, _mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.write_out(&mut buffer).map_err(|cause| {
+        self.write_out(&mut buffer).map(|()| Vec::new()).map_err(|cause| {
             Error::new("output", ExitCode::Io, output_failed(&cause).message)
                 .with_help("run the same command again: what was not taken is written again")
         })
@@ -214,7 +214,7 @@ impl Hand for LinesHand {
         Box::pin(std::future::ready(self.store_now(task, &body)))
     }
 
-    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
         super::until_fatal(tasks, |task| {
             if task.row.is_none() {
                 return Ok(Deleted::default());

@@ -59,10 +59,17 @@ pub(crate) trait Sink: Debug + Send + Sync {
         false
     }
 
-    /// Makes durable whatever was stored so far. Called within the transaction that keeps the rows, before its end:
-    /// content before its row.
-    fn settle(&self, _mirror: &Mirror) -> Result<(), Error> {
-        Ok(())
+    /// Whether items are stored and deleted only when they are settled, each with a failure of its own: until then their
+    /// outcomes are not kept, counted or reported.
+    fn settles_items(&self) -> bool {
+        false
+    }
+
+    /// Makes durable what was stored and deleted since the last call. Called within the transaction that keeps the rows,
+    /// before its end: content before its row. Returns the items that could not be settled, by their URIs; only a sink that
+    /// [settles items](Sink::settles_items) may return any.
+    fn settle(&self, _mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
+        Ok(Vec::new())
     }
 
     /// Whether a run that is killed may have stored or deleted what its state does not say.
@@ -127,11 +134,14 @@ pub(crate) trait Hand {
     }
 
     /// Deletes resources; one answer for each, in order, or fewer when a fatal one is the last.
-    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>>;
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a>;
 }
 
 /// The outcome of storing, now or later.
 pub(crate) type Storing<'a> = Pin<Box<dyn Future<Output = Result<Outcome, Failure>> + 'a>>;
+
+/// The outcomes of deleting, now or later.
+pub(crate) type Deleting<'a> = Pin<Box<dyn Future<Output = Vec<Result<Deleted, Failure>>> + 'a>>;
 
 /// What is to be done about a resource.
 #[derive(Debug)]
@@ -274,7 +284,7 @@ pub(crate) fn with_time(task: &Task, mut row: Row) -> Row {
 pub(crate) fn until_fatal(
     tasks: &[Task],
     mut delete: impl FnMut(&Task) -> Result<Deleted, Failure>,
-) -> Vec<Result<Deleted, Failure>> {
+) -> Deleting<'static> {
     let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
         results.push(delete(task));
@@ -282,7 +292,7 @@ pub(crate) fn until_fatal(
             break;
         }
     }
-    results
+    Box::pin(std::future::ready(results))
 }
 
 /// The folder in the state where large bodies are collected, for sinks that have no folders themselves. What a killed

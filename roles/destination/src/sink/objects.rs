@@ -7,7 +7,7 @@
 
 use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Found, Hand, Prepared, Sink, Storing};
+use super::{Body, Deleted, Deleting, Found, Hand, Prepared, Sink, Storing};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::{Form, NameRules, PathMap};
@@ -271,7 +271,7 @@ impl Hand for ObjectsHand {
         Box::pin(self.put(task, body))
     }
 
-    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
         let store = Arc::clone(&self.sink.store);
         let handle = store.handle().clone();
         let uris: Vec<Option<String>> = tasks.iter().map(|task| task.row.as_ref().map(|row| row.uri.clone())).collect();
@@ -295,11 +295,15 @@ impl Hand for ObjectsHand {
                 .collect::<Vec<_>>()
                 .await
         };
-        let mut results = handle.block_on(deletes);
-        if let Some(fatal) = results.iter().position(|result| result.as_ref().is_err_and(|failure| failure.fatal)) {
-            results.truncate(fatal + 1);
-        }
-        results
+        Box::pin(async move {
+            let mut results = handle.spawn(deletes).await.unwrap_or_else(|error| {
+                vec![Err(Failure::fatal("objects.failed", format!("deleting broke off: {error}")))]
+            });
+            if let Some(fatal) = results.iter().position(|result| result.as_ref().is_err_and(|failure| failure.fatal)) {
+                results.truncate(fatal + 1);
+            }
+            results
+        })
     }
 }
 

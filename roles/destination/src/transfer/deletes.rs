@@ -88,9 +88,14 @@ impl Transfer<'_> {
             let Some(end) = tasks.last() else { break };
             key.clone_from(&end.pending.uri);
             transaction::begin(self.mirror, self.options.dry_run)?;
-            for (task, result) in tasks.iter().zip(hand.delete(&tasks)) {
+            let results = self.requests.runtime.block_on(hand.delete(&tasks));
+            // Where the sink settles items, what became of them is known after that.
+            if sink.settles_items() {
+                self.settle()?;
+            }
+            for (task, result) in tasks.iter().zip(results) {
                 let uri = &task.pending.uri;
-                match result {
+                match self.unsettled_failure(uri).map_or(result, Err) {
                     Ok(deleted) => {
                         if deleted.gone {
                             let leaf = task.row.as_ref().is_some_and(|row| row.leaf);
@@ -108,7 +113,7 @@ impl Transfer<'_> {
                         }
                     }
                     Err(failure) if failure.fatal => {
-                        self.settle_and_commit()?;
+                        self.end_deleting()?;
                         return Err(failure.into_error());
                     }
                     Err(failure) => {
@@ -119,10 +124,19 @@ impl Transfer<'_> {
                 finished += 1;
                 report.status(finished, total, 0);
             }
-            self.settle_and_commit()?;
+            self.check_settled()?;
+            self.end_deleting()?;
         }
         // Folders that are empty now are removed first.
         drop(hand);
         self.apply_fetches(report)
+    }
+
+    /// Ends the transaction of a few deletions, which are settled unless they were before.
+    fn end_deleting(&mut self) -> Result<(), Error> {
+        if !self.sink.settles_items() {
+            self.settle()?;
+        }
+        transaction::commit(self.mirror, self.options.dry_run)
     }
 }

@@ -103,7 +103,7 @@ impl Transfer<'_> {
             if lost.load(Ordering::Relaxed) { Err(worker_gone()) } else { result }
         });
         if result.is_err() {
-            self.mirror.rollback()?;
+            self.roll_back()?;
         }
         result
     }
@@ -155,7 +155,7 @@ impl Transfer<'_> {
             finished += chunk.len() as u64;
             uncommitted += chunk.len() as u64;
             undone |= chunk.iter().any(|(_, outcome)| outcome.is_none());
-            fatal = fatal.or(self.keep(chunk, report)?);
+            fatal = fatal.or(self.take(chunk, report)?);
             if fatal.is_some() {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -164,7 +164,10 @@ impl Transfer<'_> {
                 stop.store(true, Ordering::Relaxed);
             }
             if uncommitted >= batch_items {
-                self.settle_and_commit()?;
+                fatal = fatal.or(self.settle_and_commit(report)?);
+                if fatal.is_some() {
+                    stop.store(true, Ordering::Relaxed);
+                }
                 self.mirror.begin()?;
                 uncommitted = 0;
             }
@@ -173,7 +176,8 @@ impl Transfer<'_> {
         if at_limit && (undone || source.remaining > 0) && self.over_limit(report) {
             report.summary.budget_spent = true;
         }
-        self.settle_and_commit()?;
+        fatal = fatal.or(self.settle_and_commit(report)?);
+        self.check_settled()?;
         match fatal {
             Some(error) => Err(error),
             None => self.requests.check_cancelled(),

@@ -5,21 +5,67 @@ use crate::damage::report_reserved;
 use crate::error::{Error, ExitCode};
 use crate::events::ItemAction;
 use crate::reporter::Reporter;
-use crate::sink::outcome::Outcome;
+use crate::sink::outcome::{Failure, Outcome};
 use crate::transaction;
 use crate::workers::DoneChunk;
 use abreast_store::mirror::{PendingAction, PendingState, Row, Task};
 
 impl Transfer<'_> {
-    /// Ends a transaction in which outcomes were kept: first the contents are made durable, then the rows.
-    pub(crate) fn settle_and_commit(&self) -> Result<(), Error> {
-        self.sink.settle(self.mirror)?;
-        transaction::commit(self.mirror, self.options.dry_run)
+    /// Takes the outcomes of one chunk; returns what makes it useless to continue. The chunk is in the order of URIs, and
+    /// the caller holds a transaction. Where the sink settles items, their outcomes are not known before.
+    pub(crate) fn take(&mut self, chunk: DoneChunk, report: &mut Reporter<'_>) -> Result<Option<Error>, Error> {
+        if self.sink.settles_items() {
+            self.unsettled.push(chunk);
+            return Ok(None);
+        }
+        self.keep(chunk, report)
     }
 
-    /// Keeps the outcome of one chunk in the state, counts and reports it; returns what makes it useless to continue.
-    /// The chunk is in the order of URIs, and the caller holds a transaction.
-    pub(crate) fn keep(&mut self, chunk: DoneChunk, report: &mut Reporter<'_>) -> Result<Option<Error>, Error> {
+    /// Ends a transaction in which outcomes were taken: first the contents are made durable, then the rows. Returns what
+    /// makes it useless to continue.
+    pub(crate) fn settle_and_commit(&mut self, report: &mut Reporter<'_>) -> Result<Option<Error>, Error> {
+        self.settle()?;
+        let mut fatal = None;
+        for mut chunk in std::mem::take(&mut self.unsettled) {
+            for (task, outcome) in &mut chunk {
+                if let Some(failure) = self.unsettled_failure(&task.pending.uri) {
+                    *outcome = Some(Outcome::Failed(failure));
+                }
+            }
+            fatal = fatal.or(self.keep(chunk, report)?);
+        }
+        transaction::commit(self.mirror, self.options.dry_run)?;
+        Ok(fatal)
+    }
+
+    /// Settles what was stored and deleted. Failures wait for the outcomes that they replace: a chunk may still be with its
+    /// thread when some of its items are settled.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        self.unsettled_failures.extend(self.sink.settle(self.mirror)?);
+        Ok(())
+    }
+
+    /// Why an item could not be settled.
+    pub(super) fn unsettled_failure(&mut self, uri: &str) -> Option<Failure> {
+        if self.unsettled_failures.is_empty() { None } else { self.unsettled_failures.remove(uri) }
+    }
+
+    /// When all outcomes were taken: each failure has replaced one.
+    pub(crate) fn check_settled(&self) -> Result<(), Error> {
+        let Some((uri, failure)) = self.unsettled_failures.iter().next() else { return Ok(()) };
+        let message = format!("{uri} failed after it was settled: {}", failure.message);
+        Err(Error::new("internal", ExitCode::Other, message).with_help("please report this"))
+    }
+
+    /// Discards what was taken since the last commit.
+    pub(crate) fn roll_back(&mut self) -> Result<(), Error> {
+        self.unsettled.clear();
+        self.unsettled_failures.clear();
+        Ok(self.mirror.rollback()?)
+    }
+
+    /// Keeps the outcomes of one chunk in the state, counts and reports them.
+    pub(super) fn keep(&mut self, chunk: DoneChunk, report: &mut Reporter<'_>) -> Result<Option<Error>, Error> {
         let whole = chunk.iter().all(|(_, outcome)| outcome.is_some());
         let as_planned =
             whole && chunk.iter().all(|(task, outcome)| is_as_planned(task, outcome.as_ref(), self.rules.epoch));

@@ -13,6 +13,8 @@ mod fetches;
 mod keep;
 pub(crate) mod recover;
 mod rehearse;
+#[cfg(test)]
+mod settling;
 
 use crate::error::Error;
 use crate::fetch::Rules;
@@ -24,8 +26,10 @@ use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::sink::Sink;
 use crate::sink::outcome::Failure;
+use crate::workers::DoneChunk;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Task};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How often changes are read again because resources changed while they were fetched.
@@ -43,6 +47,10 @@ pub(crate) struct Transfer<'a> {
     pub(crate) sink: Arc<dyn Sink>,
     /// Not reported yet.
     failures: Vec<Failed>,
+    /// Taken since the last commit, where the sink settles items.
+    unsettled: Vec<DoneChunk>,
+    /// Why items could not be settled, by their URIs, until their outcomes are replaced.
+    unsettled_failures: HashMap<String, Failure>,
 }
 
 /// A failure that is not reported yet, because the Source may have changed the resource meanwhile.
@@ -63,7 +71,17 @@ impl<'a> Transfer<'a> {
         sink: Arc<dyn Sink>,
     ) -> Self {
         let (shared, rules) = (Arc::clone(shared), Arc::clone(rules));
-        Self { options, mirror, requests, shared, rules, sink, failures: Vec::new() }
+        Self {
+            options,
+            mirror,
+            requests,
+            shared,
+            rules,
+            sink,
+            failures: Vec::new(),
+            unsettled: Vec::new(),
+            unsettled_failures: HashMap::new(),
+        }
     }
 
     /// Fetches, plans again what changed meanwhile, then deletes. A dry run takes the same way, and changes nothing.

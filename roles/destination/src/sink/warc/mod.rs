@@ -12,7 +12,7 @@ mod segments;
 pub(crate) use kept::WarcKept;
 
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Hand, Prepared, Sink, Storing, now};
+use super::{Body, Deleted, Deleting, Hand, Prepared, Sink, Storing, now};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::state_folder::StateFolder;
@@ -135,9 +135,10 @@ impl Sink for WarcSink {
         true
     }
 
-    fn settle(&self, mirror: &Mirror) -> Result<(), Error> {
+    fn settle(&self, mirror: &Mirror) -> Result<Vec<(String, Failure)>, Error> {
         let lines = self.segments.settle(mirror)?;
-        self.index.journal(&lines, mirror).map_err(write_error)
+        self.index.journal(&lines, mirror).map_err(write_error)?;
+        Ok(Vec::new())
     }
 
     fn sweep(&self, uri: &str) {
@@ -184,7 +185,7 @@ impl Hand for WarcHand {
         Box::pin(std::future::ready(self.store_now(task, body)))
     }
 
-    fn delete(&mut self, tasks: &[Task]) -> Vec<Result<Deleted, Failure>> {
+    fn delete<'a>(&'a mut self, tasks: &'a [Task]) -> Deleting<'a> {
         let delete = |task: &Task| {
             if task.row.is_none() {
                 return Ok(Deleted::default());
