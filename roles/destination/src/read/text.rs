@@ -3,18 +3,24 @@
 //!
 //! `list.txt` begins with the number of the last change that it includes, has a line `URL TIME MD5` for each resource, and
 //! ends with `end`. `changes.txt` has all changes, `put URL TIME MD5` or `gone URL TIME`. The cursor is a number of lines.
+//! `dump.txt` has lines `URL LENGTH` of ZIP files, whose member `index.txt` has lines `URL MEMBER`.
 
 use super::{Expecting, Reader, SourceSet, Start};
 use crate::audit::audit_with;
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, ItemAction, Mode, Observer, Silent, Summary};
 use crate::options::{AuditOptions, SyncOptions};
+use crate::package::archive::{Found, Package};
+use crate::package::listing::{Dump, ListedPackage, Offered, Packaged};
+use crate::package::manifest::Manifest;
 use crate::plan::changes::{Followed, Seen};
 use crate::plan::comparison::Baseline;
+use crate::plan::listed::testing::listed;
 use crate::plan::listed::{Change, Listed};
 use crate::plan::planner::PlanContext;
 use crate::requests::{Requests, net_error};
 use crate::run::{Wake, sync_with};
+use crate::server::zip::Zip;
 use crate::server::{Server, md5_hex};
 use crate::sink::options::SinkOptions;
 use crate::sink::warc::WarcOptions;
@@ -68,6 +74,7 @@ impl Line {
 pub(crate) struct Text {
     list: String,
     changes: String,
+    dump: String,
 }
 
 fn odd(document: &str) -> Error {
@@ -85,6 +92,7 @@ impl Text {
     fn start(&mut self, options: &SyncOptions) -> Start {
         self.list = format!("{}list.txt", options.url);
         self.changes = format!("{}changes.txt", options.url);
+        self.dump = format!("{}dump.txt", options.url);
         Start { first: self.list.clone(), uri_space: None, has_list: true }
     }
 
@@ -129,6 +137,16 @@ impl Text {
             run.planner.mirror.set_meta(CURSOR, Some(&changes.len().to_string()))?;
             Ok(Followed::Planned)
         })
+    }
+
+    fn read_dump(&self, requests: &Requests<'_>) -> Result<Dump, Error> {
+        let read = |line: &str| {
+            let (url, length) = line.split_once(' ')?;
+            Some(ListedPackage { url: url.to_owned(), length: Some(length.parse().ok()?), ..ListedPackage::default() })
+        };
+        let text = get(requests, &self.dump)?;
+        let packages = text.lines().map(read).collect::<Option<_>>().ok_or_else(|| odd(&self.dump))?;
+        Ok(Dump { packages, packaged: Packaged::Snapshot, at: None, is_plan: false })
     }
 
     fn cursor(mirror: &Mirror) -> Result<Option<usize>, Error> {
@@ -197,6 +215,23 @@ impl Reader for Text {
         })?;
         self.plan_changes(run, at)?;
         Ok(())
+    }
+
+    fn packages(&mut self, run: &mut PlanContext<'_, '_>, _: Option<Timestamp>) -> Result<Vec<Offered>, Error> {
+        Ok(vec![Offered { url: self.dump.clone(), dump: self.read_dump(run.requests) }])
+    }
+
+    fn manifest(&self, _: &Requests<'_>, package: &Package, url: &str, _: Packaged) -> Result<Manifest, Error> {
+        let Found::Member(index) = package.find("index.txt") else { return Err(odd(url)) };
+        let (mut bytes, mut manifest) = (Vec::new(), Manifest::new(package));
+        manifest.name(index);
+        let range = package.read_into(package.member(index), &mut bytes, &mut Vec::new()).map_err(|_| odd(url))?;
+        for line in std::str::from_utf8(&bytes[range]).map_err(|_| odd(url))?.lines() {
+            let (uri, path) = line.split_once(' ').ok_or_else(|| odd(url))?;
+            manifest.add(package, &listed(url, uri, Vec::new()), Some(path));
+        }
+        manifest.finish(package);
+        Ok(manifest)
     }
 
     fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
@@ -333,4 +368,37 @@ fn changes_that_are_missing_lead_to_a_comparison() {
     pair.changes(&[]);
     let again = pair.sync().unwrap();
     assert_eq!((counts(&again), again.mode, again.cursor.as_deref()), ([0, 0, 0, 0], Mode::Baseline, Some("line 0")));
+}
+
+#[test]
+fn packages_of_another_protocol_are_chosen_by_their_cost() {
+    let place = tempfile::tempdir().unwrap();
+    for (name, sink) in sinks() {
+        let pair = Pair::new(place.path(), name, sink);
+        let (mut zip, mut index, mut lines) = (Zip::new(), String::new(), Vec::new());
+        for number in 0..40 {
+            let member = format!("r{number}");
+            lines.push(pair.resource(&member, &member));
+            index += &format!("{} {member}\n", pair.server.url(&format!("/d/{member}")));
+            zip.add(&member, member.as_bytes());
+        }
+        zip.add("index.txt", index.as_bytes());
+        let package = zip.finish();
+        pair.server.body("/dump.txt", format!("{} {}\n", pair.server.url("/all.zip"), package.len()));
+        pair.server.body("/all.zip", package);
+        pair.list(0, &lines);
+        assert_eq!(counts(&pair.sync().unwrap()), [40, 0, 0, 0], "{name}");
+        let requests = pair.server.take_log();
+        assert_eq!(requests, ["/list.txt", "/changes.txt", "/dump.txt", "/all.zip"], "{name}: no resource by itself");
+        assert_eq!(pair.differences(), [], "{name}");
+        pair.server.take_log();
+
+        // A few are requested by themselves, and the dump is not even read.
+        let changes: Vec<_> =
+            (0..3).map(|number| format!("put {}", pair.resource(&format!("r{number}"), "new"))).collect();
+        pair.changes(&changes);
+        assert_eq!(counts(&pair.sync().unwrap()), [0, 3, 0, 0], "{name}");
+        let requests = pair.server.take_log();
+        assert!(requests.iter().all(|path| path != "/dump.txt" && path != "/all.zip"), "{name}: {requests:?}");
+    }
 }
