@@ -1,4 +1,4 @@
-//! Which URIs may a document name? Those of its own host, others only when the user allows them [rs-core §7].
+//! Admission: the URIs that a document may name, those of its own host and others that the user allows [rs-core §7].
 
 use url::Url;
 

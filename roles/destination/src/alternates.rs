@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const RESOURCES_MAX: usize = 100_000;
 /// Mirrors of one resource.
 const MIRRORS_MAX: usize = 8;
-/// Changed resources remembered to tell the first change of each.
+/// Changed resources remembered to recognise the first change of each.
 const CHANGED_MAX: usize = 1_000_000;
 
 /// What all threads of a run know.
@@ -100,7 +100,7 @@ impl Alternate {
         mirrors.truncate(MIRRORS_MAX);
         let patch = of(Relation::Patch).filter(|_| first_change).find_map(|(url, link)| {
             let media_type = link.media_type?;
-            crate::patch::Kind::of(media_type)?;
+            crate::transfer::fetch::patch::Kind::of(media_type)?;
             Some(Patch { url, media_type: media_type.to_owned(), length: link.length, digests: link.digests.clone() })
         });
         Self { mirrors, patch }

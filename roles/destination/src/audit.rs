@@ -60,7 +60,7 @@ pub struct AuditReport {
     pub exit_code: u8,
 }
 
-/// Compares a folder with a Source, and tells each difference.
+/// Compares a folder with a Source, and reports each difference.
 ///
 /// # Errors
 /// The lists cannot be read, or the folder is not there.
@@ -253,7 +253,7 @@ fn stop(cancel: &AtomicBool) -> Result<(), Error> {
     if cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
 }
 
-/// Compares and tells.
+/// Compares and reports.
 struct Comparison<'a> {
     folder: &'a Folder,
     excluded: &'a Expected,
@@ -292,7 +292,7 @@ impl Comparison<'_> {
             if self.map.path_into(&row.uri, Form::Plain, &mut path).is_err() {
                 row.uri.as_bytes().clone_into(&mut path);
             }
-            self.tell(&row.uri, &path, ItemAction::Missing);
+            self.report_item(&row.uri, &path, ItemAction::Missing);
             return Ok(());
         };
         let mut listed = Digests::default();
@@ -328,7 +328,7 @@ impl Comparison<'_> {
             self.report.same += 1;
         } else {
             self.report.updated += 1;
-            self.tell(&row.uri, &place.path, ItemAction::Different);
+            self.report_item(&row.uri, &place.path, ItemAction::Different);
         }
         Ok(())
     }
@@ -414,11 +414,11 @@ impl Comparison<'_> {
         paths.sort_unstable();
         for path in paths.drain(..) {
             self.report.extra += 1;
-            self.tell("", &path, ItemAction::Extra);
+            self.report_item("", &path, ItemAction::Extra);
         }
     }
 
-    fn tell(&self, uri: &str, path: &[u8], action: ItemAction) {
+    fn report_item(&self, uri: &str, path: &[u8], action: ItemAction) {
         let path = String::from_utf8_lossy(path);
         self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes: 0 }));
     }

@@ -1,6 +1,6 @@
-//! Is a copy still what was written? Its files beside its own state; the Source is not asked.
+//! Checking a copy against its own state, without the Source.
 //!
-//! What is damaged can be had again: mending notes it in the plan, and the next run fetches it.
+//! Damaged files can be fetched again: a repair notes them in the plan, and the next run fetches them.
 
 use crate::error::Error;
 use crate::path_map::STATE_FOLDER;
@@ -15,10 +15,10 @@ use abreast_webtypes::count;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows looked at together.
+/// Rows checked together.
 const ROWS: usize = 512;
 
-/// What was looked at.
+/// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyFacts {
     /// Resources that the state knows.
@@ -168,7 +168,7 @@ pub fn repair_state(folder: &Path, dry_run: bool) -> Result<Vec<String>, Error> 
     Ok(abreast_store::repair::repair_mirror(&state.join(DATABASE), dry_run)?.steps)
 }
 
-/// Takes a copy for mending; `None` when another process has it.
+/// Takes a copy for a repair; `None` when another process has it.
 ///
 /// # Errors
 /// The lock cannot be made.

@@ -1,4 +1,4 @@
-//! What was lost or altered in the copy since it was written: found in comparisons, reported, and planned anew.
+//! Files that were lost or altered in the copy since they were written: found in comparisons, reported, and planned again.
 //!
 //! A comparison with the whole list goes through every row anyway, so it checks all of them. A run that follows changes
 //! checks those that it reads about and no others: it stays proportional to what changed.

@@ -1,4 +1,4 @@
-//! What stopped a run, and with which exit code does the program end?
+//! Errors that stop a run, with the exit code of each.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is told while a run goes on, and at its end? One type for people's output and for `--json`.
+//! Events: what a run reports while it works and at its end, for people and for `--json`.
 
 use crate::error::ExitCode;
 use serde::Serialize;
@@ -111,7 +111,7 @@ pub enum ItemAction {
 pub struct Filtered<'a> {
     /// Its URI.
     pub uri: &'a str,
-    /// The path that rules are matched against; empty when no rule looks at paths.
+    /// The path that rules are matched against; empty when no rule tests paths.
     pub path: &'a str,
     /// Whether it is taken.
     pub taken: bool,
@@ -172,7 +172,7 @@ pub struct Summary {
     pub damaged: u64,
     /// Resources stored without a digest to check them by.
     pub unverified: u64,
-    /// Bytes received, all told.
+    /// Bytes received, all together.
     pub bytes: u64,
     /// Requests sent.
     pub requests: u64,

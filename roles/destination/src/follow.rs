@@ -1,9 +1,9 @@
-//! How does a copy stay equal? One run after the other: when something was told, and when it is time to ask.
+//! Following: one run after the other, when changes are announced and when the lists are due.
 
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Problem, Summary};
 use crate::options::SyncOptions;
-use crate::push::{Inbox, Pushing, Woken, listen};
+use crate::push::{Inbox, Pushing, Wakeup, listen};
 use crate::read::reader_for;
 use crate::robots::Robots;
 use crate::run::{Ran, Wake, sync_with};
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 /// Longest pause between polls after failures.
 const FOLLOW_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
-/// While changes are told, the lists are asked this many times less often.
-const TOLD_FACTOR: u32 = 10;
-/// Between two looks at the lists because of notifications, for each copy: whoever may notify may not make it ask more often.
+/// While changes are announced, the lists are polled this many times less often.
+const NOTIFIED_FACTOR: u32 = 10;
+/// Between two polls because of notifications, for each copy: those who may notify may not make it poll more often.
 const POLL_PAUSE: Duration = Duration::from_secs(1);
-/// First pause before what was told and could not be done is tried again; it doubles up to the usual pause.
+/// First pause before announced changes that could not be applied are tried again; it doubles up to the usual pause.
 const AGAIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// Synchronises, then applies changes as they are told, and polls, until stopped. Failures that may pass are told and
+/// Synchronises, then applies changes as they are announced, and polls, until stopped. Transient failures are reported and
 /// retried with growing pauses.
 ///
 /// # Errors
@@ -44,19 +44,19 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
             let problem = Problem { code: note.code, uri: &note.uri, message: &note.message };
             observer.event(&Event::Notice(problem));
         }
-        let told = match woken {
-            Woken::Stopped => break,
-            Woken::Changed => continue,
-            Woken::Told(told) => Some(told),
-            Woken::Due => None,
+        let notifications = match woken {
+            Wakeup::Stopped => break,
+            Wakeup::Changed => continue,
+            Wakeup::Notified(notifications) => Some(notifications),
+            Wakeup::Due => None,
         };
         if robots.is_stale() {
             robots = Arc::default();
         }
-        let was_told = told.is_some();
+        let was_notified = notifications.is_some();
         let wake = Wake {
-            notifications: told.unwrap_or_default(),
-            poll_from: was_told.then_some(pace.poll_from),
+            notifications: notifications.unwrap_or_default(),
+            poll_from: was_notified.then_some(pace.poll_from),
             is_held: true,
         };
         let begun = Instant::now();
@@ -65,7 +65,7 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
                 if ran.polling.is_postponed {
                     inbox.pull();
                 }
-                pace.ran(&ran, was_told, begun);
+                pace.ran(&ran, was_notified, begun);
                 last = ran.summary;
             }
             Err(error) if error.exit_code() == ExitCode::Cancelled => break,
@@ -74,7 +74,7 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
             {
                 let message = error.to_string();
                 observer.event(&Event::Error(Problem { code: error.code(), uri: &options.url, message: &message }));
-                pace.failed(was_told, begun);
+                pace.failed(was_notified, begun);
             }
             Err(error) => return Err(error),
         }
@@ -88,9 +88,9 @@ struct Pace {
     interval: Duration,
     /// When the last run ended.
     ended: Instant,
-    /// What is told waits until then: no run begins sooner after one than that took.
+    /// Notifications wait until then: no run begins sooner after one than that took.
     earliest: Instant,
-    /// The lists are not asked before because of a notification.
+    /// The lists are not polled before because of a notification.
     poll_from: Instant,
     /// Between polls.
     pause: Duration,
@@ -118,9 +118,9 @@ impl Pace {
         pace
     }
 
-    /// When the lists are asked though nothing was told; spread by a tenth so that many copies do not ask at once.
+    /// When the lists are polled without a notification; spread by a tenth so that many copies do not poll at once.
     fn due(&self, is_live: bool) -> Instant {
-        let usual = if is_live && !self.is_behind { self.pause.saturating_mul(TOLD_FACTOR) } else { self.pause };
+        let usual = if is_live && !self.is_behind { self.pause.saturating_mul(NOTIFIED_FACTOR) } else { self.pause };
         let pause = self.again.map_or(usual, |again| again.min(usual));
         self.ended + pause + pause / 10_000 * self.share
     }
@@ -132,25 +132,25 @@ impl Pace {
         self.share = (std::hash::RandomState::new().hash_one(0) % 1_000) as u32;
     }
 
-    fn ran(&mut self, ran: &Ran, was_told: bool, begun: Instant) {
+    fn ran(&mut self, ran: &Ran, was_notified: bool, begun: Instant) {
         if let Some(polled) = ran.polling.polled {
             self.poll_from = polled + POLL_PAUSE;
         }
         self.pause = self.interval.max(ran.fresh);
         self.is_behind = ran.is_behind || ran.summary.failed + ran.summary.held > 0;
-        self.next_try(was_told && self.is_behind);
+        self.next_try(was_notified && self.is_behind);
         self.ended(begun);
     }
 
-    fn failed(&mut self, was_told: bool, begun: Instant) {
+    fn failed(&mut self, was_notified: bool, begun: Instant) {
         self.poll_from = begun + POLL_PAUSE;
         self.pause = self.pause.saturating_mul(2).min(FOLLOW_PAUSE_MAX.max(self.interval));
         self.is_behind = true;
-        self.next_try(was_told);
+        self.next_try(was_notified);
         self.ended(begun);
     }
 
-    /// `begins`: something told could not be done.
+    /// `begins`: announced changes could not be applied.
     fn next_try(&mut self, begins: bool) {
         self.again = match self.again {
             _ if !self.is_behind => None,

@@ -1,4 +1,4 @@
-//! For how long does the Source say that a list need not be asked for again?
+//! Freshness: for how long a list need not be requested again, as its server states.
 
 mod check;
 

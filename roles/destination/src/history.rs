@@ -6,7 +6,6 @@
 
 use crate::alternates::is_public_only;
 use crate::error::{Error, ExitCode};
-use crate::fetch::Rules;
 use crate::path_map::{Form, NameRules, PathMap};
 use crate::place::{create_temporary, make_all, temporary_name};
 use crate::plan::listed::{Listed, Relation};
@@ -15,6 +14,7 @@ use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::state::key;
 use crate::state_folder::StateFolder;
+use crate::transfer::fetch::Rules;
 use crate::verify::{Hasher, Verdict, judge};
 use abreast_folder::{Dir, set_modified};
 use abreast_net::{Request, UnaskedEncoding};
@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 
-/// Resources whose versions are looked for in one run.
+/// Resources whose versions are fetched in one run.
 const RESOURCES_MAX: usize = 10_000;
 /// Versions fetched in one run.
 const FETCHES_MAX: usize = 10_000;

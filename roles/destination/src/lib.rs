@@ -1,4 +1,4 @@
-//! Destination: discovers, copies and keeps up.
+//! Destination: discovers a Source, copies its resources and follows its changes.
 #![doc = include_str!("../README.md")]
 
 mod admit;
@@ -6,20 +6,16 @@ mod alternates;
 mod audit;
 pub mod check;
 mod damage;
-mod desk;
+mod diagnostics;
 mod error;
 mod events;
-mod fetch;
 mod follow;
 mod freshness;
 mod history;
 mod limits;
-mod mirrors;
-mod noticed;
 mod options;
 mod package;
 mod partial;
-mod patch;
 mod path_map;
 mod place;
 mod plan;
@@ -39,12 +35,9 @@ mod settle;
 mod sink;
 mod state;
 mod state_folder;
-mod store;
-mod together;
 mod transaction;
 mod transfer;
 mod verify;
-mod workers;
 
 pub(crate) use abreast_core::filter;
 pub use audit::{AuditReport, audit};
@@ -57,8 +50,6 @@ pub use follow::follow;
 #[doc(hidden)]
 pub use freshness::check_any_input as check_freshness;
 pub use options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
-#[doc(hidden)]
-pub use patch::check_any_input as check_patch;
 #[doc(hidden)]
 pub use path_map::check_any_input as check_path_map;
 pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory};
@@ -77,3 +68,5 @@ pub use sink::objects::ObjectsOptions;
 pub use sink::options::SinkOptions;
 pub use sink::warc::WarcOptions;
 pub use state::{SETS_RECORD, check_places, lock};
+#[doc(hidden)]
+pub use transfer::fetch::patch::check_any_input as check_patch;

@@ -1,4 +1,4 @@
-//! How much time and how many bytes may this run take?
+//! Limits of time and bytes for one run.
 
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;

@@ -1,4 +1,4 @@
-//! What may the user choose about a synchronisation or an audit?
+//! Options of synchronisations and audits.
 
 use crate::filter::Filter;
 use crate::read::Tolerance;
@@ -84,7 +84,7 @@ impl std::str::FromStr for Dumps {
     }
 }
 
-/// How changes are told to a copy that follows.
+/// How a copy that follows is notified of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Push {
     /// By a hub where there is a callback, else by an event stream where there is one, else not at all.
@@ -169,7 +169,7 @@ pub struct SyncOptions {
     /// Pause between polls when following; longer when the Source says that a list is fresh for longer, up to 1 h.
     /// Default 30 s.
     pub interval: Duration,
-    /// How changes are told when following. Default [`Push::Auto`]; while they are told, polls are 10 times rarer.
+    /// How changes are announced when following. Default [`Push::Auto`]; while they are, polls are 10 times rarer.
     pub push: Push,
     /// Where hubs deliver to. Default none: nobody is listened for.
     pub callback: Option<CallbackOptions>,

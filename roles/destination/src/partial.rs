@@ -1,4 +1,4 @@
-//! Which large files were begun, of which version, so that another run can go on with them?
+//! Large files that were begun, with their version, so that another run can continue them.
 
 use crate::path_map::TEMPORARY_PREFIX;
 use crate::place::temporary_name;
@@ -31,7 +31,7 @@ impl Partials {
         Self { state }
     }
 
-    /// Notes that a file was begun. Without the note it is begun anew: no failure of the run.
+    /// Notes that a file was begun. Without the note it is begun again, which is not a failure of the run.
     pub(crate) fn note(&self, uri: &str, etag: &str) -> bool {
         let Ok(folder) = self.state.folder(FOLDER) else { return false };
         write_text(&folder, &note_name(uri), &format!("{etag}\n{uri}\n")).is_ok()

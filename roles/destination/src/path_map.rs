@@ -1,4 +1,4 @@
-//! Under which path in the destination folder is a URI kept, and which URI does a path stand for?
+//! The map from URIs to paths in the destination folder, and back.
 //!
 //! The map is total on what it does not refuse, injective, reversible, and depends on nothing but the base and the
 //! file system's rules for names, so it is the same in every run. What it does to each path segment of a URI:

@@ -1,4 +1,4 @@
-//! Where exactly does a resource's file go, and what stands there already?
+//! Places in the folder of a copy: where a resource's file goes, and what is there already.
 
 use crate::partial::Partials;
 use crate::path_map::{Form, PathError, PathMap, TEMPORARY_PREFIX};
@@ -65,7 +65,7 @@ impl Place {
     }
 
     /// Looks again.
-    pub(crate) fn look(&mut self) -> Result<(), Error> {
+    pub(crate) fn examine(&mut self) -> Result<(), Error> {
         self.found = match self.dir.stat(self.name()) {
             Ok(stat) => Some(stat),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -77,7 +77,7 @@ impl Place {
 
 /// What all threads of a run know about the folder.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct CopyFolder {
     pub(crate) folder: Folder,
     pub(crate) map: PathMap,
     pub(crate) system: FileSystem,
@@ -92,16 +92,16 @@ pub(crate) struct Ground {
 /// What is a place to be found for?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To look at what is there.
+    /// For reading what is there.
     Look,
     /// To put a file there, among what is there; missing folders are made.
     Put,
-    /// To put a resource there that was never here: in a folder that this run made, nothing is looked for, since the
+    /// To put a resource there that was never here: in a folder that this run made, nothing is examined, since the
     /// file gets its name only if that is free.
     PutNew,
 }
 
-impl Ground {
+impl CopyFolder {
     /// Is a file still the one that was written for a row?
     pub(crate) fn is_as_written(&self, row: &Row, found: &Stat) -> bool {
         found.kind == Kind::File && found.size == row.length && self.system.same_time(row.file_mtime, found.mtime_ns)
@@ -129,7 +129,7 @@ impl Ground {
             let dir = last.open(self, &path[..name_at.saturating_sub(1)], purpose)?;
             let mut place = Place { dir, path, form, found: None, name_at };
             if purpose != Purpose::PutNew || !last.made {
-                place.look()?;
+                place.examine()?;
             }
             match place.found.map(|stat| stat.kind) {
                 None | Some(Kind::File) => return Ok(place),
@@ -152,8 +152,8 @@ pub(crate) struct LastDir {
 }
 
 impl LastDir {
-    fn open(&mut self, ground: &Ground, path: &[u8], purpose: Purpose) -> Result<Dir, NoPlace> {
-        let folder = &ground.folder;
+    fn open(&mut self, copy: &CopyFolder, path: &[u8], purpose: Purpose) -> Result<Dir, NoPlace> {
+        let folder = &copy.folder;
         if path.is_empty() {
             *self = Self::default();
             return Ok(folder.root());
@@ -176,9 +176,9 @@ impl LastDir {
         path.clone_into(&mut self.path);
         self.dir = Some(dir.clone());
         if made {
-            ground.made.add(path);
+            copy.made.add(path);
         }
-        self.made = made || ground.made.has(path);
+        self.made = made || copy.made.has(path);
         Ok(dir)
     }
 }
@@ -318,7 +318,7 @@ fn copy_away(place: &Place, dir: &Dir, name: &[u8]) -> Result<(), Error> {
     let copied = io::copy(&mut from, &mut to).and_then(|_| to.flush()).and_then(|()| to.sync_all());
     if copied.is_err() {
         let _ = dir.unlink(name);
-        // The system's word for what failed is lost in the copy; asking for the name again tells the rest.
+        // The system's word for what failed is lost in the copy; requesting the name again shows the rest.
         return dir.create_new(name).and_then(|_| dir.rename_noreplace(name, dir, name));
     }
     abreast_folder::set_modified(&to, stat.mtime_ns)?;

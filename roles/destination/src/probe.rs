@@ -1,4 +1,4 @@
-//! What does the folder's file system do to names and times? Asked once, by trying.
+//! What the folder's file system does to names and times, found once by trying.
 
 use crate::path_map::NameRules;
 use abreast_folder::{Dir, Error, ErrorKind};
@@ -7,7 +7,7 @@ use abreast_folder::{Dir, Error, ErrorKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSystem {
     pub(crate) rules: NameRules,
-    /// Modification times closer than this cannot be told apart, nanoseconds.
+    /// Modification times closer than this cannot be distinguished, nanoseconds.
     pub(crate) time_step: i64,
 }
 

@@ -1,9 +1,9 @@
 //! Requests of a run's own thread: with the user's credentials, within the run's time and bytes, stopped when the user wants.
 
+use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
 use crate::freshness::Freshness;
 use crate::limits::Allowance;
-use crate::noticed::Care;
 use crate::options::SyncOptions;
 use abreast_net::{Authorization, Client, Request, Shared, UnaskedEncoding};
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub(crate) struct Requests<'a> {
     /// Retries of a request that failed in passing.
     pub(crate) retries: u32,
     /// How documents are judged, and what was noticed.
-    pub(crate) care: Care,
+    pub(crate) diagnostics: Diagnostics,
 }
 
 impl<'a> Requests<'a> {
@@ -46,7 +46,7 @@ impl<'a> Requests<'a> {
             allowance: Allowance::new(options, shared),
             fresh: Freshness::default(),
             retries: options.net.retries,
-            care: Care::new(options.tolerance),
+            diagnostics: Diagnostics::new(options.tolerance),
         })
     }
 
@@ -75,7 +75,7 @@ impl<'a> Requests<'a> {
                 biased;
                 done = work => Ok(done),
                 () = self.allowance.expire() => Err(self.allowance.check().err().unwrap_or_else(Error::cancelled)),
-                () = crate::workers::stopped(self.cancel) => Err(Error::cancelled()),
+                () = crate::transfer::workers::stopped(self.cancel) => Err(Error::cancelled()),
             }
         })
     }

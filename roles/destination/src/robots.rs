@@ -1,4 +1,4 @@
-//! What does a host's robots.txt ask of us? Honoured for resources, not for the documents that name them [rfc9309 §2.5].
+//! Rules in a host's robots.txt, followed for resources, but not for the documents that name them [rfc9309 §2.5].
 //!
 //! A Source's own documents are published to be read by programs, and the user named the Source; whether its resources
 //! may be fetched by programs is for the host to say.
@@ -21,7 +21,7 @@ use url::Url;
 
 /// Bytes read of one robots.txt; the rest is as if absent [rfc9309 §2.5].
 const BYTES_MAX: u64 = 512 << 10;
-/// Most rules of one host that are looked at.
+/// Most rules of one host that are read.
 const RULES_MAX: usize = 5_000;
 /// Most hosts remembered in a run.
 const HOSTS_MAX: usize = 1_000;

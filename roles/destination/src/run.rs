@@ -4,12 +4,11 @@ use crate::admit::Admission;
 use crate::damage::{plan_names, report_more_reserved};
 use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Summary};
-use crate::fetch::Rules;
 use crate::history::fetch_versions;
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::path_map::{NameRules, PathMap};
-use crate::place::{Backup, Ground, Made};
+use crate::place::{Backup, CopyFolder, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
 use crate::read::{Announcement, Reader, Start, check_url, reader_for};
@@ -20,6 +19,7 @@ use crate::settle::{settle, written_text};
 use crate::sink::open::Opening;
 use crate::state::{State, key};
 use crate::state_folder::StateFolder;
+use crate::transfer::fetch::Rules;
 use crate::transfer::recover::recover;
 use crate::transfer::{Transfer, sweep_partials};
 use abreast_folder::{Folder, Locked};
@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
         // A run that was broken off may have left files under temporary names: writing under the same ones removes them.
         let finished = mirror.meta(key::FINISHED)? == mirror.meta(key::EPOCH)?;
         let name = Timestamp::from_seconds(run).to_string().replace(':', "");
-        self.planner.sink = Some(self.opening().folder(Ground {
+        self.planner.sink = Some(self.opening().folder(CopyFolder {
             folder: folder.clone(),
             map,
             system,

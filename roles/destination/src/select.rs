@@ -1,7 +1,7 @@
 //! What the user's filters mean for a run: what is left alone, kept although excluded, or compared again.
 //!
 //! A resource that is excluded is neither fetched nor brought up to date nor deleted, as if neither side had it. When
-//! filters change, the Change Lists alone would not tell what is new: then all is compared with the Resource List.
+//! filters change, the Change Lists alone would not show what is new: then all is compared with the Resource List.
 
 use crate::admit::Admission;
 use crate::error::Error;
@@ -20,7 +20,7 @@ use abreast_webtypes::count;
 
 /// The filters of the last run.
 const FILTER: &str = "filter";
-/// Rows looked at together.
+/// Rows read together.
 const ROWS: usize = 512;
 
 /// A run's filters, with what they need to know.
@@ -102,7 +102,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether all has to be compared again, because Change Lists do not tell what other filters let through.
+    /// Whether all has to be compared again, because Change Lists do not show what other filters let through.
     pub(crate) const fn has_changed(&self) -> bool {
         self.changed
     }
@@ -158,8 +158,8 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether a change from the Change List is about an excluded resource. A deletion says nothing that filters could
-    /// look at: it is for what was wanted so far.
+    /// Whether a change from the Change List is about an excluded resource. A deletion states nothing that filters could
+    /// test: it is for what was wanted so far.
     pub(crate) fn excludes_change(&mut self, listed: &Listed<'_>) -> bool {
         !listed.is_deletion() && !self.is_empty() && matches!(self.decide(listed.subject()), Decision::Excluded(_))
     }

@@ -1,4 +1,4 @@
-//! Whose folder is it, who works on it now, and where is its state?
+//! The state of a copy: where it is, to which folder it belongs, and the lock of the run that works on it.
 
 use crate::error::{Error, ExitCode};
 use crate::options::SyncOptions;
@@ -23,7 +23,7 @@ pub const SETS_RECORD: &str = "sets.json";
 const SOURCE_DATABASE: &str = "source.db";
 /// Longest such note read.
 const OWNER_BYTES_MAX: u64 = 32 << 10;
-/// Folders looked through for copies inside a new copy's folder.
+/// Folders searched for copies inside a new copy's folder.
 const NESTED_MAX: usize = 1_000_000;
 
 /// Facts about the mirror as a whole.
@@ -272,11 +272,11 @@ fn owner_text(state: &Path) -> Result<String, Error> {
 /// Looks for copies below, once, before the first run.
 fn check_below(folder: &Folder) -> Result<(), Error> {
     let mut waiting = vec![folder.root()];
-    let mut looked = 0;
+    let mut searched = 0;
     while let Some(dir) = waiting.pop() {
-        let own = looked == 0;
-        looked += 1;
-        if looked > NESTED_MAX {
+        let own = searched == 0;
+        searched += 1;
+        if searched > NESTED_MAX {
             return Ok(());
         }
         // A folder that cannot be listed holds no copy that could be in danger.

@@ -1,4 +1,4 @@
-//! Are the bytes the ones that were listed? [rs-core §7]
+//! Verification of bytes against the length and the digests that are listed [rs-core §7].
 
 use abreast_webtypes::{Algorithm, Digests};
 use md5::{Digest as _, Md5};

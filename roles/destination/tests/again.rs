@@ -1,4 +1,4 @@
-//! Are bytes that are not as listed asked for once more, past caches, and no more than once?
+//! Bytes that are not as listed are requested again, past caches, and once only.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests may stop, and need not be fast")]
 
 mod server;

@@ -1,4 +1,4 @@
-//! Are mirrors and patches made use of, and never believed?
+//! Mirrors and patches are used, and what they send is always verified.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::format_collect, reason = "tests may stop, and need not be fast")]
 
 mod server;

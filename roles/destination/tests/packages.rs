@@ -1,4 +1,4 @@
-//! Are resources taken out of packages, safely and only when it pays?
+//! Resources are taken out of packages, safely and only when that is cheaper.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

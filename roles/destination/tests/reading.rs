@@ -1,4 +1,4 @@
-//! Are documents that are not quite right read where nothing can go wrong, told, and otherwise refused?
+//! Documents with faults are read where nothing can go wrong, which is reported, and are refused otherwise.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Does a folder become, and stay, equal to its Source?
+//! A folder becomes equal to its Source, and stays so.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

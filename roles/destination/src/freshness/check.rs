@@ -1,4 +1,4 @@
-//! What is true of every answer that says how long it is fresh? For fuzzing and for the tests of its seeds.
+//! Properties of every answer that states how long it is fresh, for fuzzing and for the tests of its seeds.
 
 use super::{FRESH_MAX, fresh_for};
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! Which members does a ZIP package hold, and where exactly? Its directory is read once and unpacks nothing.
+//! The members of a ZIP package, and where each of them is. Its directory is read once; that unpacks nothing.
 //!
 //! Names are only ever compared with the paths of the manifest, never used as names of files. Where the directory and
 //! the header in front of a member disagree, the member is not read; where members overlap, or one name stands twice,
@@ -158,7 +158,7 @@ impl Package {
         self.members.len()
     }
 
-    /// The member of that number, as [`Found::Member`] tells it.
+    /// The member of that number, as in [`Found::Member`].
     pub(crate) fn member(&self, number: u32) -> &Member {
         &self.members[number as usize]
     }

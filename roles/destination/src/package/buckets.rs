@@ -1,6 +1,6 @@
 //! Buckets: the place of a hash among many in order, found with one access to a table and a few to the hashes.
 //!
-//! Hashes of names are spread evenly, so their first bits tell nearly where they are: a search by halves would touch a
+//! Hashes of names are spread evenly, so their first bits show nearly where they are: a search by halves would touch a
 //! dozen places far apart in memory for each of a million names.
 
 use std::ops::Range;

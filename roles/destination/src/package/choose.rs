@@ -5,8 +5,8 @@
 //! with the shortest round trip and the speed measured while this run read the lists.
 
 use super::listing::{Dump, ListedPackage, Offered, Packaged};
+use crate::diagnostics::Pace;
 use crate::error::{Error, ExitCode};
-use crate::noticed::Pace;
 use crate::options::{Dumps, SyncOptions};
 use crate::plan::planner::PlanContext;
 use crate::read::Reader;
@@ -92,7 +92,7 @@ pub(super) fn choose(
     }
     let since = run.planner.since;
     let offers = reader.packages(run, since)?;
-    let (pace, downloads) = (run.requests.care.pace(), &run.planner.downloads);
+    let (pace, downloads) = (run.requests.diagnostics.pace(), &run.planner.downloads);
     let mut best: Option<(f64, Dump)> = None;
     for Offered { url, dump } in offers {
         match dump.and_then(|dump| usable(dump, since)) {

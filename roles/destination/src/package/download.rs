@@ -1,6 +1,6 @@
 //! Fetching a package into the state folder: continued where it was interrupted, whole and verified.
 
-use super::aside::Aside;
+use super::background::BackgroundDigest;
 use super::listing::ListedPackage;
 use crate::error::{Error, ExitCode};
 use crate::requests::{Requests, net_error};
@@ -29,7 +29,7 @@ const NOTE_BYTES_MAX: u64 = 32 << 10;
 /// A package on its way.
 struct Arriving {
     file: File,
-    aside: Aside,
+    digest: BackgroundDigest,
     length: u64,
     etag: Option<String>,
 }
@@ -139,7 +139,7 @@ impl Downloads {
                 if let Err(cause) = arriving.file.write_all(&chunk) {
                     return Ok(Err(io(cause)));
                 }
-                arriving.aside.update(chunk);
+                arriving.digest.update(chunk);
             }
             Ok(Ok(()))
         });
@@ -151,10 +151,10 @@ impl Downloads {
             })?,
             Err(error) => return Err(net_error(error)),
         }
-        let Some(Arriving { file, aside, length, .. }) = arriving else {
+        let Some(Arriving { file, digest, length, .. }) = arriving else {
             return Err(different(package, "nothing was sent"));
         };
-        if judge(&package.digests, package.length, &aside.finish(), length) == Verdict::Mismatch {
+        if judge(&package.digests, package.length, &digest.finish(), length) == Verdict::Mismatch {
             forget(&folder, package);
             return Err(different(package, "its length or digest is not the one listed"));
         }
@@ -238,10 +238,15 @@ fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arrivi
     }
     let mut hasher = Hasher::for_listed(&package.digests);
     let length = hash_into(&mut file, &mut hasher)?;
-    Ok((length > 0).then(|| Arriving { file, aside: Aside::new(hasher), length, etag: Some(etag.to_owned()) }))
+    Ok((length > 0).then(|| Arriving {
+        file,
+        digest: BackgroundDigest::new(hasher),
+        length,
+        etag: Some(etag.to_owned()),
+    }))
 }
 
-/// Begins a package anew.
+/// Begins a package from its first byte.
 fn begin(folder: &Dir, package: &ListedPackage, response: &Response) -> std::io::Result<Arriving> {
     forget(folder, package);
     let file = folder.create_new(&name_of(package))?;
@@ -249,6 +254,6 @@ fn begin(folder: &Dir, package: &ListedPackage, response: &Response) -> std::io:
     if let Some(etag) = &etag {
         write_text(folder, &note_of(package), &format!("{etag}\n{}\n", package.url))?;
     }
-    let aside = Aside::new(Hasher::for_listed(&package.digests));
-    Ok(Arriving { file, aside, length: 0, etag })
+    let digest = BackgroundDigest::new(Hasher::for_listed(&package.digests));
+    Ok(Arriving { file, digest, length: 0, etag })
 }

@@ -7,7 +7,7 @@ use crate::sink::outcome::Failure;
 use abreast_webtypes::{Timestamp, excerpt};
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Entries without a member that are told one by one.
+/// Entries without a member that are reported one by one.
 const FAULTS_MAX: usize = 1_000;
 
 /// What a manifest comes to: which URI is which member.
@@ -21,7 +21,7 @@ pub(crate) struct Manifest {
     named: Vec<u64>,
     /// Entries whose path leads nowhere.
     pub(crate) faults: Vec<(String, Failure)>,
-    /// How many entries have such a path, told or not.
+    /// How many entries have such a path, reported or not.
     pub(crate) faulty: u64,
     /// Members that it does not name.
     pub(crate) strays: u64,

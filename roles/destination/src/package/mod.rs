@@ -7,7 +7,7 @@
 //! | `choose.rs` | the cost rule: packages, or a request for each resource |
 //! | `since.rs` | one package with all changes since a time, made on request |
 //! | `download.rs` | fetching a package, whole and verified |
-//! | `aside.rs` | digesting a package while it is received |
+//! | `background.rs` | digesting a package while it is received |
 //! | `archive.rs` | the members of a ZIP file |
 //! | `manifest.rs` | which resource is which member |
 //! | `buckets.rs` | finding a hash among many |
@@ -17,7 +17,7 @@
 //! all: a package only supplies bytes that are planned and listed, and what it cannot supply is requested by itself.
 
 pub(crate) mod archive;
-mod aside;
+mod background;
 mod buckets;
 mod choose;
 pub(crate) mod download;

@@ -117,7 +117,7 @@ fn choose(reader: &mut dyn Reader, run: &mut PlanContext<'_, '_>) -> Result<Opti
     }
     let made = expected.made();
     let package = ListedPackage { made: Some(made), ..ListedPackage::default() };
-    let pace = run.requests.care.pace();
+    let pace = run.requests.diagnostics.pace();
     let seconds = package_seconds(&package, Some(made.bytes), pace);
     tracing::debug!(?pace, package = seconds, "changes since a time in one package or not");
     if wanted.better(seconds, pace).is_none() {

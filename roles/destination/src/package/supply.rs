@@ -5,18 +5,18 @@ use super::choose::choose;
 use super::listing::{Dump, ListedPackage, unusable};
 use super::manifest::Manifest;
 use super::since::supply_since;
-use crate::desk::Desk;
 use crate::error::{Error, ExitCode};
-use crate::fetch::Rules;
 use crate::plan::planner::PlanContext;
 use crate::read::Reader;
 use crate::reporter::Reporter;
 use crate::sink::Sink;
 use crate::sink::outcome::{Failure, Outcome};
-use crate::store::{Facts, Storer};
-use crate::together::digests_of_all;
 use crate::transfer::Transfer;
-use crate::workers::{Chunk, DoneChunk};
+use crate::transfer::fetch::Rules;
+use crate::transfer::fetch::together::digests_of_all;
+use crate::transfer::store::{Facts, Storer};
+use crate::transfer::work_queue::WorkQueue;
+use crate::transfer::workers::{Chunk, DoneChunk};
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::VecDeque;
@@ -36,8 +36,8 @@ const OUTSTANDING_CHUNKS: usize = 48;
 /// Items read from the plan at a time.
 const READ_ITEMS: usize = 512;
 /// Members of one package that cannot be used and are reported one by one.
-const TOLD_MAX: u64 = 100;
-/// How often a stop is looked for.
+const REPORTED_MAX: u64 = 100;
+/// How soon a stop is noticed.
 const TICK: Duration = Duration::from_millis(100);
 
 /// One package, opened, with what it is for.
@@ -108,7 +108,7 @@ pub(super) fn apply_package(
     let package = Package::open(file).map_err(|error| unusable(listed, &error))?;
     let manifest = reader.manifest(run.requests, &package, &listed.url, dump.packaged)?;
     let report = &mut *run.report;
-    run.requests.care.report(report);
+    run.requests.diagnostics.report(report);
     if manifest.strays > 0 {
         let message = format!("{} of its members are not named by its manifest, and ignored", manifest.strays);
         report.notice("dump.stray", &listed.url, &message);
@@ -128,7 +128,7 @@ pub(super) fn apply_package(
 /// resources are asked for like any others.
 fn report_faults(transfer: &mut Transfer<'_>, supply: &mut Supply<'_>, report: &mut Reporter<'_>) -> Result<(), Error> {
     let faults = std::mem::take(&mut supply.manifest.faults);
-    let told = faults.len() as u64;
+    let reported = faults.len() as u64;
     for (uri, failure) in faults {
         let Some(task) = transfer.mirror.task(&uri)? else { continue };
         if supply.manifest.members_for(&uri).next().is_some() {
@@ -140,8 +140,8 @@ fn report_faults(transfer: &mut Transfer<'_>, supply: &mut Supply<'_>, report: &
             report.notice(failure.code, &uri, &format!("{}; asked for by itself", failure.message));
         }
     }
-    if supply.manifest.faulty > told {
-        let message = format!("{} more entries of its manifest lead to no member", supply.manifest.faulty - told);
+    if supply.manifest.faulty > reported {
+        let message = format!("{} more entries of its manifest lead to no member", supply.manifest.faulty - reported);
         report.notice("dump.missing", supply.url, &message);
     }
     Ok(())
@@ -151,29 +151,29 @@ fn report_faults(transfer: &mut Transfer<'_>, supply: &mut Supply<'_>, report: &
 fn unpack_all(transfer: &mut Transfer<'_>, supply: &Supply<'_>, report: &mut Reporter<'_>) -> Result<(), Error> {
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).max(2);
     let threads = transfer.options.threads.unwrap_or(cores).clamp(1, 64);
-    let desk = Desk::new(threads);
+    let queue = WorkQueue::new(threads);
     let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
     let stop = AtomicBool::new(false);
     let (sink, rules) = (Arc::clone(&transfer.sink), Arc::clone(&transfer.rules));
     std::thread::scope(|scope| {
         for number in 0..threads {
-            let (desk, stop, sink, rules, done) = (&desk, &stop, &sink, &rules, send_done.clone());
+            let (queue, stop, sink, rules, done) = (&queue, &stop, &sink, &rules, send_done.clone());
             std::thread::Builder::new()
                 .name(format!("unpack-{number}"))
                 .spawn_scoped(scope, move || {
-                    if let Err(error) = unpack(number, supply, (sink, rules), desk, stop, &done) {
+                    if let Err(error) = unpack(number, supply, (sink, rules), queue, stop, &done) {
                         tracing::error!(%error, "cannot start a thread's runtime");
                     }
                 })
                 .map_err(|cause| {
-                    desk.close();
+                    queue.close();
                     Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
                 })?;
         }
         drop(send_done);
-        let result = hand_out(transfer, supply, &desk, &done, &stop, report);
+        let result = hand_out(transfer, supply, &queue, &done, &stop, report);
         stop.store(true, Ordering::Relaxed);
-        desk.close();
+        queue.close();
         result
     })
 }
@@ -181,7 +181,7 @@ fn unpack_all(transfer: &mut Transfer<'_>, supply: &Supply<'_>, report: &mut Rep
 fn hand_out(
     transfer: &mut Transfer<'_>,
     supply: &Supply<'_>,
-    desk: &Desk,
+    queue: &WorkQueue,
     done: &Receiver<DoneChunk>,
     stop: &AtomicBool,
     report: &mut Reporter<'_>,
@@ -211,7 +211,7 @@ fn hand_out(
                 break;
             }
             let chunk: Chunk = due.drain(..due.len().min(CHUNK_ITEMS)).collect();
-            desk.put(chunk);
+            queue.put(chunk);
             outstanding += 1;
         }
         if outstanding == 0 {
@@ -271,7 +271,7 @@ fn report_left(report: &mut Reporter<'_>, supply: &Supply<'_>, task: &Task, fail
         return;
     }
     left.unusable += 1;
-    if left.unusable <= TOLD_MAX {
+    if left.unusable <= REPORTED_MAX {
         let message = format!("{} ({}); asked for by itself", failure.message, supply.url);
         report.notice(failure.code, &task.pending.uri, &message);
     }
@@ -287,7 +287,7 @@ struct Left {
 }
 
 impl Supply<'_> {
-    /// Is this a matter of the package, so that asking for the resource may do better?
+    /// Whether this is a fault of the package, so that requesting the resource may succeed.
     fn leaves(&self, failure: &Failure) -> bool {
         if failure.fatal {
             return false;
@@ -301,7 +301,7 @@ impl Supply<'_> {
     }
 
     /// The member with the bytes that an item wants, if they are sure to be those: by a digest that is listed, or by
-    /// a time, since without a digest nothing else tells versions apart.
+    /// a time, since without a digest nothing else distinguishes versions.
     fn member_for(&self, task: &Task) -> Option<u32> {
         self.found_for(task).map(|(number, _)| number)
     }
@@ -339,12 +339,12 @@ enum Ready {
     Absent,
 }
 
-/// One thread's life: reads, unpacks and digests the members of a chunk, then stores them.
+/// The work of one thread: reads, unpacks and digests the members of a chunk, then stores them.
 fn unpack(
     thread: usize,
     supply: &Supply<'_>,
     (sink, rules): (&Arc<dyn Sink>, &Arc<Rules>),
-    desk: &Desk,
+    queue: &WorkQueue,
     stop: &AtomicBool,
     done: &Sender<DoneChunk>,
 ) -> std::io::Result<()> {
@@ -352,7 +352,7 @@ fn unpack(
     let mut storer = Storer::new(sink, rules);
     let (mut bytes, mut block) = (Vec::new(), Vec::new());
     runtime.block_on(async {
-        while let Some(chunk) = desk.take(thread).await {
+        while let Some(chunk) = queue.take(thread).await {
             bytes.clear();
             let ready: Vec<_> = chunk.iter().map(|task| prepare(supply, task, &mut bytes, &mut block)).collect();
             let bodies = ready.iter().zip(&chunk).map(|(ready, task)| match ready {
@@ -399,4 +399,5 @@ fn prepare(supply: &Supply<'_>, task: &Task, bytes: &mut Vec<u8>, block: &mut Ve
     }
 }
 
-const _: () = assert!(SMALL_BYTES <= crate::store::MEMORY_BYTES as u64, "a small member fits the memory for bodies");
+const _: () =
+    assert!(SMALL_BYTES <= crate::transfer::store::MEMORY_BYTES as u64, "a small member fits the memory for bodies");

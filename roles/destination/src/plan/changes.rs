@@ -15,7 +15,7 @@ use crate::state::key;
 use abreast_store::mirror::{Pending, PendingAction, Task};
 use abreast_webtypes::{Digests, Timestamp};
 
-/// Changes looked at together.
+/// Changes planned together.
 const ITEMS: usize = 512;
 
 /// What following the Change Lists came to.
@@ -25,7 +25,7 @@ pub(crate) enum Followed {
     Unchanged,
     /// What changed is in the plan.
     Planned,
-    /// The lists do not know yet what was told; what that would mean if they should.
+    /// The lists do not have yet what was announced; what it means if they should have it.
     Late(String),
     /// Changes since the cursor cannot all be known; why.
     Gap(String),
@@ -105,7 +105,7 @@ impl PlanContext<'_, '_> {
         self.planner.begin(self.report)?;
         self.planner.mirror.clear_scratch()?;
         let followed = read(self);
-        self.requests.care.report(self.report);
+        self.requests.diagnostics.report(self.report);
         match &followed {
             Ok(Followed::Planned) => self.planner.commit()?,
             _ => self.planner.abandon(self.report)?,
@@ -216,7 +216,7 @@ impl PlanContext<'_, '_> {
         } else {
             let mut digests = Digests::default();
             digests.set_from_bytes(&pending.digests);
-            // A change that was applied already needs no look at the server, unless something says otherwise.
+            // A change that was applied already needs no request, unless something else shows that it differs.
             match compare(pending, &digests, row.as_ref()) {
                 Some(PendingAction::Fetch) if applied && digests.strongest().is_none() => None,
                 action => action,

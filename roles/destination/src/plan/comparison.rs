@@ -45,7 +45,7 @@ impl PlanContext<'_, '_> {
         for _ in 0..READS_MAX {
             self.planner.begin(self.report)?;
             let compared = read(self);
-            self.requests.care.report(self.report);
+            self.requests.diagnostics.report(self.report);
             match compared {
                 Ok(Some(baseline)) => {
                     self.planner.commit()?;

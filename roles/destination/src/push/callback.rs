@@ -1,4 +1,4 @@
-//! What do hubs get for an answer, and which deliveries are believed? [websub §5.3, §7]
+//! Callbacks: the answers to hubs, and which deliveries are accepted [websub §5.3, §7].
 
 use super::events::NOTIFICATION_MAX;
 use super::inbox::Inbox;
@@ -30,25 +30,25 @@ struct Subscription {
     token: String,
     topic: String,
     secret: Option<Secret>,
-    /// What was asked for: counts where the hub does not say what it grants.
+    /// The lease that was requested: counts where the hub does not state what it grants.
     lease: Duration,
     standing: Standing,
     /// The challenge that was answered: a hub that did not get the answer repeats it.
     answered: Option<String>,
-    /// A delivery was not believed, which was told.
+    /// A delivery was not accepted, which was reported.
     doubted: bool,
 }
 
 /// How far a subscription is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The hub was asked, and has not asked back.
+    /// Requested at the hub, which has not verified it yet.
     Asked,
     /// The hub delivers.
     Active { renew: Instant, until: Instant },
-    /// The hub was asked to end it, and has not asked back.
+    /// Its end was requested at the hub, which has not verified that yet.
     Leaving,
-    /// It has ended as we asked.
+    /// It has ended as requested.
     Ended,
     /// The hub refuses, for a reason if it gave one.
     Denied(Option<String>),
@@ -63,7 +63,7 @@ impl Callbacks {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Before the hub is asked: it may ask back before it answers.
+    /// Before the request to the hub: it may verify before it answers.
     pub(super) fn expect(&self, token: &str, topic: &str, lease: Duration) {
         let mut subscriptions = self.lock();
         while subscriptions.len() >= SUBSCRIPTIONS_MAX {
@@ -95,7 +95,7 @@ impl Callbacks {
         one.map_or(Standing::Ended, |one| one.standing.clone())
     }
 
-    /// Before the hub is asked to end it.
+    /// Before its end is requested at the hub.
     pub(super) fn leave(&self, token: &str) {
         if let Some(one) = self.lock().iter_mut().find(|one| one.token == token) {
             (one.standing, one.answered) = (Standing::Leaving, None);
@@ -106,7 +106,7 @@ impl Callbacks {
         self.lock().retain(|one| one.token != token);
     }
 
-    /// A hub asks whether something is wanted, or says that it is refused. All that nobody asked for is not found.
+    /// A hub asks whether something is wanted, or says that it is refused. What was not requested is not found.
     fn verify_intent(&self, token: &str, query: &str) -> Reply {
         let not_wanted = || Reply::new(StatusCode::NOT_FOUND, "nobody asked for this");
         let Ok(intent) = Intent::parse(query) else { return not_wanted() };
@@ -157,7 +157,7 @@ impl Callbacks {
         let signatures = head.headers.get_all(SIGNATURE_HEADER).iter();
         let signatures = signatures.map(|value| value.to_str().unwrap_or_default());
         match verify(secret.as_bytes(), Method::Sha1, signatures, &body) {
-            Ok(_) => self.inbox.tell(body),
+            Ok(_) => self.inbox.notify(body),
             Err(error) if !std::mem::replace(&mut one.doubted, true) => {
                 let message = format!("a delivery is not believed, nor are others like it: {error}");
                 self.inbox.note("push.signature", &one.topic, &message);

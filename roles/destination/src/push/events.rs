@@ -1,6 +1,6 @@
-//! How is an event stream followed by those who cannot be called? [html-events §9.2]
+//! Event streams, for those who cannot be called [html-events §9.2].
 
-use super::{Ended, Teller};
+use super::{Ended, Subscriber};
 use crate::admit::same_origin;
 use abreast_net::{Request, Response, StatusCode};
 use abreast_websub::EventReader;
@@ -8,7 +8,7 @@ use abreast_websub::EventReader;
 /// Bytes of one notification.
 pub(super) const NOTIFICATION_MAX: usize = 8 << 20;
 
-impl Teller {
+impl Subscriber {
     /// Reads the topic's stream until it ends. Goes on after the last event, which `last_id` names.
     pub(super) async fn stream(&self, topic: &str, last_id: &mut String) -> Ended {
         let request = Request {
@@ -32,23 +32,23 @@ impl Teller {
         if response.status() != StatusCode::OK || !kind.eq_ignore_ascii_case("text/event-stream") {
             return Ended::NotOffered;
         }
-        // What comes from where the lists come from is believed as they are; all else only says that there is something.
+        // What comes from where the lists come from is trusted as they are; all else only shows that something changed.
         let is_believed = same_origin(response.url(), &self.announcement.url);
         // Changes before the first event are in the lists.
         self.inbox.set_live(true);
         self.inbox.pull();
-        self.inbox.note("push.events", topic, "told of changes by an event stream");
+        self.inbox.note("push.events", topic, "changes are announced by an event stream");
         let mut reader = EventReader::with_limit(NOTIFICATION_MAX);
         loop {
             let piece = match response.chunk().await {
                 Ok(Some(piece)) => piece,
-                Ok(None) => return Ended::Broken(format!("the event stream {topic} has ended; it is asked for again")),
+                Ok(None) => return Ended::Broken(format!("the event stream {topic} has ended; it is requested again")),
                 Err(error) => return Ended::Broken(error.to_string()),
             };
             let fed = reader.feed(&piece);
             while let Some(event) = reader.next_event() {
                 if is_believed && !event.data.is_empty() {
-                    self.inbox.tell(event.data.into());
+                    self.inbox.notify(event.data.into());
                 } else {
                     self.inbox.pull();
                 }

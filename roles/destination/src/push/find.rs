@@ -1,7 +1,7 @@
 //! The topic of a set and its hubs: as the document names them that announces changes [rs-change-notification §4.1]; where
 //! that names no hub, as the topic itself does [websub §4].
 
-use super::{Teller, is_https};
+use super::{Subscriber, is_https};
 use crate::admit::Admission;
 use abreast_net::{Request, Response, UnaskedEncoding};
 use abreast_websub::{MAX_BODY_LENGTH, in_body, in_headers};
@@ -20,7 +20,7 @@ pub(crate) struct Topic {
     pub(crate) hubs: Vec<String>,
 }
 
-impl Teller {
+impl Subscriber {
     /// `None` when the set has no topic.
     pub(super) async fn find(&self) -> Result<Option<Topic>, String> {
         let url = &self.announcement.url;
@@ -62,7 +62,7 @@ impl Teller {
             return Ok(Topic { url: found.topic, hubs: found.hubs });
         }
         let mut body = Vec::new();
-        // What stands behind the limit is not looked at.
+        // What is beyond the limit is not read.
         while body.len() < MAX_BODY_LENGTH
             && let Ok(Some(piece)) = answer.chunk().await
         {

@@ -1,15 +1,15 @@
-//! How does what was told reach the runs? Bounded, and whoever waits is woken at once.
+//! Notifications that wait for a run: a bounded queue, which wakes its reader at once.
 
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Notifications that wait for a run; with more, all are forgotten and the lists are asked.
-const TOLD_MAX: usize = 256;
+/// Notifications that wait for a run; with more, all are dropped and the lists are polled.
+const NOTIFICATIONS_MAX: usize = 256;
 /// Their bytes together.
-const TOLD_BYTES_MAX: usize = 32 << 20;
-/// Remarks that wait to be told; more are dropped.
+const NOTIFICATIONS_BYTES_MAX: usize = 32 << 20;
+/// Remarks that wait to be reported; more are dropped.
 const NOTES_MAX: usize = 100;
 /// How soon a stop is noticed.
 const STOP_CHECK: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ pub(crate) struct Inbox {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    told: Vec<Bytes>,
+    notifications: Vec<Bytes>,
     bytes: usize,
     pull: bool,
     live: bool,
@@ -41,10 +41,10 @@ pub(crate) struct Note {
 
 /// Why somebody who waited goes on.
 #[derive(Debug)]
-pub(crate) enum Woken {
+pub(crate) enum Wakeup {
     Stopped,
-    /// Something was told: notifications to read, none when the lists are to be asked.
-    Told(Vec<Bytes>),
+    /// Notifications to read; none when the lists are to be polled.
+    Notified(Vec<Bytes>),
     /// Whether notifications come has changed, or there are remarks.
     Changed,
     Due,
@@ -55,17 +55,17 @@ impl Inbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A notification that can be believed.
-    pub(crate) fn tell(&self, notification: Bytes) {
+    /// Adds a notification that is accepted.
+    pub(crate) fn notify(&self, notification: Bytes) {
         let mut waiting = self.lock();
         if waiting.pull {
             return;
         }
         waiting.bytes += notification.len();
-        waiting.told.push(notification);
-        if waiting.told.len() > TOLD_MAX || waiting.bytes > TOLD_BYTES_MAX {
+        waiting.notifications.push(notification);
+        if waiting.notifications.len() > NOTIFICATIONS_MAX || waiting.bytes > NOTIFICATIONS_BYTES_MAX {
             (waiting.pull, waiting.bytes) = (true, 0);
-            waiting.told = Vec::new();
+            waiting.notifications = Vec::new();
         }
         self.wake.notify_all();
     }
@@ -74,11 +74,11 @@ impl Inbox {
     pub(crate) fn pull(&self) {
         let mut waiting = self.lock();
         (waiting.pull, waiting.bytes) = (true, 0);
-        waiting.told = Vec::new();
+        waiting.notifications = Vec::new();
         self.wake.notify_all();
     }
 
-    /// Whether notifications come: then the lists are asked less often.
+    /// Whether notifications come: then the lists are polled less often.
     pub(crate) fn set_live(&self, live: bool) {
         let mut waiting = self.lock();
         waiting.changed |= waiting.live != live;
@@ -103,28 +103,28 @@ impl Inbox {
         std::mem::take(&mut self.lock().notes)
     }
 
-    /// Waits until there are notifications to apply, though not before `earliest`; or until the lists are to be asked
+    /// Waits until there are notifications to apply, though not before `earliest`; or until the lists are to be polled
     /// for what was notified, though not before `look_from` either; or until they are due anyway.
-    pub(crate) fn wait(&self, earliest: Instant, look_from: Instant, due: Instant, cancel: &AtomicBool) -> Woken {
+    pub(crate) fn wait(&self, earliest: Instant, look_from: Instant, due: Instant, cancel: &AtomicBool) -> Wakeup {
         let mut waiting = self.lock();
         loop {
             let now = Instant::now();
             if cancel.load(Ordering::Relaxed) {
-                return Woken::Stopped;
+                return Wakeup::Stopped;
             }
             let begins = if waiting.pull { earliest.max(look_from) } else { earliest };
-            let has_told = waiting.pull || !waiting.told.is_empty();
-            if has_told && now >= begins {
+            let has_any = waiting.pull || !waiting.notifications.is_empty();
+            if has_any && now >= begins {
                 (waiting.pull, waiting.bytes) = (false, 0);
-                return Woken::Told(std::mem::take(&mut waiting.told));
+                return Wakeup::Notified(std::mem::take(&mut waiting.notifications));
             }
             if std::mem::take(&mut waiting.changed) {
-                return Woken::Changed;
+                return Wakeup::Changed;
             }
             if now >= due {
-                return Woken::Due;
+                return Wakeup::Due;
             }
-            let until = if has_told { begins.min(due) } else { due };
+            let until = if has_any { begins.min(due) } else { due };
             let pause = STOP_CHECK.min(until.saturating_duration_since(now));
             waiting = self.wake.wait_timeout(waiting, pause).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -138,20 +138,20 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn wait(inbox: &Inbox) -> Woken {
+    fn wait(inbox: &Inbox) -> Wakeup {
         inbox.wait(Instant::now(), Instant::now(), Instant::now() + LONG, &AtomicBool::new(false))
     }
 
     #[test]
     fn who_waits_is_woken_by_what_is_told() {
         let inbox = Arc::new(Inbox::default());
-        let teller = Arc::clone(&inbox);
-        let told = std::thread::spawn(move || teller.tell(Bytes::from_static(b"a")));
-        assert!(matches!(wait(&inbox), Woken::Told(told) if told == [&b"a"[..]]));
-        told.join().unwrap();
+        let subscriber = Arc::clone(&inbox);
+        let notified = std::thread::spawn(move || subscriber.notify(Bytes::from_static(b"a")));
+        assert!(matches!(wait(&inbox), Wakeup::Notified(all) if all == [&b"a"[..]]));
+        notified.join().unwrap();
         let now = Instant::now();
-        assert!(matches!(inbox.wait(now, now, now, &AtomicBool::new(false)), Woken::Due));
-        assert!(matches!(inbox.wait(now, now, now + LONG, &AtomicBool::new(true)), Woken::Stopped));
+        assert!(matches!(inbox.wait(now, now, now, &AtomicBool::new(false)), Wakeup::Due));
+        assert!(matches!(inbox.wait(now, now, now + LONG, &AtomicBool::new(true)), Wakeup::Stopped));
     }
 
     #[test]
@@ -159,26 +159,26 @@ mod tests {
         let inbox = Inbox::default();
         let now = Instant::now();
         let wait = |due| inbox.wait(now, now + LONG, due, &AtomicBool::new(false));
-        inbox.tell(Bytes::from_static(b"a"));
-        assert!(matches!(wait(now + LONG), Woken::Told(told) if told.len() == 1));
+        inbox.notify(Bytes::from_static(b"a"));
+        assert!(matches!(wait(now + LONG), Wakeup::Notified(all) if all.len() == 1));
         inbox.pull();
-        assert!(matches!(wait(now), Woken::Due), "a look waits, unless it is due anyway");
+        assert!(matches!(wait(now), Wakeup::Due), "a poll waits, unless it is due anyway");
     }
 
     #[test]
     fn too_much_is_forgotten_and_asked_for() {
         let inbox = Inbox::default();
-        for _ in 0..=TOLD_MAX {
-            inbox.tell(Bytes::from_static(b"a"));
+        for _ in 0..=NOTIFICATIONS_MAX {
+            inbox.notify(Bytes::from_static(b"a"));
         }
-        inbox.tell(Bytes::from_static(b"b"));
-        assert!(matches!(wait(&inbox), Woken::Told(told) if told.is_empty()));
-        inbox.tell(Bytes::from(vec![0; TOLD_BYTES_MAX + 1]));
-        assert!(matches!(wait(&inbox), Woken::Told(told) if told.is_empty()));
+        inbox.notify(Bytes::from_static(b"b"));
+        assert!(matches!(wait(&inbox), Wakeup::Notified(all) if all.is_empty()));
+        inbox.notify(Bytes::from(vec![0; NOTIFICATIONS_BYTES_MAX + 1]));
+        assert!(matches!(wait(&inbox), Wakeup::Notified(all) if all.is_empty()));
         inbox.note("a", "b", "c");
-        assert!(matches!(wait(&inbox), Woken::Changed));
+        assert!(matches!(wait(&inbox), Wakeup::Changed));
         assert_eq!(inbox.take_notes().len(), 1);
         inbox.set_live(true);
-        assert!(matches!(wait(&inbox), Woken::Changed) && inbox.is_live());
+        assert!(matches!(wait(&inbox), Wakeup::Changed) && inbox.is_live());
     }
 }

@@ -1,18 +1,18 @@
-//! Push: being told of changes, instead of asking again and again [rs-change-notification §4] [websub §5, §7].
+//! Push: notifications of changes, instead of polling [rs-change-notification §4] [websub §5, §7].
 //!
-//! | file | answers |
+//! | file | subject |
 //! |---|---|
-//! | `find.rs` | which topic does the set have, and which hubs? |
-//! | `subscribe.rs` | how is a subscription made, renewed and ended? |
-//! | `callback.rs` | what do hubs get for an answer, and which deliveries are believed? |
-//! | `events.rs` | how is an event stream followed by those who cannot be called? |
-//! | `inbox.rs` | how does what was told reach the runs? |
+//! | `find.rs` | the topic of a set, and its hubs |
+//! | `subscribe.rs` | subscriptions: made, renewed and ended |
+//! | `callback.rs` | answers to hubs, and which deliveries are accepted |
+//! | `events.rs` | event streams, for those who cannot be called |
+//! | `inbox.rs` | notifications that wait for a run |
 //!
 //! What a notification says, and whether it goes on from where the copy stands, is for the reader
 //! (`read/resourcesync/pushed.rs`).
 //!
 //! A notification is never more than a hint that comes early: the Change Lists are the truth, and what does not fit is
-//! asked for there. So a delivery may be lost, repeated or late at no cost but time.
+//! read from there. So a delivery may be lost, repeated or late at no cost but time.
 
 mod callback;
 mod events;
@@ -32,20 +32,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 pub(crate) use find::Topic;
-pub(crate) use inbox::{Inbox, Woken};
+pub(crate) use inbox::{Inbox, Wakeup};
 
-/// First pause after a way to be told came to an end; it doubles.
+/// First pause after a way to be notified came to an end; it doubles.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
-/// A way that lasted so long worked: the pauses begin anew.
+/// A way that lasted so long worked: the pauses begin again at the first.
 const LASTED: Duration = Duration::from_secs(30);
 /// A silent event stream is given up after this; Sources that speak every 15 s are never so silent.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Requests for short answers are given up after this silence.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 
-/// Being told, on a thread of its own. Dropping it unsubscribes.
+/// Receives notifications, on a thread of its own. Dropping it unsubscribes.
 #[derive(Debug)]
 pub(crate) struct Pushing {
     stop: watch::Sender<bool>,
@@ -53,7 +53,7 @@ pub(crate) struct Pushing {
 }
 
 /// What the thread works with.
-struct Teller {
+struct Subscriber {
     way: Push,
     announcement: Announcement,
     /// What the callbacks begin with, with a slash at the end.
@@ -72,9 +72,9 @@ struct Teller {
     stop: watch::Receiver<bool>,
 }
 
-/// Why a way to be told came to an end.
+/// Why a way to be notified came to an end.
 enum Ended {
-    /// Whoever runs this asked to stop.
+    /// The run was asked to stop.
     Stopped,
     /// It did not work, or works no longer.
     Broken(String),
@@ -82,7 +82,7 @@ enum Ended {
     NotOffered,
 }
 
-/// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is told at once.
+/// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is reported at once.
 ///
 /// # Errors
 /// `callback.listen` when the address cannot be had, `callback.url` when hubs could not use it.
@@ -110,7 +110,7 @@ pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
 }
 
 impl Pushing {
-    /// Begins to be told, if there is somebody to ask.
+    /// Begins to receive notifications, if the set announces changes.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -125,7 +125,7 @@ impl Pushing {
         let net = options.net_options();
         let short = Options { idle_timeout: ANSWER_TIME, connections_per_host: 4, retries: 0, ..net.clone() };
         let base = options.callback.as_ref().filter(|_| listener.is_some()).map(|callback| callback.url.clone());
-        let teller = Teller {
+        let subscriber = Subscriber {
             way: options.push,
             announcement,
             callback_base: base.map(|base| if base.ends_with('/') { base } else { base + "/" }),
@@ -146,7 +146,7 @@ impl Pushing {
             .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start the network runtime").with_cause(cause))?;
         let thread = std::thread::Builder::new()
             .name("push".into())
-            .spawn(move || runtime.block_on(teller.run(listener)))
+            .spawn(move || runtime.block_on(subscriber.run(listener)))
             .map_err(|cause| Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause))?;
         Ok(Some(Self { stop, thread: Some(thread) }))
     }
@@ -161,7 +161,7 @@ impl Drop for Pushing {
     }
 }
 
-impl Teller {
+impl Subscriber {
     async fn run(mut self, listener: Option<Listener>) {
         if let Some(listener) = listener {
             let receiver = Arc::clone(&self.callbacks) as _;
@@ -171,7 +171,7 @@ impl Teller {
             });
         }
         let (mut pause, mut turn, mut last_id) = (PAUSE_MIN, 0, String::new());
-        let mut told_nothing = false;
+        let mut is_reported = false;
         while !*self.stop.borrow() {
             let begun = Instant::now();
             let ended = self.once(turn, &mut last_id).await;
@@ -179,11 +179,11 @@ impl Teller {
             match ended {
                 Ended::Stopped => return,
                 Ended::NotOffered => {
-                    if !std::mem::replace(&mut told_nothing, true) {
+                    if !std::mem::replace(&mut is_reported, true) {
                         self.inbox.note(
                             "push.none",
                             &self.announcement.url,
-                            "nobody tells of changes; they are asked for",
+                            "neither a hub nor an event stream announces changes; the lists are polled",
                         );
                     }
                     pause = PAUSE_MAX;
@@ -206,7 +206,7 @@ impl Teller {
         }
     }
 
-    /// One way to be told, until it ends.
+    /// One way to be notified, until it ends.
     async fn once(&mut self, turn: usize, last_id: &mut String) -> Ended {
         let mut stop = self.stop.clone();
         let found = tokio::select! {
@@ -237,7 +237,7 @@ impl Teller {
     }
 }
 
-/// Ends when somebody asked to stop.
+/// Ends when a stop is requested.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
@@ -249,7 +249,7 @@ fn spread(pause: Duration) -> Duration {
     pause / 2 + pause / 2_000 * share as u32
 }
 
-/// May a secret be sent to a hub? Only where nobody on the way can read it: over TLS, or within this machine. A proxy is
+/// Whether a secret may be sent to a hub: only where it cannot be read on the way, over TLS, or within this machine. A proxy is
 /// on the way, wherever the hub is.
 fn may_have_secret(hub: &str, proxies: &Proxies) -> bool {
     is_https(hub) || is_loopback(hub) && !proxies.covers(hub)

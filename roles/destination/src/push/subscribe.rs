@@ -1,7 +1,7 @@
-//! How is a subscription made, renewed and ended? [websub §5]
+//! Subscriptions: made, renewed and ended [websub §5].
 
 use super::callback::Standing;
-use super::{Ended, Teller, is_https, may_have_secret, spread, stopped};
+use super::{Ended, Subscriber, is_https, may_have_secret, spread, stopped};
 use abreast_net::{Post, Request, StatusCode};
 use abreast_websub::{Request as Form, Secret, Subscribe, Unsubscribe};
 use abreast_webtypes::resolve;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// The lease asked for. Short enough that a copy which never said goodbye is forgotten soon.
+/// The lease that is requested. Short enough that a copy which never said goodbye is forgotten soon.
 const LEASE: Duration = Duration::from_secs(24 * 3_600);
 /// How long a hub may take to ask back.
 const VERIFY_TIME: Duration = Duration::from_secs(60);
@@ -31,8 +31,8 @@ struct Active {
     until: Instant,
 }
 
-impl Teller {
-    /// Is told by a hub until that ends.
+impl Subscriber {
+    /// Receives the deliveries of a hub until that ends.
     pub(super) async fn subscribed(&self, base: &str, topic: &str, hub: &str) -> Ended {
         let mut stop = self.stop.clone();
         let mut active = tokio::select! {
@@ -161,7 +161,7 @@ impl Teller {
         let _ = tokio::time::timeout(wait, ended).await;
     }
 
-    /// Sends a form to a hub, and wherever that says to send it [websub §5.1.2]; tells which hub took it.
+    /// Sends a form to a hub, and wherever that says to send it [websub §5.1.2]; returns the hub that accepted it.
     async fn ask_hub(&self, hub: &str, form: &mut dyn FnMut(&str) -> Form) -> Result<String, String> {
         let mut hub = hub.to_owned();
         for _ in 0..=REDIRECTS_MAX {
@@ -199,7 +199,7 @@ impl Teller {
     }
 }
 
-/// 256 random bits in hex: nobody guesses that [websub §8.2].
+/// 256 random bits in hex: it cannot be guessed [websub §8.2].
 fn random_text() -> Result<String, String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;

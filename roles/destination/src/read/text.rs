@@ -363,7 +363,7 @@ fn changes_that_are_missing_lead_to_a_comparison() {
     pair.changes(&[format!("put {}", lines[1])]);
     let first = pair.sync().unwrap();
     assert_eq!((counts(&first), first.cursor.as_deref()), ([2, 0, 0, 0], Some("line 1")));
-    // The Source began anew.
+    // The log of the Source began again.
     pair.list(0, &lines);
     pair.changes(&[]);
     let again = pair.sync().unwrap();

@@ -1,4 +1,4 @@
-//! What is true of every robots.txt? For fuzzing and for the tests of its seeds.
+//! Properties of every robots.txt, for fuzzing and for the tests of its seeds.
 
 use super::rules::{fits, normal};
 use super::{DELAY_MAX, RULES_MAX, parse, path_of, written_for_us};

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-/// Pairs of characters of a rule that are looked for in a path before the rule is tried.
+/// Pairs of characters of a rule that are searched in a path before the rule is tried.
 const PAIRS: usize = 4;
 /// Numbers that pairs of characters are mapped to.
 const PAIR_NUMBERS: usize = 4_096;
@@ -130,7 +130,7 @@ struct Pairs([u64; PAIR_NUMBERS / 64]);
 impl Pairs {
     fn of(path: &str) -> Self {
         let mut set = [0; PAIR_NUMBERS / 64];
-        // What a rule with fewer pairs looks for is in every path.
+        // What a rule with fewer pairs searches is in every path.
         set[0] = 1;
         for pair in path.as_bytes().windows(2) {
             let number = usize::from(pair_number(pair));
@@ -155,7 +155,7 @@ fn pairs_in(text: &str) -> impl Iterator<Item = u16> {
     text.split('*').flat_map(|part| part.as_bytes().windows(2).map(pair_number))
 }
 
-/// Those of them that the fewest patterns have: most patterns are told apart by them.
+/// Those of them that the fewest patterns have: they distinguish most patterns.
 fn rarest_pairs(text: &str, counts: &[u32]) -> [u16; PAIRS] {
     let mut numbers: Vec<u16> = pairs_in(text).collect();
     numbers.sort_unstable_by_key(|number| (counts[usize::from(*number)], *number));

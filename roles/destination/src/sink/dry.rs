@@ -1,7 +1,7 @@
 //! A dry run into WARC files, objects or a stream: what would be stored, by the state alone.
 
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Deleting, Hand, Prepared, Sink, Storing};
+use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use crate::partial::Partials;
 use abreast_folder::Dir;
 use abreast_store::mirror::{Row, Task};
@@ -17,8 +17,8 @@ pub(crate) struct DrySink {
 }
 
 impl Sink for DrySink {
-    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
-        Box::new(DryHand(self))
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(DryWriter(self))
     }
 
     fn partials(&self) -> &Partials {
@@ -32,9 +32,9 @@ impl Sink for DrySink {
     fn sweep(&self, _: &str) {}
 }
 
-struct DryHand(Arc<DrySink>);
+struct DryWriter(Arc<DrySink>);
 
-impl Hand for DryHand {
+impl SinkWriter for DryWriter {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
         Ok(match &task.row {
             Some(row) if super::is_right(task, row, listed) => {

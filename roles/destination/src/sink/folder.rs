@@ -5,11 +5,11 @@ mod kept;
 pub(crate) use kept::FolderKept;
 
 use super::outcome::{Failure, Notice, Outcome};
-use super::{Body, Deleted, Deleting, Found, Hand, Prepared, Sink, Storing, TemporaryFile, via};
+use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing, TemporaryFile, via};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::Form;
-use crate::place::{Ground, LastDir, NoPlace, Place, Purpose, create_temporary, temporary_name};
+use crate::place::{CopyFolder, LastDir, NoPlace, Place, Purpose, create_temporary, temporary_name};
 use crate::verify::{Verdict, hash_file, judge};
 use abreast_folder::{ErrorKind, Kind, set_modified};
 use abreast_store::mirror::{Mirror, PendingAction, Row, Task};
@@ -19,7 +19,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How often the place is looked at again when another thread changed it meanwhile.
+/// How often the place is examined again when another thread changed it meanwhile.
 const PLACE_ATTEMPTS: usize = 4;
 /// Waiting items read at a time.
 const READ_ITEMS: usize = 512;
@@ -38,7 +38,7 @@ pub(crate) enum Effect {
 /// A folder as a sink.
 #[derive(Debug)]
 pub(crate) struct FolderSink {
-    pub(crate) ground: Arc<Ground>,
+    pub(crate) copy: Arc<CopyFolder>,
     pub(crate) immutable: bool,
     pub(crate) epoch: i64,
     /// Whether files say where they come from originally.
@@ -47,18 +47,18 @@ pub(crate) struct FolderSink {
 }
 
 impl Sink for FolderSink {
-    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
-        Box::new(FolderHand { sink: self, last: LastDir::default(), prepared: None, emptied: Vec::new() })
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(FolderWriter { sink: self, last: LastDir::default(), prepared: None, emptied: Vec::new() })
     }
 
     fn partials(&self) -> &Partials {
-        &self.ground.partials
+        &self.copy.partials
     }
 
     fn shown(&self, uri: &str, leaf: bool) -> String {
         let form = if leaf { Form::Leaf } else { Form::Plain };
         let mut path = Vec::new();
-        match self.ground.map.path_into(uri, form, &mut path) {
+        match self.copy.map.path_into(uri, form, &mut path) {
             Ok(()) => String::from_utf8_lossy(&path).into_owned(),
             // What has no path is named by its URI.
             Err(_) => uri.to_owned(),
@@ -75,7 +75,7 @@ impl Sink for FolderSink {
 
     /// A resource's own file in the way moves to its reserved leaf name, a stranger's file to the backup.
     fn make_room(&self, mirror: &Mirror, notices: &mut Vec<(String, Notice)>) -> Result<(), Error> {
-        let ground = &self.ground;
+        let copy = &self.copy;
         let mut key = String::new();
         let mut waiting = Vec::new();
         loop {
@@ -86,8 +86,8 @@ impl Sink for FolderSink {
             for task in &waiting {
                 let form = if task.row.as_ref().is_some_and(|row| row.leaf) { Form::Leaf } else { Form::Plain };
                 let mut path = Vec::new();
-                if ground.map.path_into(&task.pending.uri, form, &mut path).is_ok()
-                    && let Some((dir, at)) = file_on_the_way(&ground.folder, &path)
+                if copy.map.path_into(&task.pending.uri, form, &mut path).is_ok()
+                    && let Some((dir, at)) = file_on_the_way(&copy.folder, &path)
                 {
                     self.move_aside(mirror, &dir, &path[..at], notices)?;
                 }
@@ -99,25 +99,25 @@ impl Sink for FolderSink {
 
     fn would_make_room(&self, mirror: &Mirror, uri: &str) -> Result<bool, Error> {
         let mut path = Vec::new();
-        if !self.immutable || self.ground.map.path_into(uri, Form::Plain, &mut path).is_err() {
+        if !self.immutable || self.copy.map.path_into(uri, Form::Plain, &mut path).is_err() {
             return Ok(true);
         }
-        let Some((_, at)) = file_on_the_way(&self.ground.folder, &path) else { return Ok(true) };
-        let own = self.ground.map.uri(&path[..at]).map(|(uri, _)| mirror.row(&uri)).transpose()?.flatten();
+        let Some((_, at)) = file_on_the_way(&self.copy.folder, &path) else { return Ok(true) };
+        let own = self.copy.map.uri(&path[..at]).map(|(uri, _)| mirror.row(&uri)).transpose()?.flatten();
         Ok(own.is_some_and(|row| row.leaf))
     }
 
     fn resources_above(&self, uri: &str) -> Vec<String> {
         let mut path = Vec::new();
-        if self.ground.map.path_into(uri, Form::Plain, &mut path).is_err() {
+        if self.copy.map.path_into(uri, Form::Plain, &mut path).is_err() {
             return Vec::new();
         }
         let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        slashes.filter_map(|(at, _)| self.ground.map.uri(&path[..at])).map(|(uri, _)| uri).collect()
+        slashes.filter_map(|(at, _)| self.copy.map.uri(&path[..at])).map(|(uri, _)| uri).collect()
     }
 
     fn sweep(&self, uri: &str) {
-        if let Ok(place) = self.ground.place(uri, Form::Plain, Purpose::Look, &mut LastDir::default()) {
+        if let Ok(place) = self.copy.place(uri, Form::Plain, Purpose::Look, &mut LastDir::default()) {
             let _ = place.dir.unlink(&temporary_name(uri));
         }
     }
@@ -131,16 +131,16 @@ impl FolderSink {
     /// The place of a planned resource, under its own name wherever that is free: a file that had to give it to a folder
     /// gets it back.
     fn named(&self, task: &Task, purpose: Purpose, last: &mut LastDir) -> Result<Place, NoPlace> {
-        let (ground, uri) = (&self.ground, &task.pending.uri);
-        let mut place = ground.place(uri, Form::Plain, purpose, last)?;
+        let (copy, uri) = (&self.copy, &task.pending.uri);
+        let mut place = copy.place(uri, Form::Plain, purpose, last)?;
         let Some(row) = task.row.as_ref().filter(|row| row.leaf && place.form == Form::Plain) else {
             return Ok(place);
         };
-        if place.found.is_some_and(|found| ground.is_as_written(row, &found)) {
+        if place.found.is_some_and(|found| copy.is_as_written(row, &found)) {
             // Moved by a run that was killed before it could record that.
             return Ok(place);
         }
-        let leaf = ground.place(uri, Form::Leaf, purpose, last)?;
+        let leaf = copy.place(uri, Form::Leaf, purpose, last)?;
         match (place.found, leaf.found) {
             (None, None) => return Ok(place),
             (None, Some(_)) if self.is_dry() => return Ok(leaf),
@@ -154,7 +154,7 @@ impl FolderSink {
         if self.republish {
             via::rename(&leaf, &place)?;
         }
-        place.look()?;
+        place.examine()?;
         Ok(place)
     }
 
@@ -165,9 +165,9 @@ impl FolderSink {
         path: &[u8],
         notices: &mut Vec<(String, Notice)>,
     ) -> Result<(), Error> {
-        let ground = &self.ground;
+        let copy = &self.copy;
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        if let Some((uri, Form::Plain)) = ground.map.uri(path)
+        if let Some((uri, Form::Plain)) = copy.map.uri(path)
             && let Some(mut row) = mirror.row(&uri)?
         {
             // First the state: a run that is killed in between finds a leaf that is missing, and moves it again.
@@ -179,7 +179,7 @@ impl FolderSink {
                 notices.push((uri, Notice::new("path.conflict", message)));
                 return Ok(());
             }
-            let Ok(leaf) = ground.place(&uri, Form::Leaf, Purpose::Put, &mut LastDir::default()) else { return Ok(()) };
+            let Ok(leaf) = copy.place(&uri, Form::Leaf, Purpose::Put, &mut LastDir::default()) else { return Ok(()) };
             match dir.rename_noreplace(name, &leaf.dir, leaf.name()) {
                 Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
                 _ => {}
@@ -207,8 +207,7 @@ impl FolderSink {
             }
             return Ok(());
         }
-        let to =
-            ground.backup.take(&place).map_err(|failure| Error::new(failure.code, ExitCode::Io, failure.message))?;
+        let to = copy.backup.take(&place).map_err(|failure| Error::new(failure.code, ExitCode::Io, failure.message))?;
         let message = format!("`{}` is needed as a folder; the file here is now {}", place.shown(), to.display());
         notices.push((String::new(), Notice::new("local.backup", message)));
         Ok(())
@@ -216,7 +215,7 @@ impl FolderSink {
 }
 
 /// One connection's access to the folder.
-struct FolderHand {
+struct FolderWriter {
     sink: Arc<FolderSink>,
     last: LastDir,
     /// The place of the item prepared last, and whether the file there is the one that was written.
@@ -225,9 +224,9 @@ struct FolderHand {
     emptied: Vec<u8>,
 }
 
-impl Hand for FolderHand {
+impl SinkWriter for FolderWriter {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
-        let ground = &self.sink.ground;
+        let copy = &self.sink.copy;
         let purpose = match (self.sink.effect, &task.row) {
             (Effect::Rehearsed, _) => Purpose::Look,
             (Effect::WithoutFolder, _) => return self.prepare_without_folder(task),
@@ -255,7 +254,7 @@ impl Hand for FolderHand {
             return Ok(Prepared::Done(Outcome::Right { row }));
         }
         let ours = match (&task.row, &place.found) {
-            (Some(row), Some(found)) => ground.is_as_written(row, found),
+            (Some(row), Some(found)) => copy.is_as_written(row, found),
             _ => false,
         };
         if self.sink.immutable && place.found.is_some() && !ours {
@@ -266,7 +265,7 @@ impl Hand for FolderHand {
         Ok(Prepared::Wanted { dir, conditional: ours })
     }
 
-    fn look(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
+    fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         tasks.iter().map(|task| self.look_at(task)).collect()
     }
 
@@ -313,7 +312,7 @@ impl Hand for FolderHand {
     }
 }
 
-impl Drop for FolderHand {
+impl Drop for FolderWriter {
     fn drop(&mut self) {
         self.remove_emptied();
     }
@@ -325,24 +324,24 @@ enum Unnamed {
     Stored(i64),
     /// Something has the name by now.
     Taken,
-    /// The file system cannot, or something is wrong: writing it under a temporary name will tell.
+    /// The file system cannot, or something is wrong: writing it under a temporary name will show.
     Refused,
 }
 
-impl FolderHand {
+impl FolderWriter {
     /// In a dry run, where the folder of a resource is not there yet.
     fn prepare_without_folder(&mut self, task: &Task) -> Result<Prepared, Failure> {
         let mut path = Vec::new();
-        self.sink.ground.map.path_into(&task.pending.uri, Form::Plain, &mut path).map_err(NoPlace::from)?;
+        self.sink.copy.map.path_into(&task.pending.uri, Form::Plain, &mut path).map_err(NoPlace::from)?;
         self.prepared = None;
-        Ok(Prepared::Wanted { dir: self.sink.ground.folder.root(), conditional: false })
+        Ok(Prepared::Wanted { dir: self.sink.copy.folder.root(), conditional: false })
     }
 
     fn look_at(&mut self, task: &Task) -> Result<Found, Failure> {
-        let ground = &self.sink.ground;
+        let copy = &self.sink.copy;
         let (item, row) = (&task.pending, task.row.as_ref());
         let nothing = if row.is_some() { Found::Gone } else { Found::AsKept };
-        let place = match ground.place_of(&item.uri, row, &mut self.last) {
+        let place = match copy.place_of(&item.uri, row, &mut self.last) {
             Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => return Ok(nothing),
             place => place?,
         };
@@ -353,7 +352,7 @@ impl FolderHand {
             }
             return Ok(nothing);
         };
-        if let Some(row) = row.filter(|row| ground.is_as_written(row, &found)) {
+        if let Some(row) = row.filter(|row| copy.is_as_written(row, &found)) {
             let leaf = place.form == Form::Leaf;
             return Ok(if leaf == row.leaf { Found::AsKept } else { Found::Other(Row { leaf, ..row.clone() }) });
         }
@@ -372,9 +371,8 @@ impl FolderHand {
         {
             return Ok(Found::Other(Row { file_mtime: found.mtime_ns, ..row.clone() }));
         }
-        let of_listed_time = || {
-            item.modified.is_some_and(|micros| ground.system.same_time(micros.saturating_mul(1_000), found.mtime_ns))
-        };
+        let of_listed_time =
+            || item.modified.is_some_and(|micros| copy.system.same_time(micros.saturating_mul(1_000), found.mtime_ns));
         let is_planned = if item.digests.is_empty() {
             item.length == Some(found.size) && of_listed_time()
         } else {
@@ -394,7 +392,7 @@ impl FolderHand {
     fn already_right(&self, task: &Task, listed: &Digests, place: &mut Place) -> Result<Option<Row>, Failure> {
         let (item, Some(found)) = (&task.pending, place.found) else { return Ok(None) };
         if let Some(row) = &task.row
-            && self.sink.ground.is_as_written(row, &found)
+            && self.sink.copy.is_as_written(row, &found)
         {
             return if super::is_right(task, row, listed) {
                 self.with_time(task, row.clone(), place).map(Some)
@@ -430,7 +428,7 @@ impl FolderHand {
         row.leaf = place.form == Form::Leaf;
         if let Some(modified) = item.modified {
             let mtime = modified.saturating_mul(1_000);
-            if place.found.is_some_and(|found| !self.sink.ground.system.same_time(mtime, found.mtime_ns)) {
+            if place.found.is_some_and(|found| !self.sink.copy.system.same_time(mtime, found.mtime_ns)) {
                 if !self.sink.is_dry() {
                     place.dir.set_modified(place.name(), mtime)?;
                 }
@@ -452,17 +450,17 @@ impl FolderHand {
             Ok(hash_file(&mut file, &body.digests)?.0.agree(&body.digests) == Some(true))
         };
         let mut row = Row { leaf: place.form == Form::Leaf, ..body.row(task, self.sink.epoch) };
-        // Without a listed digest only the bytes themselves tell that nothing has changed: never rewrite those.
+        // Without a listed digest only the bytes themselves show that nothing has changed: never rewrite those.
         if place.found.is_some() && body.verdict != Verdict::Verified && same_bytes(&place)? {
             row.file_mtime = place.found.map_or(0, |found| found.mtime_ns);
             return Ok(Outcome::Right { row: self.with_time(task, row, &place)? });
         }
         let mtime = item.modified.map(|micros| micros.saturating_mul(1_000)).or(body.last_modified);
         let created = task.row.is_none() && place.found.is_none();
-        // Before the file: whoever publishes the folder sees both at once.
-        let told = if self.sink.republish { via::write(task, &place, &via::Known::of(&body))? } else { None };
+        // Before the file: programs that publish the folder see both at once.
+        let noticed = if self.sink.republish { via::write(task, &place, &via::Known::of(&body))? } else { None };
         let Body { bytes, file, mut notices, .. } = body;
-        notices.extend(told);
+        notices.extend(noticed);
         // What an earlier attempt may have left has the temporary name, and goes with it.
         if file.is_none() && place.found.is_none() && item.attempts == 0 {
             match self.store_unnamed(&place, bytes, mtime) {
@@ -471,10 +469,10 @@ impl FolderHand {
                     return Ok(Outcome::Stored { row, created, notices });
                 }
                 Unnamed::Taken => {
-                    place = self.sink.ground.place(&item.uri, place.form, Purpose::Put, &mut self.last)?;
+                    place = self.sink.copy.place(&item.uri, place.form, Purpose::Put, &mut self.last)?;
                     row.leaf = place.form == Form::Leaf;
                 }
-                Unnamed::Refused => self.sink.ground.unnamed.store(false, Ordering::Relaxed),
+                Unnamed::Refused => self.sink.copy.unnamed.store(false, Ordering::Relaxed),
             }
         }
         let name = temporary_name(&item.uri);
@@ -491,7 +489,7 @@ impl FolderHand {
             match place.found.map(|found| found.kind) {
                 None => match temporary.dir.rename_noreplace(&temporary.name, &place.dir, place.name()) {
                     Err(error) if error.kind() == ErrorKind::Exists => {
-                        place = self.sink.ground.place(&item.uri, place.form, Purpose::Put, &mut self.last)?;
+                        place = self.sink.copy.place(&item.uri, place.form, Purpose::Put, &mut self.last)?;
                         row.leaf = place.form == Form::Leaf;
                         continue;
                     }
@@ -502,11 +500,11 @@ impl FolderHand {
                         if self.sink.immutable {
                             return Err(Failure::refused("local.changed", changed_here(&place)));
                         }
-                        let to = self.sink.ground.backup.take(&place)?;
+                        let to = self.sink.copy.backup.take(&place)?;
                         let message =
                             format!("the file here was not the one written before; it is now {}", to.display());
                         notices.push(Notice::new("local.backup", message));
-                        place.look()?;
+                        place.examine()?;
                         continue;
                     }
                     temporary.dir.rename(&temporary.name, &place.dir, place.name())?;
@@ -522,7 +520,7 @@ impl FolderHand {
     /// Writes a body in memory to a place where nothing is: the file has no name until it is whole, so a killed run
     /// leaves nothing, and no temporary name is made and removed again.
     fn store_unnamed(&self, place: &Place, bytes: &[u8], mtime: Option<i64>) -> Unnamed {
-        if !self.sink.ground.unnamed.load(Ordering::Relaxed) {
+        if !self.sink.copy.unnamed.load(Ordering::Relaxed) {
             return Unnamed::Refused;
         }
         let Ok(mut file) = place.dir.create_unnamed() else { return Unnamed::Refused };
@@ -540,11 +538,11 @@ impl FolderHand {
     /// Deletes one file, or leaves it to its owner; gives back its folder's path. Only files that the state knows, and
     /// only as they were written.
     fn delete_one(&mut self, task: &Task) -> Result<(Deleted, Vec<u8>), Failure> {
-        let ground = &self.sink.ground;
+        let copy = &self.sink.copy;
         let Some(row) = &task.row else { return Ok((Deleted::default(), Vec::new())) };
         let gone = || Deleted { gone: true, notices: Vec::new() };
-        let told = |gone, code, message: String| Deleted { gone, notices: vec![Notice::new(code, message)] };
-        let place = match ground.place_of(&task.pending.uri, Some(row), &mut self.last) {
+        let with_notice = |gone, code, message: String| Deleted { gone, notices: vec![Notice::new(code, message)] };
+        let place = match copy.place_of(&task.pending.uri, Some(row), &mut self.last) {
             Ok(place) => place,
             Err(NoPlace::Refused(error)) if error.kind() == ErrorKind::NotFound => return Ok((gone(), Vec::new())),
             Err(no_place) => {
@@ -554,12 +552,12 @@ impl FolderHand {
                 }
                 let message =
                     format!("deleted at the Source; what stands in its place is not ours: {}", failure.message);
-                return Ok((told(false, "local.kept", message), Vec::new()));
+                return Ok((with_notice(false, "local.kept", message), Vec::new()));
             }
         };
         // A folder in the way of a plain name leads to the leaf name, which is another file than the recorded one.
-        let moved = (place.form == Form::Leaf) != row.leaf
-            && !place.found.is_some_and(|found| ground.is_as_written(row, &found));
+        let moved =
+            (place.form == Form::Leaf) != row.leaf && !place.found.is_some_and(|found| copy.is_as_written(row, &found));
         let deleted = match place.found {
             None => {
                 if self.sink.republish && !moved && !self.sink.is_dry() {
@@ -567,13 +565,13 @@ impl FolderHand {
                 }
                 gone()
             }
-            Some(_) if moved => {
-                told(false, "local.kept", "deleted at the Source; what stands in its place is not ours".to_owned())
-            }
-            Some(found) if found.kind == Kind::File && ground.is_as_written(row, &found) && self.sink.is_dry() => {
-                gone()
-            }
-            Some(found) if found.kind == Kind::File && ground.is_as_written(row, &found) => {
+            Some(_) if moved => with_notice(
+                false,
+                "local.kept",
+                "deleted at the Source; what stands in its place is not ours".to_owned(),
+            ),
+            Some(found) if found.kind == Kind::File && copy.is_as_written(row, &found) && self.sink.is_dry() => gone(),
+            Some(found) if found.kind == Kind::File && copy.is_as_written(row, &found) => {
                 place.dir.unlink(place.name())?;
                 if self.sink.republish {
                     via::remove(&place)?;
@@ -585,13 +583,15 @@ impl FolderHand {
                     format!("`{}` was deleted at the Source and changed here; `--immutable` keeps it", place.shown());
                 return Err(Failure::refused("local.changed", message));
             }
-            Some(_) if self.sink.is_dry() => {
-                told(true, "local.backup", "deleted at the Source; the file changed here would be put aside".to_owned())
-            }
+            Some(_) if self.sink.is_dry() => with_notice(
+                true,
+                "local.backup",
+                "deleted at the Source; the file changed here would be put aside".to_owned(),
+            ),
             Some(_) => {
-                let to = ground.backup.take(&place)?;
+                let to = copy.backup.take(&place)?;
                 let message = format!("deleted at the Source; the file changed here is now {}", to.display());
-                told(true, "local.backup", message)
+                with_notice(true, "local.backup", message)
             }
         };
         let parent = place.path.len() - place.name().len();
@@ -600,7 +600,7 @@ impl FolderHand {
 
     fn remove_emptied(&mut self) {
         if !self.emptied.is_empty() && !self.sink.is_dry() {
-            remove_empty(&self.sink.ground.folder, &self.emptied);
+            remove_empty(&self.sink.copy.folder, &self.emptied);
             self.last = LastDir::default();
             self.emptied.clear();
         }

@@ -127,8 +127,8 @@ pub(crate) trait ReadBack {
     /// Digests of the bytes that are there, of the algorithms that are listed, and their length.
     fn digests(&mut self, mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error>;
 
-    /// Tells what is there and the state does not know.
-    fn strangers(&mut self, _mirror: &Mirror, _tell: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    /// Reports what is there and the state does not know.
+    fn strangers(&mut self, _mirror: &Mirror, _report: &mut dyn FnMut(&str)) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -176,10 +176,10 @@ impl Kept<'_> {
             let Some(last) = rows.last() else { return Ok(()) };
             key.clone_from(&last.uri);
             for row in &rows {
-                // What is kept although filters exclude it is nobody's concern.
+                // What is kept although filters exclude it does not matter.
                 if !expected.contains(&row.uri)? && !self.mirror.is_excluded(&row.uri)? {
                     report.extra += 1;
-                    self.tell(&row.uri, ItemAction::Extra);
+                    self.report_item(&row.uri, ItemAction::Extra);
                 }
             }
             self.check_cancelled()?;
@@ -208,11 +208,11 @@ impl Kept<'_> {
         match found {
             None => {
                 report.missing += 1;
-                self.tell(&listed.uri, ItemAction::Missing);
+                self.report_item(&listed.uri, ItemAction::Missing);
             }
             Some(Verdict::Mismatch) => {
                 report.updated += 1;
-                self.tell(&listed.uri, ItemAction::Different);
+                self.report_item(&listed.uri, ItemAction::Different);
             }
             Some(verdict) => {
                 report.same += 1;
@@ -226,7 +226,7 @@ impl Kept<'_> {
         if self.cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    fn tell(&self, uri: &str, action: ItemAction) {
+    fn report_item(&self, uri: &str, action: ItemAction) {
         self.observer.event(&Event::Item(Item { uri, path: uri, action, bytes: 0 }));
     }
 }

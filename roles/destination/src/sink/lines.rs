@@ -1,10 +1,10 @@
 //! A stream: one JSON object a line for each change, for programs that do something else with it than keep files.
 //!
-//! Nothing is kept but the state. Each change is told at least once: the state moves on only when its line was taken
+//! Nothing is kept but the state. Each change is written at least once: the state moves on only when its line was taken
 //! by the output.
 
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Deleting, Hand, Prepared, Sink, Storing};
+use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::state_folder::StateFolder;
@@ -139,8 +139,8 @@ fn output_failed(error: &io::Error) -> Failure {
 }
 
 impl Sink for LinesSink {
-    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
-        Box::new(LinesHand { sink: self })
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(LinesWriter { sink: self })
     }
 
     fn partials(&self) -> &Partials {
@@ -168,12 +168,12 @@ impl Sink for LinesSink {
     }
 }
 
-struct LinesHand {
+struct LinesWriter {
     sink: Arc<LinesSink>,
 }
 
-impl LinesHand {
-    fn tell(&self, task: &Task) -> Result<Outcome, Failure> {
+impl LinesWriter {
+    fn write_stored(&self, task: &Task) -> Result<Outcome, Failure> {
         let (item, created) = (&task.pending, task.row.is_none());
         let line = Line::new(item, if created { "created" } else { "updated" });
         self.sink.write(&line).map_err(|error| output_failed(&error))?;
@@ -192,7 +192,7 @@ impl LinesHand {
     }
 }
 
-impl Hand for LinesHand {
+impl SinkWriter for LinesWriter {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
         if let Some(row) = &task.row
             && super::is_right(task, row, listed)
@@ -201,7 +201,7 @@ impl Hand for LinesHand {
         }
         let most = self.sink.options.content_bytes_max;
         if most.is_none_or(|most| task.pending.length.is_some_and(|length| length > most)) {
-            return self.tell(task).map(Prepared::Done);
+            return self.write_stored(task).map(Prepared::Done);
         }
         Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
     }
@@ -226,7 +226,7 @@ impl Hand for LinesHand {
     }
 }
 
-impl LinesHand {
+impl LinesWriter {
     fn store_now(&self, task: &Task, body: &Body<'_>) -> Result<Outcome, Failure> {
         let row = body.row(task, self.sink.epoch);
         let same = |kept: &&Row| kept.length == row.length && kept.digests == row.digests;

@@ -1,7 +1,7 @@
-//! Where do verified resources go? The seam between what is to be had and how it is kept.
+//! Sinks: where verified resources go.
 //!
-//! A [`Sink`] is one for a run and shared by its threads; each connection works through a [`Hand`] of its own. A hand
-//! is asked twice about each resource: [`Hand::prepare`] before its bytes are asked for, [`Hand::store`] when they are
+//! A [`Sink`] is one for a run and shared by its threads; each connection works through a [`SinkWriter`] of its own. A writer
+//! is asked twice about each resource: [`SinkWriter::prepare`] before its bytes are asked for, [`SinkWriter::store`] when they are
 //! whole and verified. Bodies in memory are handed over as a slice, so there is one dynamic call a resource and none a
 //! chunk. `tests/sinks.rs` says in code what every sink owes.
 
@@ -35,12 +35,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Where the resources of a run go.
 pub(crate) trait Sink: Debug + Send + Sync {
     /// One connection's access.
-    fn hand(self: Arc<Self>) -> Box<dyn Hand>;
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter>;
 
     /// Which large bodies were begun in earlier runs.
     fn partials(&self) -> &Partials;
 
-    /// What people are told as the place of a resource.
+    /// The place of a resource as it is reported.
     fn shown(&self, uri: &str, leaf: bool) -> String;
 
     /// Whether [`Body::head`] and [`Body::media_type`] are of use to it.
@@ -53,7 +53,7 @@ pub(crate) trait Sink: Debug + Send + Sync {
         1_000
     }
 
-    /// Whether a hand keeps nothing of an item between preparing and storing it, so that others may be prepared in
+    /// Whether a writer keeps nothing of an item between preparing and storing it, so that others may be prepared in
     /// between: bodies are digested faster together.
     fn stores_later(&self) -> bool {
         false
@@ -105,7 +105,7 @@ pub(crate) trait Sink: Debug + Send + Sync {
 }
 
 /// One connection's access to a sink.
-pub(crate) trait Hand {
+pub(crate) trait SinkWriter {
     /// What is to be done about a resource? Asked before its bytes are.
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure>;
 
@@ -119,15 +119,15 @@ pub(crate) trait Hand {
 
     /// What is there of items that a killed run may have stored or deleted? One answer for each, in order. Asked only
     /// where [`Sink::may_be_ahead`].
-    fn look(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
+    fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         tasks.iter().map(|_| Ok(Found::AsKept)).collect()
     }
 
-    /// Stores a whole and verified body. Always after [`Hand::prepare`] of the same item; directly, unless
+    /// Stores a whole and verified body. Always after [`SinkWriter::prepare`] of the same item; directly, unless
     /// [`Sink::stores_later`].
     fn store<'a>(&'a mut self, task: &'a Task, body: Body<'a>) -> Storing<'a>;
 
-    /// In a dry run, instead of [`Hand::store`]: what storing the item prepared last would come to.
+    /// In a dry run, instead of [`SinkWriter::store`]: what storing the item prepared last would come to.
     fn rehearse(&mut self, task: &Task, epoch: i64) -> Outcome {
         let row = row_as_planned(task, task.pending.length.unwrap_or(0), epoch);
         Outcome::Stored { row, created: task.row.is_none(), notices: Vec::new() }
@@ -209,7 +209,7 @@ pub(crate) struct Body<'a> {
     /// Status line and header lines of an HTTP answer, as they describe these bytes; empty for bytes that came another
     /// way, and for sinks that do not want it.
     pub(crate) head: &'a [u8],
-    /// What is to be told when it is stored.
+    /// Notices to report when it is stored.
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn now() -> Timestamp {
 pub(crate) struct Deleted {
     /// It is gone, and was there.
     pub(crate) gone: bool,
-    /// What is to be told.
+    /// Notices to report.
     pub(crate) notices: Vec<Notice>,
 }
 

@@ -7,7 +7,7 @@
 
 use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Deleting, Found, Hand, Prepared, Sink, Storing};
+use super::{Body, Deleted, Deleting, Found, Prepared, Sink, SinkWriter, Storing};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::path_map::{Form, NameRules, PathMap};
@@ -51,7 +51,7 @@ pub struct ObjectsOptions {
     pub settings: Vec<(String, String)>,
 }
 
-/// What the rules of names are for keys: they tell case apart, and are plain text without control characters.
+/// What the rules of names are for keys: case counts, and they are plain text without control characters.
 pub(crate) const KEY_RULES: NameRules = NameRules { folds_case: false, ascii_only: true, no_controls: true };
 
 /// A store, opened.
@@ -183,7 +183,7 @@ fn failed(error: &object_store::Error) -> Failure {
     use object_store::Error as E;
     let message = format!("the object store: {error}");
     match error {
-        // Where objects are looked for or deleted, their own absence is dealt with before.
+        // Where objects are read or deleted, their own absence is dealt with before.
         E::NotFound { .. } => no_bucket(),
         _ if is_no_bucket(error) => no_bucket(),
         E::Unauthenticated { .. } | E::PermissionDenied { .. } | E::UnknownConfigurationKey { .. } => {
@@ -210,8 +210,8 @@ impl ObjectsSink {
 }
 
 impl Sink for ObjectsSink {
-    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
-        Box::new(ObjectsHand { sink: self })
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(ObjectsWriter { sink: self })
     }
 
     fn partials(&self) -> &Partials {
@@ -235,11 +235,11 @@ impl Sink for ObjectsSink {
     }
 }
 
-struct ObjectsHand {
+struct ObjectsWriter {
     sink: Arc<ObjectsSink>,
 }
 
-impl Hand for ObjectsHand {
+impl SinkWriter for ObjectsWriter {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
         self.sink.store.key(&task.pending.uri)?;
         if let Some(row) = &task.row
@@ -250,17 +250,17 @@ impl Hand for ObjectsHand {
         Ok(Prepared::Wanted { dir: self.sink.spill.clone(), conditional: task.row.is_some() })
     }
 
-    fn look(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
+    fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         let store = Arc::clone(&self.sink.store);
         let (handle, epoch) = (store.handle().clone(), self.sink.epoch);
-        let looks = futures_util::stream::iter(tasks.to_vec())
+        let inspections = futures_util::stream::iter(tasks.to_vec())
             .map(|task| {
                 let store = Arc::clone(&store);
-                async move { look_at(&store, &task, epoch).await }
+                async move { inspect_object(&store, &task, epoch).await }
             })
             .buffered(DELETES)
             .collect::<Vec<_>>();
-        handle.block_on(looks)
+        handle.block_on(inspections)
     }
 
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure> {
@@ -307,7 +307,7 @@ impl Hand for ObjectsHand {
     }
 }
 
-impl ObjectsHand {
+impl ObjectsWriter {
     async fn put(&mut self, task: &Task, body: Body<'_>) -> Result<Outcome, Failure> {
         let row = body.row(task, self.sink.epoch);
         let same = |kept: &&Row| kept.length == row.length && kept.digests == row.digests;
@@ -341,8 +341,8 @@ impl ObjectsHand {
     }
 }
 
-/// What is there of an item that a killed run may have put or deleted? Metadata tells, and where there is none, the bytes.
-async fn look_at(store: &Store, task: &Task, epoch: i64) -> Result<Found, Failure> {
+/// What is there of an item that a killed run may have put or deleted? Metadata shows it, and where there is none, the bytes.
+async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found, Failure> {
     let (item, row) = (&task.pending, task.row.as_ref());
     let key = store.key(&item.uri)?;
     let options = object_store::GetOptions::new().with_head(true);
@@ -352,12 +352,12 @@ async fn look_at(store: &Store, task: &Task, epoch: i64) -> Result<Found, Failur
         Err(error) => return Err(failed(&error)),
         Ok(found) => found,
     };
-    let told = |name: &'static str| found.attributes.get(&Attribute::Metadata(name.into()));
-    if told(URI).is_some_and(|uri| uri.as_ref() != item.uri) {
+    let metadata = |name: &'static str| found.attributes.get(&Attribute::Metadata(name.into()));
+    if metadata(URI).is_some_and(|uri| uri.as_ref() != item.uri) {
         return Ok(Found::AsKept);
     }
     let mut kept = Digests::default();
-    if let Some(digests) = told(DIGESTS) {
+    if let Some(digests) = metadata(DIGESTS) {
         kept.parse_leniently_into(digests.as_ref().as_bytes());
     }
     let size = found.meta.size;
@@ -420,7 +420,7 @@ async fn put_small(
     put(PutMode::Overwrite).await.map(|_| ()).map_err(|error| failed(&error))
 }
 
-/// Is there no object under this key, or one that an earlier run of ours left? Where metadata cannot tell, only the
+/// Is there no object under this key, or one that an earlier run of ours left? Where metadata does not show it, only the
 /// same bytes do.
 async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failure> {
     let options = object_store::GetOptions::new().with_head(true);
@@ -478,7 +478,7 @@ pub(crate) struct ObjectsKept {
     strangers: Vec<String>,
 }
 
-/// Most objects told that are nobody's.
+/// Most objects reported that belong to nobody.
 const STRANGERS_MAX: usize = 10_000;
 
 impl ObjectsKept {
@@ -556,9 +556,9 @@ impl ReadBack for ObjectsKept {
         }
     }
 
-    fn strangers(&mut self, mirror: &Mirror, tell: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    fn strangers(&mut self, mirror: &Mirror, report: &mut dyn FnMut(&str)) -> Result<(), Error> {
         for path in &self.strangers {
-            tell(path);
+            report(path);
         }
         let (mut key, mut rows) = (String::new(), Vec::new());
         loop {
@@ -568,7 +568,7 @@ impl ReadBack for ObjectsKept {
             key.clone_from(&last.uri);
             for found in &rows {
                 if mirror.row(&found.uri)?.is_none() {
-                    tell(&found.uri);
+                    report(&found.uri);
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::options::SyncOptions;
 use crate::partial::Partials;
 #[cfg(feature = "s3")]
 use crate::path_map::PathMap;
-use crate::place::Ground;
+use crate::place::CopyFolder;
 use crate::reporter::Reporter;
 use crate::sink::Sink;
 use crate::state::key;
@@ -67,7 +67,7 @@ impl Opening<'_> {
     }
 
     /// The folder as a sink.
-    pub(crate) fn folder(self, ground: Ground) -> Arc<dyn Sink> {
+    pub(crate) fn folder(self, copy: CopyFolder) -> Arc<dyn Sink> {
         let Self { options, epoch, .. } = self;
         let effect = match (options.dry_run, options.folder.is_dir()) {
             (false, _) => Effect::Done,
@@ -75,7 +75,7 @@ impl Opening<'_> {
             (true, false) => Effect::WithoutFolder,
         };
         let (immutable, republish) = (options.immutable, options.republish);
-        Arc::new(FolderSink { ground: Arc::new(ground), immutable, epoch, republish, effect })
+        Arc::new(FolderSink { copy: Arc::new(copy), immutable, epoch, republish, effect })
     }
 
     fn dry(self) -> Arc<dyn Sink> {

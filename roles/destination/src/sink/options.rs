@@ -1,4 +1,4 @@
-//! Where may a copy be kept?
+//! Options of sinks: where a copy is kept.
 
 use super::lines::LinesOptions;
 use super::warc::WarcOptions;

@@ -1,4 +1,4 @@
-//! What became of one item, and what is there to tell about it?
+//! Outcomes of items, with what is reported about them.
 
 use crate::error::{Error, ExitCode};
 use crate::place::{NoPlace, code_of};
@@ -18,7 +18,7 @@ pub(crate) enum Outcome {
     Failed(Failure),
 }
 
-/// Something to tell about an item that was done.
+/// A notice about an item that was done.
 #[derive(Debug)]
 pub(crate) struct Notice {
     pub(crate) code: &'static str,

@@ -1,7 +1,7 @@
-//! Where does a file that is published again come from originally? A link beside it, in `.NAME.links.json`, which a
-//! Source states in its own documents [rs-core §14.8].
+//! The origin of a file that is published again: a link beside it, in `.NAME.links.json`, which a Source states in its own
+//! documents [rs-core §14.8].
 //!
-//! Of a chain of aggregators only the first origin is told: a `via` that is listed is kept as it is.
+//! Of a chain of aggregators only the first origin is stated: a `via` that is listed is kept as it is.
 
 use super::outcome::{Failure, Notice};
 use super::{Body, TemporaryFile};
@@ -180,9 +180,9 @@ mod tests {
             let links = vec![Link { length: Some(5), ..link(relation, href) }];
             listed_via(&listed("http://h/list.xml", "http://h/a", links))
         };
-        let told = via(Relation::Origin, "http://original.example/a").unwrap();
-        let told: Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(told, serde_json::json!({"rel": "via", "href": "http://original.example/a", "length": 5}));
+        let text = via(Relation::Origin, "http://original.example/a").unwrap();
+        let link: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(link, serde_json::json!({"rel": "via", "href": "http://original.example/a", "length": 5}));
         assert_eq!(via(Relation::Mirror, "http://original.example/a"), None);
         assert_eq!(via(Relation::Origin, "../a"), None);
         assert_eq!(via(Relation::Origin, &format!("http://h/{}", "a".repeat(9_000))), None);

@@ -79,7 +79,7 @@ impl Transfer<'_> {
             return Ok(());
         }
         let sink = Arc::clone(&self.sink);
-        let mut hand = Arc::clone(&sink).hand();
+        let mut writer = Arc::clone(&sink).writer();
         let (mut key, mut tasks, mut finished) = (String::new(), Vec::new(), 0);
         loop {
             self.requests.check_cancelled()?;
@@ -88,7 +88,7 @@ impl Transfer<'_> {
             let Some(end) = tasks.last() else { break };
             key.clone_from(&end.pending.uri);
             transaction::begin(self.mirror, self.options.dry_run)?;
-            let results = self.requests.runtime.block_on(hand.delete(&tasks));
+            let results = self.requests.runtime.block_on(writer.delete(&tasks));
             // Where the sink settles items, what became of them is known after that.
             if sink.settles_items() {
                 self.settle()?;
@@ -128,7 +128,7 @@ impl Transfer<'_> {
             self.end_deleting()?;
         }
         // Folders that are empty now are removed first.
-        drop(hand);
+        drop(writer);
         self.apply_fetches(report)
     }
 

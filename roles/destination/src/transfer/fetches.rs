@@ -1,11 +1,11 @@
 //! Handing out what is to be fetched, to threads with connections of their own, and room made where names conflict.
 
 use super::Transfer;
-use crate::desk::Desk;
 use crate::error::{Error, ExitCode};
 use crate::reporter::Reporter;
 use crate::sink::outcome::Failure;
-use crate::workers::{Chunk, Crew, DoneChunk};
+use crate::transfer::work_queue::WorkQueue;
+use crate::transfer::workers::{Chunk, DoneChunk, Worker};
 use abreast_store::mirror::{Mirror, PendingState, Task};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const UNKNOWN_BYTES: u64 = 16 << 10;
 pub(super) const READ_ITEMS: usize = 512;
 /// Passes over items that wait for a parent folder.
 const CONFLICT_PASSES: usize = 4;
-/// How often a stop is looked for.
+/// How soon a stop is noticed.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Transfer<'_> {
@@ -66,40 +66,40 @@ impl Transfer<'_> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = self.options.threads.unwrap_or(cores).clamp(1, connections);
         let outstanding_max = (connections * 2).max(OUTSTANDING_CHUNKS);
-        let desk = Arc::new(Desk::new(threads));
+        let queue = Arc::new(WorkQueue::new(threads));
         let (send_done, done) = std::sync::mpsc::channel::<DoneChunk>();
         let stop = Arc::new(AtomicBool::new(false));
         let lost = Arc::new(AtomicBool::new(false));
-        let crew = Crew {
+        let worker = Worker {
             sink: Arc::clone(&self.sink),
             rules: Arc::clone(&self.rules),
             shared: Arc::clone(&self.shared),
-            desk: Arc::clone(&desk),
+            queue: Arc::clone(&queue),
             stop: Arc::clone(&stop),
             lost: Arc::clone(&lost),
         };
         let result = std::thread::scope(|scope| {
             for number in 0..threads {
-                let (crew, done) = (crew.clone(), send_done.clone());
+                let (worker, done) = (worker.clone(), send_done.clone());
                 let connections = connections / threads + usize::from(number < connections % threads);
                 std::thread::Builder::new()
                     .name(format!("fetch-{number}"))
                     .spawn_scoped(scope, move || {
-                        if let Err(error) = crew.run(number, connections, &done) {
+                        if let Err(error) = worker.run(number, connections, &done) {
                             tracing::error!(%error, "cannot start a thread's runtime");
                         }
                     })
                     .map_err(|cause| {
-                        // Those that started are sent home.
-                        desk.close();
+                        // Those that started are stopped.
+                        queue.close();
                         Error::new("io", ExitCode::Io, "cannot start a thread").with_cause(cause)
                     })?;
             }
-            drop((send_done, crew));
-            let _going = SendHome { desk: &desk, stop: &stop };
-            let result = self.coordinate(&desk, &done, &stop, outstanding_max, (total, total_bytes), report);
+            drop((send_done, worker));
+            let _stop_on_panic = StopOnPanic { queue: &queue, stop: &stop };
+            let result = self.coordinate(&queue, &done, &stop, outstanding_max, (total, total_bytes), report);
             stop.store(result.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
-            desk.close();
+            queue.close();
             if lost.load(Ordering::Relaxed) { Err(worker_gone()) } else { result }
         });
         if result.is_err() {
@@ -111,7 +111,7 @@ impl Transfer<'_> {
     /// Hands out work and keeps what comes back, until all is done or the run is to stop.
     fn coordinate(
         &mut self,
-        desk: &Desk,
+        queue: &WorkQueue,
         done: &std::sync::mpsc::Receiver<DoneChunk>,
         stop: &AtomicBool,
         outstanding_max: usize,
@@ -139,7 +139,7 @@ impl Transfer<'_> {
                 if chunk.is_empty() {
                     break;
                 }
-                desk.put(chunk);
+                queue.put(chunk);
                 outstanding += 1;
             }
             if outstanding == 0 {
@@ -200,17 +200,17 @@ pub(super) fn in_the_way() -> Failure {
     Failure::refused("path.conflict", "a file stands where a folder is needed")
 }
 
-/// Sends the threads home if whoever hands out work panics: nobody else would, and they are waited for.
-struct SendHome<'a> {
-    desk: &'a Desk,
+/// Stops the threads if the one that hands out work panics: nothing else would, and they are waited for.
+struct StopOnPanic<'a> {
+    queue: &'a WorkQueue,
     stop: &'a AtomicBool,
 }
 
-impl Drop for SendHome<'_> {
+impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.stop.store(true, Ordering::Relaxed);
-            self.desk.close();
+            self.queue.close();
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::events::ItemAction;
 use crate::reporter::Reporter;
 use crate::sink::outcome::{Failure, Outcome};
 use crate::transaction;
-use crate::workers::DoneChunk;
+use crate::transfer::workers::DoneChunk;
 use abreast_store::mirror::{PendingAction, PendingState, Row, Task};
 
 impl Transfer<'_> {

@@ -3,21 +3,27 @@
 //! | file | subject |
 //! |---|---|
 //! | `fetches.rs` | handing out what is to be fetched |
+//! | `work_queue.rs`, `workers.rs` | the threads that fetch, and their work |
+//! | `fetch/` | one resource: from its URL, a mirror or a patch |
+//! | `store.rs` | a body, verified and into the sink |
 //! | `keep.rs` | outcomes, kept in the state, counted and reported |
 //! | `deletes.rs` | the deletion guard, and deleting |
 //! | `rehearse.rs` | a dry run, in place of all of these |
 //! | `recover.rs` | what a killed run left |
 
 mod deletes;
+pub(crate) mod fetch;
 mod fetches;
 mod keep;
 pub(crate) mod recover;
 mod rehearse;
 #[cfg(test)]
 mod settling;
+pub(crate) mod store;
+pub(crate) mod work_queue;
+pub(crate) mod workers;
 
 use crate::error::Error;
-use crate::fetch::Rules;
 use crate::options::SyncOptions;
 use crate::package::supply::supply;
 use crate::plan::planner::PlanContext;
@@ -26,7 +32,8 @@ use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::sink::Sink;
 use crate::sink::outcome::Failure;
-use crate::workers::DoneChunk;
+use crate::transfer::fetch::Rules;
+use crate::transfer::workers::DoneChunk;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Task};
 use std::collections::HashMap;

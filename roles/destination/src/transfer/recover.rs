@@ -1,7 +1,7 @@
 //! Recovery of what a killed run left and the state does not know of.
 //!
 //! Outcomes are committed in batches, so a run that is killed has stored or deleted things of which the state says
-//! nothing. They are all among the items of its plan. Before a new plan is made, each of those is looked at, and the
+//! nothing. They are all among the items of its plan. Before a new plan is made, each of those is inspected, and the
 //! state is brought up to what is there: otherwise a resource that the Source deletes meanwhile would stay for ever, and
 //! one that comes back as it was would not.
 
@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::plan::planner::PlanContext;
 use crate::sink::Found;
 use crate::state::key;
-use crate::store::MEMORY_BYTES;
 use crate::transaction;
+use crate::transfer::store::MEMORY_BYTES;
 use abreast_store::mirror::{PendingAction, Task};
 use std::sync::Arc;
 
-/// Items looked at together.
+/// Items inspected together.
 const ITEMS: usize = 512;
 
 /// May there be a file under the temporary name of an item? A small new one is written without a name.
@@ -32,9 +32,9 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
         return Ok(());
     }
     run.report.begin_phase("comparing");
-    let mut hand = Arc::clone(&sink).hand();
+    let mut writer = Arc::clone(&sink).writer();
     let (mut key, mut tasks) = (String::new(), Vec::new());
-    let (mut looked, mut found) = (0, 0_u64);
+    let (mut inspected, mut found) = (0, 0_u64);
     loop {
         tasks.clear();
         mirror.pending_after(&key, ITEMS, &mut tasks)?;
@@ -47,11 +47,11 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
                 sink.sweep(&task.pending.uri);
             }
         }
-        let answers = hand.look(&tasks);
+        let answers = writer.inspect(&tasks);
         transaction::begin(mirror, options.dry_run)?;
         for (task, answer) in tasks.iter().zip(answers) {
             match answer {
-                // What cannot be looked at is met again when it is to be stored or deleted, and told then.
+                // What cannot be inspected is met again when it is to be stored or deleted, and reported then.
                 Ok(Found::AsKept) | Err(_) => continue,
                 Ok(Found::Gone) => mirror.delete_row(&task.pending.uri)?,
                 Ok(Found::Other(row)) => mirror.put_row(&row)?,
@@ -59,8 +59,8 @@ pub(crate) fn recover(run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
             found += 1;
         }
         transaction::commit(mirror, options.dry_run)?;
-        looked += tasks.len() as u64;
-        run.report.status(looked, 0, 0);
+        inspected += tasks.len() as u64;
+        run.report.status(inspected, 0, 0);
     }
     if found > 0 {
         let message = format!("the last run was interrupted; resources that it had completed: {found}");

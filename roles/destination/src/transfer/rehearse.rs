@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::reporter::Reporter;
 use crate::sink::Prepared;
 use crate::sink::outcome::{Failure, Outcome};
-use crate::store::{Storer, accept};
+use crate::transfer::store::{Storer, accept};
 use abreast_store::mirror::Task;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Transfer<'_> {
             return Ok(Err(failure));
         }
         Ok(accept(&self.rules, &task.pending, !task.pending.digests.is_empty()).map(|mut more| {
-            let mut outcome = storer.hand.rehearse(task, self.rules.epoch);
+            let mut outcome = storer.writer.rehearse(task, self.rules.epoch);
             if let Outcome::Stored { notices, .. } = &mut outcome {
                 notices.append(&mut more);
             }

@@ -4,7 +4,6 @@ use super::Transfer;
 use crate::admit::Admission;
 use crate::error::Error;
 use crate::events::{Event, ItemAction};
-use crate::fetch::Rules;
 use crate::options::SyncOptions;
 use crate::partial::Partials;
 use crate::plan::planner::{PlanContext, Planner};
@@ -13,8 +12,9 @@ use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::server::{Server, md5_hex};
 use crate::sink::outcome::{Failure, Outcome};
-use crate::sink::{Body, Deleted, Deleting, Hand, Prepared, Sink, Storing, is_right, spill_folder, with_time};
+use crate::sink::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, is_right, spill_folder, with_time};
 use crate::state_folder::StateFolder;
+use crate::transfer::fetch::Rules;
 use abreast_folder::Dir;
 use abreast_net::Shared;
 use abreast_store::mirror::{Mirror, Pending, PendingAction, Row, Task};
@@ -84,8 +84,8 @@ fn work_off(work: &Receiver<Request>, store: &Mutex<BTreeMap<String, Vec<u8>>>, 
 }
 
 impl Sink for Remote {
-    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
-        Box::new(RemoteHand(self))
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(RemoteWriter(self))
     }
 
     fn partials(&self) -> &Partials {
@@ -113,9 +113,9 @@ impl Sink for Remote {
     fn sweep(&self, _: &str) {}
 }
 
-struct RemoteHand(Arc<Remote>);
+struct RemoteWriter(Arc<Remote>);
 
-impl Hand for RemoteHand {
+impl SinkWriter for RemoteWriter {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
         Ok(match &task.row {
             Some(row) if is_right(task, row, listed) => {

@@ -1,5 +1,5 @@
-//! What does a sink owe that keeps each resource under a name of its own, when a run is killed after it stored or
-//! deleted something and before the state says so?
+//! The contract of sinks that keep each resource under a name of its own, for runs that are killed after they stored or
+//! deleted something and before the state knows it.
 
 use super::{Copy, Reader, seen};
 use crate::server::Source;

@@ -1,4 +1,4 @@
-//! What does every sink owe? One story, told to each of them.
+//! The contract of every sink: one sequence of changes, run with each of them.
 #![allow(dead_code, clippy::unwrap_used, clippy::panic, reason = "a test's tool")]
 
 pub(crate) mod kills;

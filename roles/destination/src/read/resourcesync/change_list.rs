@@ -204,7 +204,7 @@ impl Replay<'_> {
     }
 }
 
-/// Plans what changed since the cursor. With `conditional`, one request tells that nothing did.
+/// Plans what changed since the cursor. With `conditional`, one request shows that nothing did.
 pub(crate) fn plan_changes(
     run: &mut PlanContext<'_, '_>,
     change_list: &str,
@@ -306,7 +306,7 @@ fn follow_lists(
     run.plan_coming()?;
     run.keep_common(&mut seen)?;
     if seen.left_out {
-        // What was left out may be any change: the next run looks at all of them again.
+        // What was left out may be any change: the next run reads all of them again.
         run.planner.mirror.set_document(&start, &Document::default())?;
         return Ok(Followed::Planned);
     }
@@ -364,8 +364,8 @@ fn read_listed(
                 let message = format!("{} is an index inside an index inside an index", list.url);
                 return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
             }
-            let told = "an index inside an index; the specification has no such thing";
-            run.report.notice("list.nested-index", &list.url, told);
+            let message = "an index inside an index; the specification has no such thing";
+            run.report.notice("list.nested-index", &list.url, message);
             if waiting.len() + inner.len() > LISTS_MAX {
                 return Err(too_many_lists(&list.url));
             }
@@ -420,12 +420,12 @@ fn walk_back(
                 // The archive may name what was read already: that is no circle.
                 lists.retain(|list| !reach.read_urls.contains(&list.url));
                 sort_by_span(&mut lists);
-                let told = format!("changes since {cursor} are read from the archive");
-                run.report.notice("changes.archive", &archive, &told);
+                let message = format!("changes since {cursor} are read from the archive");
+                run.report.notice("changes.archive", &archive, &message);
                 read_listed(run, lists, cursor, seen, reach)?;
             }
             Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
-            // Archives are a help: without them there is a gap, which is told.
+            // Archives are a help: without them there is a gap, which is reported.
             Err(error) => run.report.notice(error.code(), &archive, &error.to_string()),
         }
     }

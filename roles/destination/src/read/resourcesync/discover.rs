@@ -16,18 +16,18 @@ use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root};
 use abreast_store::mirror::Mirror;
 use url::Url;
 
-/// Most documents looked at.
-const LOOKS_MAX: usize = 40;
+/// Most documents read.
+const DOCUMENTS_MAX: usize = 40;
 /// Most entries of one Source Description or Capability List: what a Sitemap may have.
 const SETS_MAX: usize = 50_000;
 /// The link that names what URIs start with.
 const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
-/// The link that names where changes since a time are to be had in one package.
+/// The link that names where a package with all changes since a time is made.
 const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 
 /// Where a set of resources is described.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Entrance {
+pub(crate) struct EntryPoints {
     pub(crate) capability_list: Option<String>,
     pub(crate) resource_list: Option<String>,
     pub(crate) change_list: Option<String>,
@@ -37,12 +37,12 @@ pub(crate) struct Entrance {
     pub(crate) change_list_archive: Option<String>,
     /// What the URIs of its resources start with.
     pub(crate) uri_space: Option<String>,
-    /// Where changes since a time are to be had in one package.
+    /// Where a package with all changes since a time is made on request.
     pub(crate) changes_since: Option<String>,
 }
 
-impl Entrance {
-    /// Is there anything that a copy can be made from?
+impl EntryPoints {
+    /// Whether there is anything that a copy can be made from.
     pub(crate) const fn has_any(&self) -> bool {
         self.resource_list.is_some()
             || self.change_list.is_some()
@@ -67,8 +67,8 @@ impl Entrance {
             (&self.change_dump, &known.change_dump),
         ];
         if known.has_any() && !pairs.iter().any(|(own, known)| own.is_some() && own == known) {
-            let of = |entrance: &Self| {
-                entrance.capability_list.as_deref().or(entrance.first()).unwrap_or_default().to_owned()
+            let of = |entry_points: &Self| {
+                entry_points.capability_list.as_deref().or(entry_points.first()).unwrap_or_default().to_owned()
             };
             let message = format!("this folder is a copy of {}, not of {} ({url})", of(known), of(self));
             return Err(Error::new("folder.source", ExitCode::Usage, message)
@@ -114,8 +114,8 @@ impl Entrance {
 /// Where a set is described, and how it was found when the given address does not say so itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Discovered {
-    pub(crate) entrance: Entrance,
-    /// What the user is to know about the way there.
+    pub(crate) entry_points: EntryPoints,
+    /// How it was found, for the user.
     pub(crate) route: Option<String>,
 }
 
@@ -140,12 +140,12 @@ pub(crate) fn discover(requests: &Requests<'_>, options: &SyncOptions) -> Result
 fn find(requests: &Requests<'_>, options: &SyncOptions) -> Result<Discovered, Error> {
     let found = Search { requests, options, seen: Vec::new(), tried: Vec::new() }.run(options.set.is_some())?;
     let chosen = sets::choose(&found.candidates, options.set.as_deref(), &options.url)?;
-    let entrance = entrance_of(requests, options, chosen)?;
-    let route = found.route.map(|route| match entrance.capability_list.as_deref().or(entrance.first()) {
+    let entry_points = entry_points_of(requests, options, chosen)?;
+    let route = found.route.map(|route| match entry_points.capability_list.as_deref().or(entry_points.first()) {
         Some(list) if list != found.at => format!("{route}, which leads to {list}"),
         _ => route,
     });
-    Ok(Discovered { entrance, route })
+    Ok(Discovered { entry_points, route })
 }
 
 /// All sets of the Source that the given address belongs to.
@@ -163,10 +163,10 @@ pub(crate) fn discover_all(requests: &Requests<'_>, options: &SyncOptions) -> Re
 }
 
 /// Where a set's documents are, by its Capability List if that was not read yet.
-fn entrance_of(requests: &Requests<'_>, options: &SyncOptions, chosen: Candidate) -> Result<Entrance, Error> {
+fn entry_points_of(requests: &Requests<'_>, options: &SyncOptions, chosen: Candidate) -> Result<EntryPoints, Error> {
     chosen.check()?;
     let url = match chosen {
-        Candidate { entrance: Some(entrance), .. } => return Ok(*entrance),
+        Candidate { entry_points: Some(entry_points), .. } => return Ok(*entry_points),
         Candidate { url, .. } => url,
     };
     let nothing = |what: &str| {
@@ -179,7 +179,7 @@ fn entrance_of(requests: &Requests<'_>, options: &SyncOptions, chosen: Candidate
     match inspect(requests, options, &url)? {
         Seen::Sets(mut sets) if sets.len() == 1 => {
             let set = sets.remove(0);
-            set.entrance.map(|entrance| *entrance).ok_or_else(|| nothing("a Source Description"))
+            set.entry_points.map(|entry_points| *entry_points).ok_or_else(|| nothing("a Source Description"))
         }
         Seen::Sets(_) | Seen::Descriptions(_) => Err(nothing("a Source Description")),
         Seen::Page { .. } => Err(nothing("not a ResourceSync document")),
@@ -200,7 +200,7 @@ struct Search<'a> {
     requests: &'a Requests<'a>,
     options: &'a SyncOptions,
     seen: Vec<String>,
-    /// What was asked in vain.
+    /// Requested without success.
     tried: Vec<String>,
 }
 
@@ -211,7 +211,7 @@ impl Search<'_> {
         let given = self.options.url.clone();
         let start = check_url(&given)?;
         let is_root = start.path().ends_with('/');
-        let page = match self.look(&given) {
+        let page = match self.inspect(&given) {
             Ok(Seen::Page { links, is_html }) if links.is_empty() => {
                 if !is_html && start.path() != "/" {
                     let message = format!("{given} is not a ResourceSync document");
@@ -250,9 +250,9 @@ impl Search<'_> {
         })
     }
 
-    fn look(&mut self, url: &str) -> Result<Seen, Error> {
-        if self.seen.len() >= LOOKS_MAX {
-            let message = format!("{} leads through more than {LOOKS_MAX} documents", self.options.url);
+    fn inspect(&mut self, url: &str) -> Result<Seen, Error> {
+        if self.seen.len() >= DOCUMENTS_MAX {
+            let message = format!("{} leads through more than {DOCUMENTS_MAX} documents", self.options.url);
             return Err(Error::new("discover.nothing", ExitCode::Limit, message)
                 .with_help("give the URL of a Capability List, Resource List or Sitemap"));
         }
@@ -269,7 +269,7 @@ impl Search<'_> {
                 continue;
             }
             let route = format!("{start} names no Source itself; found {url}");
-            match self.look(&url) {
+            match self.inspect(&url) {
                 Ok(Seen::Sets(candidates)) if place.ends_with("resourcesync") && candidates[0].is_sitemap() => {
                     let message = format!("{url} is not a Source Description, which it should be [rs-core §6.3.2]");
                     return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
@@ -300,7 +300,7 @@ impl Search<'_> {
             if self.seen.contains(&link) {
                 continue;
             }
-            let sets = match self.look(&link)? {
+            let sets = match self.inspect(&link)? {
                 Seen::Sets(sets) => sets,
                 Seen::Descriptions(parts) => self.descriptions(parts, link.clone(), None)?.candidates,
                 Seen::Page { .. } => {
@@ -330,7 +330,7 @@ impl Search<'_> {
     fn descriptions(&mut self, parts: Vec<String>, at: String, route: Option<String>) -> Result<Searched, Error> {
         let mut candidates = Vec::new();
         for part in parts {
-            if let Seen::Sets(sets) = self.look(&part)? {
+            if let Seen::Sets(sets) = self.inspect(&part)? {
                 sets::add(&mut candidates, sets);
             }
         }
@@ -342,11 +342,11 @@ impl Search<'_> {
         let given = self.options.url.clone();
         let [one] = candidates.as_slice() else { return Ok(Searched { candidates, at: given, route: None }) };
         let is_chosen = self.options.set.as_deref().is_some_and(|set| sets::fits(&one.url, set));
-        if one.entrance.is_none() || is_chosen {
+        if one.entry_points.is_none() || is_chosen {
             return Ok(Searched { candidates, at: given, route: None });
         }
         if let Some(up) = one.up.clone() {
-            let found = match self.look(&up)? {
+            let found = match self.inspect(&up)? {
                 Seen::Sets(candidates) => Searched { candidates, at: up, route: None },
                 Seen::Descriptions(parts) => self.descriptions(parts, up, None)?,
                 Seen::Page { .. } => return Ok(Searched { candidates, at: given, route: None }),
@@ -369,7 +369,7 @@ impl Search<'_> {
     }
 }
 
-/// Does the server say that nothing is there, or nothing to be shown?
+/// Whether the server answers that nothing is there, or nothing to be shown.
 fn is_absent(error: &Error) -> bool {
     matches!(error.status(), Some(400 | 403 | 404 | 405 | 410))
 }
@@ -401,19 +401,19 @@ fn first_line(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// Forgets where changes since a time are to be had: it is looked for again.
+/// Forgets where a package with changes since a time is made: the next run reads that again.
 pub(crate) fn forget_changes_since(mirror: &Mirror) -> Result<(), Error> {
     Ok(mirror.set_meta(keys::CHANGES_SINCE, None)?)
 }
 
-/// Reads the Capability List again when no dump is known, or not where changes since a time are to be had and these are
+/// Reads the Capability List again when no dump is known, or not where a package with changes since a time is made and that is
 /// wanted: a Source may have begun to make some.
 pub(crate) fn discover_again(
     (requests, options): (&Requests<'_>, &SyncOptions),
     mirror: &Mirror,
-    known: &Entrance,
+    known: &EntryPoints,
     wants_changes_since: bool,
-) -> Result<Option<Entrance>, Error> {
+) -> Result<Option<EntryPoints>, Error> {
     let Some(list) = &known.capability_list else { return Ok(None) };
     let has_dump = known.resource_dump.is_some() || known.change_dump.is_some();
     let is_known = if wants_changes_since { known.changes_since.is_some() } else { has_dump };
@@ -421,7 +421,7 @@ pub(crate) fn discover_again(
         return Ok(None);
     }
     let found = match inspect(requests, options, list) {
-        Ok(Seen::Sets(sets)) => sets.into_iter().find_map(|set| set.entrance),
+        Ok(Seen::Sets(sets)) => sets.into_iter().find_map(|set| set.entry_points),
         Err(error) if error.exit_code() == ExitCode::Cancelled => return Err(error),
         _ => None,
     };
@@ -508,7 +508,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                 let of = entries.iter().filter(|entry| entry.capability == Some(capability));
                 resolve(&read.url, of.map(|entry| entry.loc.clone()).collect()).into_iter().next()
             };
-            let entrance = Entrance {
+            let entry_points = EntryPoints {
                 capability_list: Some(url.to_owned()),
                 resource_list: first(Capability::ResourceList),
                 change_list: first(Capability::ChangeList),
@@ -518,13 +518,17 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                 uri_space,
                 changes_since: resolve(&read.url, links_with(CHANGES_SINCE)).into_iter().next(),
             };
-            if !entrance.has_any() {
+            if !entry_points.has_any() {
                 let message = format!("{url} is a Capability List with neither lists nor dumps on its host");
                 return Err(Error::new("discover.nothing", ExitCode::SourceInvalid, message)
                     .with_help("if they are on another host that you trust, name it with `--allow-host`"));
             }
             let up = resolve(&read.url, links_with("up")).into_iter().next();
-            Ok(Seen::Sets(vec![Candidate { up, entrance: Some(Box::new(entrance)), ..Candidate::at(url.to_owned()) }]))
+            Ok(Seen::Sets(vec![Candidate {
+                up,
+                entry_points: Some(Box::new(entry_points)),
+                ..Candidate::at(url.to_owned())
+            }]))
         }
         capability @ (Some(
             Capability::ResourceList | Capability::ChangeList | Capability::ResourceDump | Capability::ChangeDump,
@@ -537,14 +541,17 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
                 }
             }
             let whole = resolve(&read.url, links_with("index")).into_iter().next().unwrap_or_else(|| url.to_owned());
-            let mut entrance = Entrance { uri_space, ..Entrance::default() };
+            let mut entry_points = EntryPoints { uri_space, ..EntryPoints::default() };
             *match capability {
-                Some(Capability::ChangeList) => &mut entrance.change_list,
-                Some(Capability::ResourceDump) => &mut entrance.resource_dump,
-                Some(Capability::ChangeDump) => &mut entrance.change_dump,
-                _ => &mut entrance.resource_list,
+                Some(Capability::ChangeList) => &mut entry_points.change_list,
+                Some(Capability::ResourceDump) => &mut entry_points.resource_dump,
+                Some(Capability::ChangeDump) => &mut entry_points.change_dump,
+                _ => &mut entry_points.resource_list,
             } = Some(whole);
-            Ok(Seen::Sets(vec![Candidate { entrance: Some(Box::new(entrance)), ..Candidate::at(url.to_owned()) }]))
+            Ok(Seen::Sets(vec![Candidate {
+                entry_points: Some(Box::new(entry_points)),
+                ..Candidate::at(url.to_owned())
+            }]))
         }
         Some(other) => {
             let message = format!("{url} is a `{}` document, which cannot be copied from", other.token());
@@ -555,7 +562,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
 }
 
 /// One step up only: a Capability List, never back down to a list. One that is not there, or is something else, is
-/// done without; one that cannot be read now is not, since the copy keeps what it is told here.
+/// done without; one that cannot be read now is not, since the copy keeps what it reads here.
 fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result<Option<Candidate>, Error> {
     let stops = |error: &Error| error.is_transient() || error.exit_code() == ExitCode::Cancelled;
     let mut capability = None;

@@ -1,7 +1,7 @@
 //! ResourceSync documents, fetched and read entry by entry, within limits [rs-core §7].
 
+use crate::diagnostics::{Diagnostics, Pace, Remark};
 use crate::error::{Error, ExitCode};
-use crate::noticed::{Care, Pace, Remark};
 use crate::package::listing::Packaged;
 use crate::requests::{Requests, net_error};
 use abreast_net::{Request, Response, StatusCode};
@@ -112,7 +112,7 @@ fn read_entries(requests: &Requests<'_>, url: &str, known: Option<&Document>, ea
         }
         let mut pace = Pace::of_head(asked);
         if response.status() == StatusCode::NOT_MODIFIED {
-            requests.care.keep_pace(pace);
+            requests.diagnostics.keep_pace(pace);
             return Ok(Ok(Answer::Unchanged));
         }
         if response.status() != StatusCode::OK {
@@ -120,9 +120,9 @@ fn read_entries(requests: &Requests<'_>, url: &str, known: Option<&Document>, ea
             return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
         }
         response.set_limit(DOCUMENT_BYTES_MAX);
-        match read_response(url, &mut response, &[], &requests.care, &mut pace, each).await {
+        match read_response(url, &mut response, &[], &requests.diagnostics, &mut pace, each).await {
             Ok(read) => {
-                requests.care.keep_pace(pace);
+                requests.diagnostics.keep_pace(pace);
                 Ok(Ok(Answer::Read(Box::new(read))))
             }
             Err(Stop::Net(error)) => Err(error),
@@ -263,7 +263,7 @@ pub(crate) fn look(requests: &Requests<'_>, url: &str, links: &mut Vec<String>, 
         if is_packed || is_xml && !is_page && !super::discover::is_oai_pmh(text) {
             response.set_limit(DOCUMENT_BYTES_MAX);
             let mut pace = Pace::default();
-            return match read_response(url, &mut response, &begin, &requests.care, &mut pace, each).await {
+            return match read_response(url, &mut response, &begin, &requests.diagnostics, &mut pace, each).await {
                 Ok(read) => Ok(Ok(Page::Document(Box::new(read)))),
                 Err(Stop::Net(error)) => Err(error),
                 Err(Stop::Document(error)) => Ok(Err(error)),
@@ -284,10 +284,10 @@ pub(crate) fn look(requests: &Requests<'_>, url: &str, links: &mut Vec<String>, 
 }
 
 /// Notes what a parser found that is not as the specification says.
-pub(super) fn note_findings(care: &Care, url: &str, parser: &Parser) {
+pub(super) fn note_findings(diagnostics: &Diagnostics, url: &str, parser: &Parser) {
     for finding in parser.findings() {
         let (code, line, count) = (finding.code, finding.line, finding.count);
-        care.note(url, Remark { code, line, count, message: finding.message.clone() });
+        diagnostics.note(url, Remark { code, line, count, message: finding.message.clone() });
     }
 }
 
@@ -321,7 +321,7 @@ async fn read_response(
     url: &str,
     response: &mut Response,
     begin: &[u8],
-    care: &Care,
+    diagnostics: &Diagnostics,
     pace: &mut Pace,
     each: Each<'_>,
 ) -> Result<Read, Stop> {
@@ -345,9 +345,9 @@ async fn read_response(
         },
         ..Read::default()
     };
-    let mut parser = Parser::with_tolerance(Limits::default(), care.tolerance);
+    let mut parser = Parser::with_tolerance(Limits::default(), diagnostics.tolerance);
     let mut entry = Entry::default();
-    let mut reading = Reading { url, care, read: &mut read, as_index: None };
+    let mut reading = Reading { url, diagnostics, read: &mut read, as_index: None };
     let mut fingerprint = DefaultHasher::new();
     let mut unpacker: Option<Unpacker> = None;
     let mut first = true;
@@ -405,7 +405,7 @@ async fn read_response(
 /// One document while it is read.
 struct Reading<'a> {
     url: &'a str,
-    care: &'a Care,
+    diagnostics: &'a Diagnostics,
     read: &'a mut Read,
     /// Whether the first entry showed that an `urlset` is an index all the same.
     as_index: Option<bool>,
@@ -489,10 +489,10 @@ impl Reading<'_> {
     }
 
     fn note(&self, code: &'static str, line: u64, message: String) -> Result<(), Error> {
-        if self.care.tolerance == Tolerance::Strict {
+        if self.diagnostics.tolerance == Tolerance::Strict {
             return Err(self.refuse(code, &message).with_help("`--strict` refuses what is read otherwise"));
         }
-        self.care.note(self.url, Remark { code, line, message, count: 1 });
+        self.diagnostics.note(self.url, Remark { code, line, message, count: 1 });
         Ok(())
     }
 
@@ -504,7 +504,7 @@ impl Reading<'_> {
     fn finish(&mut self, parser: &Parser) {
         self.read.skipped = parser.skipped();
         self.read.zoneless = is_zoneless(parser);
-        note_findings(self.care, self.url, parser);
+        note_findings(self.diagnostics, self.url, parser);
     }
 }
 

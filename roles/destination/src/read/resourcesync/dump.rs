@@ -87,7 +87,7 @@ pub(crate) fn read_dump(
             return Err(Error::new("limit.index-depth", ExitCode::Limit, message));
         }
     }
-    run.requests.care.report(run.report);
+    run.requests.diagnostics.report(run.report);
     Ok(Some(dump))
 }
 

@@ -17,8 +17,8 @@ use crate::plan::planner::PlanContext;
 use abreast_webtypes::Timestamp;
 use std::fs::File;
 
-/// A package with its file, when it could be had.
-type Had = (ListedPackage, Option<File>);
+/// A package with its file, where it could be fetched.
+type Fetched = (ListedPackage, Option<File>);
 
 /// Plans what makes the copy equal to a Resource Dump.
 pub(crate) fn plan_resource_dump(
@@ -39,10 +39,10 @@ pub(crate) fn plan_resource_dump(
     run.report.summary.mode = Mode::Baseline;
     check_kept(run)?;
     let mut first_error = None;
-    let had = have_packages(run, std::mem::take(&mut dump.packages), &mut first_error)?;
+    let had = fetch_packages(run, std::mem::take(&mut dump.packages), &mut first_error)?;
     run.planner.begin(run.report)?;
     let planned = read_resource_manifests(run, url, &dump, &had, first_error);
-    run.requests.care.report(run.report);
+    run.requests.diagnostics.report(run.report);
     match planned {
         Ok(baseline) => {
             run.planner.commit()?;
@@ -67,12 +67,12 @@ fn refuse_dry_run(run: &PlanContext<'_, '_>, url: &str) -> Result<(), Error> {
     Err(Error::new("dump.dry-run", ExitCode::Usage, message).with_help("run without `--dry-run`"))
 }
 
-/// Fetches packages. What cannot be had is told and counted; the first such error is kept.
-fn have_packages(
+/// Fetches packages. What cannot be fetched is reported and counted; the first such error is kept.
+fn fetch_packages(
     run: &mut PlanContext<'_, '_>,
     packages: Vec<ListedPackage>,
     first_error: &mut Option<Error>,
-) -> Result<Vec<Had>, Error> {
+) -> Result<Vec<Fetched>, Error> {
     let mut had = Vec::with_capacity(packages.len());
     for package in packages {
         run.requests.check_cancelled()?;
@@ -98,7 +98,7 @@ fn package_failed(
     if first_error.is_some() {
         run.report.list_failed(error.code(), &package.url, &error.to_string());
     } else {
-        // Told when it is known whether there is anything else.
+        // Reported when it is known whether there is anything else.
         run.report.summary.failed += 1;
         run.report.new_failures += 1;
         *first_error = Some(error);
@@ -109,18 +109,18 @@ fn read_resource_manifests(
     run: &mut PlanContext<'_, '_>,
     url: &str,
     dump: &DumpDocument,
-    had: &[Had],
+    had: &[Fetched],
     mut first_error: Option<Error>,
 ) -> Result<Baseline, Error> {
     let mut comparison = run.begin_comparison(url)?;
-    let care = run.requests.care.clone();
+    let diagnostics = run.requests.diagnostics.clone();
     let (mut read, mut at, mut partial) = (0, None, false);
     for (package, file) in had {
         let Some(file) = file else { continue };
         comparison.begin_document();
         let manifest =
             try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error)).and_then(|archive| {
-                read_manifest(&archive, &package.url, Packaged::Snapshot, &care, &mut |_, listed| {
+                read_manifest(&archive, &package.url, Packaged::Snapshot, &diagnostics, &mut |_, listed| {
                     run.requests.check_cancelled()?;
                     comparison.entry(run, listed)
                 })
@@ -195,14 +195,14 @@ pub(crate) fn plan_change_dump(
         packages.sort_by_key(|package| package.from);
     }
     let mut first_error = None;
-    let had = have_packages(run, packages, &mut first_error)?;
+    let had = fetch_packages(run, packages, &mut first_error)?;
     if let Some(error) = first_error {
         // Without one of them changes would be missed.
         return Err(error);
     }
     run.planner.begin(run.report)?;
     let planned = read_change_manifests(run, url, &dump, &had, cursor);
-    run.requests.care.report(run.report);
+    run.requests.diagnostics.report(run.report);
     if let Err(error) = planned {
         run.planner.abandon(run.report)?;
         return Err(error);
@@ -221,17 +221,17 @@ fn read_change_manifests(
     run: &mut PlanContext<'_, '_>,
     url: &str,
     dump: &DumpDocument,
-    had: &[Had],
+    had: &[Fetched],
     cursor: Timestamp,
 ) -> Result<(), Error> {
     run.planner.mirror.clear_scratch()?;
-    let care = run.requests.care.clone();
+    let diagnostics = run.requests.diagnostics.clone();
     let mut seen = Seen::default();
     for (package, file) in had {
         let Some(file) = file else { continue };
         let archive = try_clone(file).and_then(Package::open).map_err(|error| unusable(package, &error))?;
         let mut reading = run.reading_changes(&package.url);
-        let manifest = read_manifest(&archive, &package.url, Packaged::Changes, &care, &mut |span, listed| {
+        let manifest = read_manifest(&archive, &package.url, Packaged::Changes, &diagnostics, &mut |span, listed| {
             seen.begin_whole_list(span);
             run.note_change(listed, cursor, &mut seen, &mut reading)
         })
@@ -242,7 +242,7 @@ fn read_change_manifests(
     run.plan_coming()?;
     run.keep_common(&mut seen)?;
     if seen.left_out {
-        // What was left out may be any change: the next run looks at all of them again.
+        // What was left out may be any change: the next run reads all of them again.
         return Ok(());
     }
     if let Some(newest) = seen.newest.max(dump.until).filter(|newest| *newest >= cursor) {

@@ -7,8 +7,8 @@ pub use check::check_any_input;
 use super::change_list::span_of;
 use super::document::{at_earliest, is_zoneless, note_findings, syntax_error};
 use super::listed::listed;
+use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ExitCode};
-use crate::noticed::Care;
 use crate::package::archive::{Found, Package};
 use crate::package::listing::Packaged;
 use crate::package::manifest::Manifest;
@@ -33,7 +33,7 @@ pub(crate) fn read_manifest(
     package: &Package,
     url: &str,
     packaged: Packaged,
-    care: &Care,
+    diagnostics: &Diagnostics,
     each: &mut dyn FnMut(Span, &Listed<'_>) -> Result<(), Error>,
 ) -> Result<Manifest, Error> {
     let capability = match packaged {
@@ -53,7 +53,7 @@ pub(crate) fn read_manifest(
     let mut manifest = Manifest::new(package);
     manifest.name(number);
     let name = format!("{url}!/{NAME}");
-    let mut parser = Parser::with_tolerance(Limits::default().with_entries(ENTRIES_MAX), care.tolerance);
+    let mut parser = Parser::with_tolerance(Limits::default().with_entries(ENTRIES_MAX), diagnostics.tolerance);
     let (mut head, mut entry, mut block) = (Head::default(), Entry::default(), vec![0; BLOCK_BYTES]);
     loop {
         match parser.next(&mut entry).map_err(|fault| syntax_error(&name, &fault))? {
@@ -84,7 +84,7 @@ pub(crate) fn read_manifest(
             Step::End => break,
         }
     }
-    note_findings(care, &name, &parser);
+    note_findings(diagnostics, &name, &parser);
     (manifest.skipped, manifest.zoneless) = (parser.skipped(), is_zoneless(&parser));
     manifest.at = manifest.at.map(|at| at_earliest(manifest.zoneless, at));
     manifest.finish(package);
@@ -112,7 +112,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&zip.finish()).unwrap();
         let package = Package::open(file)?;
-        read_manifest(&package, "http://h/p.zip", packaged, &Care::default(), &mut |_, _| Ok(()))
+        read_manifest(&package, "http://h/p.zip", packaged, &Diagnostics::default(), &mut |_, _| Ok(()))
     }
 
     fn codes(manifest: &Manifest) -> Vec<(&str, &str)> {

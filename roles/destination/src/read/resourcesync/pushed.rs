@@ -17,10 +17,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The cursor, when a notification moved it and no list has confirmed it yet, microseconds.
 pub(crate) const PUSHED: &str = "pushed";
-/// Since when lists do not know what notifications told, seconds.
+/// Since when lists lack what notifications announced, seconds.
 pub(crate) const LISTS_LATE: &str = "lists-late";
 /// Up to when the last notification that was applied knew all changes, microseconds.
-const TOLD_UNTIL: &str = "told-until";
+const ANNOUNCED_UNTIL: &str = "told-until";
 /// A notification may speak of times that our own clock has not reached by this, microseconds.
 const CLOCK_MICROS: i64 = 60_000_000;
 
@@ -31,7 +31,7 @@ enum Place {
     Old,
     /// It goes on from what is known.
     Next,
-    /// Others are missing before it, or that cannot be told.
+    /// Others are missing before it, or that cannot be decided.
     Apart,
 }
 
@@ -93,12 +93,12 @@ fn plan_notifications(
 ) -> Result<bool, Error> {
     run.planner.mirror.clear_scratch()?;
     let time = |text: Option<String>| text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros);
-    let mut told = time(run.planner.mirror.meta(TOLD_UNTIL)?);
-    let told_before = told;
+    let mut announced = time(run.planner.mirror.meta(ANNOUNCED_UNTIL)?);
+    let announced_before = announced;
     let mut cursor = known;
     let mut seen = Seen::default();
     for notification in notifications {
-        match place(notification.from, notification.until, cursor, told) {
+        match place(notification.from, notification.until, cursor, announced) {
             Place::Old => continue,
             Place::Apart => return Ok(false),
             Place::Next => {}
@@ -109,16 +109,16 @@ fn plan_notifications(
             run.note_change(&change, known, &mut seen, &mut reading)?;
         }
         cursor = cursor.max(reading.newest.unwrap_or(cursor));
-        told = Some(notification.until);
+        announced = Some(notification.until);
     }
-    if told == told_before {
+    if announced == announced_before {
         return Ok(true);
     }
     run.planner.since.get_or_insert(known);
     run.plan_coming()?;
     run.report.summary.mode = Mode::Incremental;
     let text = |time: Timestamp| time.as_micros().to_string();
-    run.planner.mirror.set_meta(TOLD_UNTIL, told.map(text).as_deref())?;
+    run.planner.mirror.set_meta(ANNOUNCED_UNTIL, announced.map(text).as_deref())?;
     if cursor > known {
         kept::set_to_change(run.planner.mirror, cursor)?;
         run.planner.mirror.set_meta(PUSHED, Some(&text(cursor)))?;
@@ -132,17 +132,17 @@ pub(crate) fn is_pushed(run: &PlanContext<'_, '_>, cursor: Timestamp) -> Result<
 }
 
 /// Where a notification of that span stands beside a copy.
-fn place(from: Timestamp, until: Timestamp, cursor: Timestamp, told: Option<Timestamp>) -> Place {
+fn place(from: Timestamp, until: Timestamp, cursor: Timestamp, announced: Option<Timestamp>) -> Place {
     // Of changes within one second of a coarse clock some may have come before others.
     let is_fine = cursor.as_micros() % 1_000_000 != 0;
     if until < cursor || until == cursor && is_fine {
         return Place::Old;
     }
     // Whoever repeats the last one repeats what was done, unless another change followed within that second.
-    if until == cursor || told.is_some_and(|told| until <= told) {
+    if until == cursor || announced.is_some_and(|announced| until <= announced) {
         return Place::Apart;
     }
-    if from < cursor || Some(from) == told || from == cursor && is_fine { Place::Next } else { Place::Apart }
+    if from < cursor || Some(from) == announced || from == cursor && is_fine { Place::Next } else { Place::Apart }
 }
 
 fn now() -> Timestamp {
@@ -160,27 +160,27 @@ mod tests {
         Timestamp::from_micros(micros)
     }
 
-    fn place(from: i64, until: i64, cursor: i64, told: Option<i64>) -> Place {
-        super::place(at(from), at(until), at(cursor), told.map(at))
+    fn place(from: i64, until: i64, cursor: i64, announced: Option<i64>) -> Place {
+        super::place(at(from), at(until), at(cursor), announced.map(at))
     }
 
     #[test]
     fn only_what_goes_on_from_what_is_known_is_applied() {
         let begin = 1_000 * SECOND + 1;
-        for (from, until, told, expected) in [
+        for (from, until, announced, expected) in [
             // What ends where the copy stands, or before, is old.
             (begin - 9, begin - 5, None, Place::Old),
             (begin - 9, begin, None, Place::Old),
             // What begins there, or before, goes on.
             (begin, begin + 5, None, Place::Next),
             (begin - 9, begin + 5, None, Place::Next),
-            // What begins later does not, unless it was told that nothing was between.
+            // What begins later does not, unless it was stated that nothing was between.
             (begin + 1, begin + 5, None, Place::Apart),
             (begin + 1, begin + 5, Some(begin + 1), Place::Next),
             (begin + 2, begin + 5, Some(begin + 1), Place::Apart),
             (begin + 1, begin + 5, Some(begin + 9), Place::Apart),
         ] {
-            assert_eq!(place(from, until, begin, told), expected, "{from} {until} {told:?}");
+            assert_eq!(place(from, until, begin, announced), expected, "{from} {until} {announced:?}");
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(
             place(begin - SECOND, begin, begin, Some(begin)),
             Place::Apart,
-            "it may be told twice, or once more"
+            "it may be the same change, or another one"
         );
         assert_eq!(place(begin, begin + SECOND, begin, None), Place::Apart, "others of that second may be missing");
         assert_eq!(place(begin, begin + SECOND, begin, Some(begin)), Place::Next, "it goes on from the one before");

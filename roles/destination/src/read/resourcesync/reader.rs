@@ -3,7 +3,7 @@
 use super::change_list::{each_change, plan_changes, skip_gap};
 use super::cursor;
 use super::discover::{
-    Discovered, Entrance, discover, discover_again, discover_all, forget_changes_since, with_other_sets,
+    Discovered, EntryPoints, discover, discover_again, discover_all, forget_changes_since, with_other_sets,
 };
 use super::dump::{read_dump, since_url};
 use super::dump_plan::{plan_change_dump, plan_resource_dump};
@@ -30,13 +30,13 @@ use abreast_store::mirror::Mirror;
 use abreast_webtypes::Timestamp;
 use std::time::Duration;
 
-/// How long lists may not know yet what a notification told before.
+/// How long lists may lack what a notification announced.
 const LISTS_LATE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// A Source of ResourceSync documents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResourceSync {
-    entrance: Entrance,
+    entry_points: EntryPoints,
     /// The Change Dump to read when the packages of a Resource Dump have been used.
     changes_next: Option<String>,
     /// Up to when notifications say that there are changes.
@@ -46,10 +46,10 @@ pub(crate) struct ResourceSync {
 }
 
 impl ResourceSync {
-    fn start(&mut self, entrance: Entrance, options: &SyncOptions) -> Start {
-        let first = entrance.first().unwrap_or(&options.url).to_owned();
-        let (uri_space, has_list) = (entrance.uri_space.clone(), entrance.resource_list.is_some());
-        *self = Self { entrance, ..Self::default() };
+    fn start(&mut self, entry_points: EntryPoints, options: &SyncOptions) -> Start {
+        let first = entry_points.first().unwrap_or(&options.url).to_owned();
+        let (uri_space, has_list) = (entry_points.uri_space.clone(), entry_points.resource_list.is_some());
+        *self = Self { entry_points, ..Self::default() };
         Start { first, uri_space, has_list }
     }
 
@@ -60,23 +60,23 @@ impl ResourceSync {
             return Ok(());
         }
         let (options, mirror) = (run.planner.options, run.planner.mirror);
-        if let Some(read) = discover_again((run.requests, options), mirror, &self.entrance, wants_changes_since)? {
-            self.entrance = read;
+        if let Some(read) = discover_again((run.requests, options), mirror, &self.entry_points, wants_changes_since)? {
+            self.entry_points = read;
             self.is_read_again = true;
         }
         Ok(())
     }
 
     fn list(&self, purpose: &str) -> Result<&str, Error> {
-        let list = self.entrance.resource_list.as_deref();
+        let list = self.entry_points.resource_list.as_deref();
         list.ok_or_else(|| Error::new("gap", ExitCode::Gap, format!("the Source has no Resource List to {purpose}")))
     }
 }
 
 impl Reader for ResourceSync {
     fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error> {
-        let entrance = known_or_found(run)?;
-        Ok(self.start(entrance, run.planner.options))
+        let entry_points = known_or_found(run)?;
+        Ok(self.start(entry_points, run.planner.options))
     }
 
     fn find_read_only(
@@ -92,12 +92,12 @@ impl Reader for ResourceSync {
         };
         let found = discover(requests, options)?;
         if let Some(mirror) = known {
-            found.entrance.check_same(&Entrance::known(mirror)?, &options.url)?;
+            found.entry_points.check_same(&EntryPoints::known(mirror)?, &options.url)?;
         }
         if let Some(route) = &found.route {
             observer.event(&Event::Notice(Problem { code: "discover.found", uri: &options.url, message: route }));
         }
-        let start = self.start(found.entrance, options);
+        let start = self.start(found.entry_points, options);
         self.list("compare with")?;
         Ok(start)
     }
@@ -133,7 +133,7 @@ impl Reader for ResourceSync {
             }
         }
         let walked = walk(requests, options, self.list("compare with")?, &mut All(&mut *to))?;
-        if let (Some(changes), Some(at)) = (&self.entrance.change_list, walked.at) {
+        if let (Some(changes), Some(at)) = (&self.entry_points.change_list, walked.at) {
             each_change(requests, options, changes, at.as_micros(), &mut |listed, time| to.changed(listed, time))?;
         }
         Ok(())
@@ -145,10 +145,10 @@ impl Reader for ResourceSync {
 
     fn packages(&mut self, run: &mut PlanContext<'_, '_>, since: Option<Timestamp>) -> Result<Vec<Offered>, Error> {
         self.read_again(run, false)?;
-        let changes = self.entrance.change_dump.iter().filter(|_| since.is_some());
+        let changes = self.entry_points.change_dump.iter().filter(|_| since.is_some());
         let dumps = changes
             .map(|url| (url, Packaged::Changes))
-            .chain(self.entrance.resource_dump.iter().map(|url| (url, Packaged::Snapshot)));
+            .chain(self.entry_points.resource_dump.iter().map(|url| (url, Packaged::Snapshot)));
         let offered = dumps.filter_map(|(url, packaged)| {
             let dump = read_dump(run, url, packaged, None).transpose()?;
             Some(Offered { url: url.clone(), dump: dump.map(|dump| dump.offered(packaged)) })
@@ -158,7 +158,7 @@ impl Reader for ResourceSync {
 
     fn package_since(&mut self, run: &mut PlanContext<'_, '_>, since: Timestamp) -> Result<Option<String>, Error> {
         self.read_again(run, true)?;
-        Ok(self.entrance.changes_since.as_deref().and_then(|address| since_url(address, since)))
+        Ok(self.entry_points.changes_since.as_deref().and_then(|address| since_url(address, since)))
     }
 
     fn forget_package_since(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
@@ -172,7 +172,7 @@ impl Reader for ResourceSync {
         url: &str,
         packaged: Packaged,
     ) -> Result<Manifest, Error> {
-        read_manifest(package, url, packaged, &requests.care, &mut |_, _| Ok(()))
+        read_manifest(package, url, packaged, &requests.diagnostics, &mut |_, _| Ok(()))
     }
 
     fn plan_rest(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
@@ -180,7 +180,7 @@ impl Reader for ResourceSync {
     }
 
     fn plan_again(&mut self, run: &mut PlanContext<'_, '_>) -> Result<bool, Error> {
-        let (Some(changes), Some(cursor)) = (&self.entrance.change_list, cursor::get(run.planner.mirror)?) else {
+        let (Some(changes), Some(cursor)) = (&self.entry_points.change_list, cursor::get(run.planner.mirror)?) else {
             return Ok(false);
         };
         // What else there is to say is said by the next run, if it lasts.
@@ -211,8 +211,8 @@ fn with_known_set(options: &SyncOptions, mirror: &Mirror) -> Result<SyncOptions,
 }
 
 /// Where the lists are: as found before, or discovered now.
-fn known_or_found(run: &mut PlanContext<'_, '_>) -> Result<Entrance, Error> {
-    let known = Entrance::known(run.planner.mirror)?;
+fn known_or_found(run: &mut PlanContext<'_, '_>) -> Result<EntryPoints, Error> {
+    let known = EntryPoints::known(run.planner.mirror)?;
     let source = run.planner.mirror.meta(key::SOURCE_URL)?;
     let named = source.as_deref() == Some(&run.planner.options.url)
         || known.capability_list.as_deref() == Some(&run.planner.options.url);
@@ -221,7 +221,7 @@ fn known_or_found(run: &mut PlanContext<'_, '_>) -> Result<Entrance, Error> {
     if named && has_any && same_set {
         return Ok(known);
     }
-    let Discovered { entrance: found, route } = discover(run.requests, run.planner.options)?;
+    let Discovered { entry_points: found, route } = discover(run.requests, run.planner.options)?;
     found.check_same(&known, &run.planner.options.url)?;
     if let Some(route) = route {
         run.report.notice("discover.found", &run.planner.options.url, &route);
@@ -237,9 +237,9 @@ fn known_or_found(run: &mut PlanContext<'_, '_>) -> Result<Entrance, Error> {
 impl ResourceSync {
     /// Decides between following changes and comparing with the whole list.
     fn plan_due(&mut self, run: &mut PlanContext<'_, '_>) -> Result<(), Error> {
-        let entrance = &self.entrance.clone();
-        let changes = entrance.change_list.as_deref();
-        let has_all = entrance.resource_list.is_some() || entrance.resource_dump.is_some();
+        let entry_points = &self.entry_points.clone();
+        let changes = entry_points.change_list.as_deref();
+        let has_all = entry_points.resource_list.is_some() || entry_points.resource_dump.is_some();
         let is_compared = run.planner.options.baseline || run.planner.selection.has_changed() && has_all;
         if run.planner.selection.has_changed() && !has_all {
             run.planner.selection.keep(run.planner.mirror)?;
@@ -256,23 +256,23 @@ impl ResourceSync {
         }
         if !is_compared && let (Some(changes), Some(cursor)) = (changes, cursor::get(run.planner.mirror)?) {
             let followed = plan_changes(run, changes, cursor, true)?;
-            if is_followed(run, followed, changes, entrance)? {
+            if is_followed(run, followed, changes, entry_points)? {
                 return Ok(());
             }
         } else if !is_compared
             && let (None, Some(dump), Some(cursor)) =
-                (changes, entrance.change_dump.as_deref(), cursor::get(run.planner.mirror)?)
+                (changes, entry_points.change_dump.as_deref(), cursor::get(run.planner.mirror)?)
         {
             let followed = plan_change_dump(run, dump, cursor, false)?;
-            if is_followed(run, followed, dump, entrance)? {
+            if is_followed(run, followed, dump, entry_points)? {
                 return Ok(());
             }
         }
-        let Some(list) = entrance.resource_list.as_deref() else {
-            if let Some(dump) = entrance.resource_dump.as_deref() {
-                let baseline = plan_resource_dump(run, dump, changes.is_some() || entrance.change_dump.is_some())?;
+        let Some(list) = entry_points.resource_list.as_deref() else {
+            if let Some(dump) = entry_points.resource_dump.as_deref() {
+                let baseline = plan_resource_dump(run, dump, changes.is_some() || entry_points.change_dump.is_some())?;
                 if changes.is_none() && baseline.whole && baseline.at.is_some() {
-                    self.changes_next.clone_from(&entrance.change_dump);
+                    self.changes_next.clone_from(&entry_points.change_dump);
                     if run.planner.mirror.pending_counts()?.fetches == 0 {
                         self.plan_changes_next(run)?;
                     }
@@ -280,8 +280,8 @@ impl ResourceSync {
                 return plan_since(run, &baseline, changes);
             }
             if let (Some(changes), None) = (changes, cursor::get(run.planner.mirror)?) {
-                let told = "there is no Resource List to begin from; only what this Change List tells is copied";
-                run.report.notice("gap", changes, told);
+                let message = "there is no Resource List to begin from; only what this Change List tells is copied";
+                run.report.notice("gap", changes, message);
                 run.report.summary.mode = Mode::Incremental;
                 return skip_gap(run, changes);
             }
@@ -311,12 +311,12 @@ impl ResourceSync {
     }
 }
 
-/// Do the changes tell all there is to do? If not, and all can be compared, that is told.
+/// Whether the changes show all there is to do. If not, and all can be compared, that is reported.
 fn is_followed(
     run: &mut PlanContext<'_, '_>,
     followed: Followed,
     changes: &str,
-    entrance: &Entrance,
+    entry_points: &EntryPoints,
 ) -> Result<bool, Error> {
     let followed = match followed {
         Followed::Late(why) => wait_for_lists(run, why)?,
@@ -328,7 +328,7 @@ fn is_followed(
             run.report.summary.mode = Mode::Incremental;
             Ok(true)
         }
-        Followed::Gap(why) if entrance.resource_list.is_none() && entrance.resource_dump.is_none() => {
+        Followed::Gap(why) if entry_points.resource_list.is_none() && entry_points.resource_dump.is_none() => {
             Err(Error::new("gap", ExitCode::Gap, why)
                 .with_help("there is neither a Resource List nor a Resource Dump to begin again from"))
         }

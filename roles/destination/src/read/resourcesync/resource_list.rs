@@ -24,7 +24,7 @@ const LISTS_MAX: usize = 200_000;
 const RECHECKED_MAX: usize = 1_000;
 /// Failed lists that end a run; beyond, one in a hundred.
 const LIST_BUDGET: usize = 100;
-/// How far before a list's own time changes are looked for when it does not say `at`, microseconds.
+/// How far before a list's own time changes are replayed when it does not state `at`, microseconds.
 const MARGIN_MICROS: i64 = 3_600_000_000;
 
 /// What is done with the resources of a Resource List.
@@ -147,7 +147,7 @@ fn read_one(
     Ok(read)
 }
 
-/// Hands over each resource. Lists that cannot be read are left out: whoever reads them for good reports them.
+/// Hands over each resource. Lists that cannot be read are left out: a run that reads them reports them.
 pub(crate) fn each_resource(
     requests: &Requests<'_>,
     list: &str,

@@ -3,7 +3,7 @@
 //! One rule for `sync` and `audit`, whatever the address was that led to the Source: a set is chosen by its name or by
 //! the URL of its Capability List; without a choice there must be only one.
 
-use super::discover::Entrance;
+use super::discover::EntryPoints;
 use crate::admit::Refusal;
 use crate::error::{Error, ExitCode};
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub(crate) struct Candidate {
     /// Its Capability List, or the document that stands for it.
     pub(crate) url: String,
     /// Where its documents are, if that was read already.
-    pub(crate) entrance: Option<Box<Entrance>>,
+    pub(crate) entry_points: Option<Box<EntryPoints>>,
     /// The Source Description that it names.
     pub(crate) up: Option<String>,
     /// Why its Capability List is not read.
@@ -28,12 +28,12 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     pub(crate) const fn at(url: String) -> Self {
-        Self { url, entrance: None, up: None, refusal: None }
+        Self { url, entry_points: None, up: None, refusal: None }
     }
 
     /// A list without a Capability List: of no set that has a name.
     pub(crate) fn is_sitemap(&self) -> bool {
-        self.entrance.as_ref().is_some_and(|entrance| entrance.capability_list.is_none())
+        self.entry_points.as_ref().is_some_and(|entry_points| entry_points.capability_list.is_none())
     }
 
     /// # Errors

@@ -1,5 +1,5 @@
-//! The state is lost, the archive is there: what does it say? Its records are read from the begin and verified, so that
-//! nothing is fetched again that is kept already.
+//! Rebuilding a lost state from the archive: its records are read and verified, so that nothing is fetched again that is
+//! already kept.
 
 use super::spelled;
 use crate::verify::Hasher;

@@ -1,4 +1,4 @@
-//! Where is each capture? Sorted CDXJ files, merged so that there are few of them and each line is rarely written again.
+//! The index of captures: sorted CDXJ files, merged so that there are few of them and each line is rarely written again.
 //!
 //! Lines are first appended to a journal, made durable with the records they speak of. At the end of a run, or when the
 //! journal has grown, they are sorted into a file of their own; files of like size are merged. Replay programs read all
@@ -42,7 +42,7 @@ impl Index {
         Ok(Self { folder, journal_path, journal: Mutex::new(Journal { file, length }) })
     }
 
-    /// Removes what this index had: it is made anew.
+    /// Removes what this index had: it is rebuilt.
     pub(super) fn clear(&self) -> io::Result<()> {
         for (number, _) in self.files()? {
             std::fs::remove_file(self.path(number))?;
@@ -65,7 +65,7 @@ impl Index {
         journal.length += lines.len() as u64;
         if journal.length >= JOURNAL_BYTES_MAX {
             // Its lines are in the sorted file from here on. If the commit fails, they are of records that are cut off,
-            // and an indexer run anew would not find them; replay answers such a line with "not found".
+            // and an indexer that is run again would not find them; replay answers such a line with "not found".
             self.sort(&mut journal, mirror)?;
         }
         mirror.set_meta(JOURNAL_LENGTH, Some(&journal.length.to_string())).map_err(io::Error::other)

@@ -1,4 +1,4 @@
-//! What does a packed copy have of a resource? Reads it back, for audits.
+//! Reading a packed copy back, for audits.
 
 use super::archive_of;
 use crate::error::Error;

@@ -12,7 +12,7 @@ mod segments;
 pub(crate) use kept::WarcKept;
 
 use super::outcome::{Failure, Outcome};
-use super::{Body, Deleted, Deleting, Hand, Prepared, Sink, Storing, now};
+use super::{Body, Deleted, Deleting, Prepared, Sink, SinkWriter, Storing, now};
 use crate::error::{Error, ExitCode};
 use crate::partial::Partials;
 use crate::state_folder::StateFolder;
@@ -34,7 +34,7 @@ pub(crate) const INDEXES: &str = "indexes";
 pub(crate) const JOURNAL: &str = "index.journal";
 /// How many resources the archive had when this state began.
 const ADOPTED: &str = "warc-adopted";
-/// Bodies from this length on are looked for among those kept before; a reference to a smaller one saves nothing.
+/// Bodies from this length on are compared with those kept before; a reference to a smaller one saves nothing.
 const REVISIT_BYTES_MIN: u64 = 256;
 /// Larger bodies get a segment of their own, so that no other connection waits for their bytes.
 const OWN_SEGMENT_BYTES: u64 = 64 << 20;
@@ -111,8 +111,8 @@ impl WarcSink {
 }
 
 impl Sink for WarcSink {
-    fn hand(self: Arc<Self>) -> Box<dyn Hand> {
-        Box::new(WarcHand { sink: self, head: Vec::new(), answer: Vec::new(), member: Vec::new() })
+    fn writer(self: Arc<Self>) -> Box<dyn SinkWriter> {
+        Box::new(WarcWriter { sink: self, head: Vec::new(), answer: Vec::new(), member: Vec::new() })
     }
 
     fn partials(&self) -> &Partials {
@@ -157,7 +157,7 @@ pub(super) fn write_error(cause: std::io::Error) -> Error {
 }
 
 /// One connection's access.
-struct WarcHand {
+struct WarcWriter {
     sink: Arc<WarcSink>,
     /// Head of the record being made.
     head: Vec<u8>,
@@ -167,7 +167,7 @@ struct WarcHand {
     member: Vec<u8>,
 }
 
-impl Hand for WarcHand {
+impl SinkWriter for WarcWriter {
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure> {
         if let Some(row) = &task.row
             && super::is_right(task, row, listed)
@@ -197,11 +197,11 @@ impl Hand for WarcHand {
     }
 }
 
-impl WarcHand {
+impl WarcWriter {
     fn store_now(&mut self, task: &Task, body: Body<'_>) -> Result<Outcome, Failure> {
         let uri = task.pending.uri.as_str();
         let row = body.row(task, self.sink.epoch);
-        // Without a listed digest only the bytes themselves tell that nothing has changed: no second record of those.
+        // Without a listed digest only the bytes themselves show that nothing has changed: no second record of those.
         if let Some(kept) = task.row.as_ref().filter(|kept| kept.length == row.length && kept.digests == row.digests) {
             return Ok(Outcome::Right { row: Row { etag: row.etag, ..super::with_time(task, kept.clone()) } });
         }

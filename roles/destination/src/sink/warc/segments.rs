@@ -1,4 +1,4 @@
-//! Which file does a record go to, and how much of each file counts?
+//! Segments: the files that records are appended to, and how much of each file counts.
 //!
 //! Records are appended to one open segment through a buffer, in large writes, by whichever connection has a record:
 //! the lock is held for a copy into memory, or for one write. Large bodies get a segment of their own.
@@ -345,7 +345,7 @@ impl Segments {
         unsettled.push(Unsettled::At(capture.uri.to_owned(), Packed { record: at, original }));
     }
 
-    /// Makes every record appended so far durable and tells the state where they are; gives back their index lines.
+    /// Makes every record appended so far durable and notes in the state where they are; returns their index lines.
     pub(super) fn settle(&self, mirror: &Mirror) -> Result<Vec<u8>, Error> {
         let write = || -> io::Result<(Vec<Segment>, Vec<Unsettled>, Vec<u8>)> {
             let mut open = self.lock();

@@ -1,4 +1,4 @@
-//! What is true of whatever names ResourceSync documents? For fuzzing and for the tests of its seeds.
+//! Properties of everything that names ResourceSync documents, for fuzzing and for the tests of its seeds.
 
 use super::{in_header, in_html, in_robots, is_html};
 use abreast_webtypes::Link;

@@ -1,7 +1,7 @@
-//! What is true of every package, whatever is in it: for fuzzing and for the tests of its seeds.
+//! Properties of every package, for fuzzing and for the tests of its seeds.
 
 use super::read_manifest;
-use crate::noticed::Care;
+use crate::diagnostics::Diagnostics;
 use crate::package::archive::{Package, SMALL_BYTES};
 use crate::package::listing::Packaged;
 use std::fs::File;
@@ -23,8 +23,8 @@ pub fn check_any_input(bytes: &[u8]) {
     let Ok(package) = Package::open(file) else { return };
     for packaged in [Packaged::Snapshot, Packaged::Changes] {
         let mut uris = Vec::new();
-        let care = Care::default();
-        let manifest = read_manifest(&package, "http://example.org/p.zip", packaged, &care, &mut |_, listed| {
+        let diagnostics = Diagnostics::default();
+        let manifest = read_manifest(&package, "http://example.org/p.zip", packaged, &diagnostics, &mut |_, listed| {
             if uris.len() < MEMBERS_MAX {
                 uris.push(listed.uri.to_owned());
             }

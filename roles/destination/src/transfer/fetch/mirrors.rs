@@ -1,12 +1,12 @@
-//! In which order are a resource's own URL and its mirrors asked? [rs-core §14.1, §14.2]
+//! The order in which a resource's own URL and its mirrors are requested [rs-core §14.1, §14.2].
 //!
-//! The resource's own URL first, then the mirrors by their priority. A mirror that the Source gives the priority 1 comes
+//! The resource's own URL comes first, then the mirrors by their priority. A mirror that the Source gives the priority 1 comes
 //! before it, and so do all while the resource's own host asks to be left alone. What a mirror sends counts only with
 //! the digest that the Source's own list states, so without one none is asked.
 
 use crate::alternates::{Mirror, is_public_only};
-use crate::fetch::Fetcher;
 use crate::sink::outcome::Failure;
+use crate::transfer::fetch::Fetcher;
 use abreast_webtypes::Digests;
 use std::collections::HashMap;
 
@@ -27,14 +27,14 @@ pub(crate) struct Place {
 /// A mirror's host that failed this often, one time after the other, is left alone for the rest of the run.
 const FAILURES_MAX: u32 = 3;
 /// Hosts whose failures are remembered.
-const MUTE_MAX: usize = 64;
+const FAILING_MAX: usize = 64;
 
 /// Mirrors' hosts that do not answer, as one connection's worth of work finds them.
 #[derive(Debug, Default)]
-pub(crate) struct Mute(HashMap<String, u32>);
+pub(crate) struct FailingHosts(HashMap<String, u32>);
 
-impl Mute {
-    pub(crate) fn is_mute(&self, url: &str) -> bool {
+impl FailingHosts {
+    pub(crate) fn is_failing(&self, url: &str) -> bool {
         !self.0.is_empty() && self.0.get(origin(url)).is_some_and(|failures| *failures >= FAILURES_MAX)
     }
 
@@ -46,7 +46,7 @@ impl Mute {
             self.0.remove(origin(url));
         } else if let Some(failures) = self.0.get_mut(origin(url)) {
             *failures += 1;
-        } else if self.0.len() < MUTE_MAX {
+        } else if self.0.len() < FAILING_MAX {
             self.0.insert(origin(url).to_owned(), 1);
         }
     }
@@ -88,18 +88,18 @@ mod tests {
 
     #[test]
     fn a_mirror_that_fails_again_and_again_is_left_alone() {
-        let mut mute = Mute::default();
+        let mut failing_hosts = FailingHosts::default();
         let failure = Failure::new("net.connect", "nobody there");
         let missing = Failure::new("http.status", "404");
         for _ in 0..2 {
-            mute.note("http://m.example/a", Some(&failure));
+            failing_hosts.note("http://m.example/a", Some(&failure));
         }
-        mute.note("http://m.example/b", Some(&missing));
+        failing_hosts.note("http://m.example/b", Some(&missing));
         for number in 0..3 {
-            assert!(!mute.is_mute("http://m.example/a"), "after {number}");
-            mute.note(&format!("http://m.example/{number}"), Some(&failure));
+            assert!(!failing_hosts.is_failing("http://m.example/a"), "after {number}");
+            failing_hosts.note(&format!("http://m.example/{number}"), Some(&failure));
         }
-        assert!(mute.is_mute("http://m.example/c?d"));
-        assert!(!mute.is_mute("http://other.example/a"));
+        assert!(failing_hosts.is_failing("http://m.example/c?d"));
+        assert!(!failing_hosts.is_failing("http://other.example/a"));
     }
 }

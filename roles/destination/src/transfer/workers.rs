@@ -1,10 +1,10 @@
-//! Who fetches, how many at a time, and how does work reach them? Threads with a runtime and connections each.
+//! The threads that fetch, with a runtime and connections each.
 
-use crate::desk::Desk;
-use crate::fetch::{Fetched, Fetcher, Rules};
 use crate::sink::Sink;
 use crate::sink::outcome::Outcome;
-use crate::together::are_enough;
+use crate::transfer::fetch::together::are_enough;
+use crate::transfer::fetch::{Fetched, Fetcher, Rules};
+use crate::transfer::work_queue::WorkQueue;
 use abreast_net::{Client, Shared};
 use abreast_store::mirror::Task;
 use std::pin::pin;
@@ -18,22 +18,22 @@ const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// A few items in the order of their URIs, handed out together so that folders repeat.
 pub(crate) type Chunk = Vec<Task>;
-/// The same items with what became of them; nothing for those not begun or broken off.
+/// The same items with their outcomes; none for those not begun or broken off.
 pub(crate) type DoneChunk = Vec<(Task, Option<Outcome>)>;
 
 /// What every thread needs.
 #[derive(Clone)]
-pub(crate) struct Crew {
+pub(crate) struct Worker {
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) queue: Arc<WorkQueue>,
     pub(crate) stop: Arc<AtomicBool>,
     /// A task ended without giving its items back.
     pub(crate) lost: Arc<AtomicBool>,
 }
 
-/// Tells of a chunk whose task panicked, so that nobody waits for it.
+/// Returns a chunk whose task panicked, so that nothing waits for it.
 struct Returning<'a> {
     lost: &'a AtomicBool,
     stop: &'a AtomicBool,
@@ -51,8 +51,8 @@ impl Drop for Returning<'_> {
     }
 }
 
-impl Crew {
-    /// One thread's life: `connections` items at a time until there is no more work.
+impl Worker {
+    /// The work of one thread: `connections` items at a time until there is no more work.
     pub(crate) fn run(self, thread: usize, connections: usize, done: &Sender<DoneChunk>) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let client = Client::new(Arc::clone(&self.shared));
@@ -67,7 +67,7 @@ impl Crew {
     async fn connection(self, thread: usize, client: Client, done: Sender<DoneChunk>) {
         let mut fetcher = Fetcher::new(&self.sink, &self.rules, client);
         loop {
-            let Some(chunk) = self.desk.take(thread).await else { return };
+            let Some(chunk) = self.queue.take(thread).await else { return };
             let mut returning = Returning { lost: &self.lost, stop: &self.stop, done: &done, armed: true };
             let mut stopped = pin!(stopped(&self.stop));
             let mut results = Vec::with_capacity(chunk.len());
@@ -126,9 +126,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_that_panics_is_told_and_stops_the_others() {
+    fn a_task_that_panics_stops_the_others() {
         let (lost, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let (done, told) = std::sync::mpsc::channel();
+        let (done, received) = std::sync::mpsc::channel();
         let (their_lost, their_stop) = (Arc::clone(&lost), Arc::clone(&stop));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let tasks = tokio::task::LocalSet::new();
@@ -143,8 +143,8 @@ mod tests {
             let _ = tokio::time::timeout(Duration::from_secs(10), stopped(&waiting)).await;
         });
         runtime.block_on(tasks);
-        assert_eq!(told.recv().map(|chunk| chunk.len()), Ok(0), "whoever waits for the chunk hears of it");
+        assert_eq!(received.recv().map(|chunk| chunk.len()), Ok(0), "the thread that waits for the chunk is notified");
         assert!(lost.load(Ordering::Relaxed) && stop.load(Ordering::Relaxed));
-        assert!(told.recv().is_err(), "and nothing more will come");
+        assert!(received.recv().is_err(), "and nothing more will come");
     }
 }

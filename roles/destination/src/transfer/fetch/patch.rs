@@ -1,6 +1,6 @@
-//! How is a new version made out of the one kept? Patches, applied to exactly that version [rs-core §14.4].
+//! Patches: a new version made out of the one that is kept, and of exactly that version [rs-core §14.4].
 //!
-//! Whatever comes out counts only if it has the digest that the Source lists for the new version; else the resource
+//! The result counts only if it has the digest that the Source lists for the new version; else the resource
 //! is fetched whole, as if there were no patch.
 
 mod check;
@@ -8,9 +8,9 @@ mod check;
 pub use check::check_any_input;
 
 use crate::alternates::{Patch, is_public_only};
-use crate::fetch::{Fetcher, last_modified};
 use crate::sink::outcome::Outcome;
-use crate::store::Facts;
+use crate::transfer::fetch::{Fetcher, last_modified};
+use crate::transfer::store::Facts;
 use crate::verify::{Hasher, Verdict, judge};
 use abreast_net::{Request, UnaskedEncoding};
 use abreast_store::mirror::{PendingAction, Row, Task};
@@ -80,7 +80,7 @@ impl Kind {
 }
 
 impl Fetcher {
-    /// Makes the new version out of a patch; `None` when it has to be fetched whole. After [`crate::store::Storer::prepare`].
+    /// Makes the new version out of a patch; `None` when it has to be fetched whole. After [`crate::transfer::store::Storer::prepare`].
     pub(crate) async fn patched(&mut self, task: &Task, listed: &Digests, patch: &Patch) -> Option<Outcome> {
         let (kind, row) = (Kind::of(&patch.media_type)?, task.row.as_ref()?);
         let length = task.pending.length.filter(|length| *length <= BYTES_MAX)?;
@@ -88,7 +88,7 @@ impl Fetcher {
         if task.pending.action != PendingAction::Fetch || listed.strongest().is_none() || !row.verified || !worth {
             return None;
         }
-        let kept = as_kept(self.storer.hand.kept(task)?, row)?;
+        let kept = as_kept(self.storer.writer.kept(task)?, row)?;
         let mut rule = self.storer.rules.admission.clone();
         let public_only = is_public_only(&mut rule, &patch.url)?;
         if let Some(robots) = &self.storer.rules.robots {

@@ -1,4 +1,4 @@
-//! What was noticed while documents were read: what is not as the specification says, and how fast the Source is.
+//! Diagnostics of reading: faults in documents that are tolerated, and how fast the Source is.
 
 use crate::read::Tolerance;
 use crate::reporter::Reporter;
@@ -7,14 +7,14 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Findings told in one run; beyond, they are only counted with those of their document.
+/// Findings reported in one run; beyond, they are only counted with those of their document.
 const FINDINGS_MAX: usize = 1_000;
 /// Bytes from which a document says something about speed.
 const PACE_BYTES: u64 = 64 << 10;
 
 /// How documents are judged, and what was noticed. Clones share what they notice.
 #[derive(Clone, Default)]
-pub(crate) struct Care {
+pub(crate) struct Diagnostics {
     pub(crate) tolerance: Tolerance,
     noticed: Rc<RefCell<Noticed>>,
     pace: Rc<Cell<Pace>>,
@@ -22,7 +22,7 @@ pub(crate) struct Care {
 
 #[derive(Default)]
 struct Noticed {
-    /// Told or to be told: document and code.
+    /// Reported or to be reported: document and code.
     seen: HashSet<(String, &'static str)>,
     waiting: Vec<(String, Remark)>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Remark {
     pub(crate) count: u64,
 }
 
-impl Care {
+impl Diagnostics {
     pub(crate) fn new(tolerance: Tolerance) -> Self {
         Self { tolerance, ..Self::default() }
     }

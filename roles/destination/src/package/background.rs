@@ -1,4 +1,4 @@
-//! Who digests a package while it comes? A thread beside the one that receives it: it is long, and both take their time.
+//! Digesting a package while it is received, in a thread of its own: it is long, and both take their time.
 
 use crate::verify::Hasher;
 use abreast_webtypes::Digests;
@@ -13,13 +13,13 @@ const WAITING_PIECES: usize = 32;
 
 /// Digests pieces in their order.
 #[derive(Default)]
-pub(super) struct Aside {
+pub(super) struct BackgroundDigest {
     hasher: Hasher,
     here: usize,
     away: Option<(SyncSender<Bytes>, JoinHandle<Hasher>)>,
 }
 
-impl Aside {
+impl BackgroundDigest {
     /// Goes on with what was digested before.
     pub(super) fn new(hasher: Hasher) -> Self {
         Self { hasher, here: 0, away: None }
@@ -31,7 +31,7 @@ impl Aside {
             self.go_away();
         }
         if let Some((pieces, _)) = &self.away {
-            // A thread that is gone has panicked: the end tells.
+            // A thread that is gone has panicked: `finish` shows that.
             let _ = pieces.send(piece);
         } else {
             self.here += piece.len();
@@ -72,7 +72,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for BackgroundDigest {
     fn drop(&mut self) {
         if let Some((pieces, thread)) = self.away.take() {
             drop(pieces);
@@ -95,10 +95,10 @@ mod tests {
             before.update(b"begun");
             whole.update(b"begun");
             whole.update(&bytes[..length]);
-            let mut aside = Aside::new(before);
-            bytes[..length].chunks(step).for_each(|piece| aside.update(Bytes::copy_from_slice(piece)));
-            assert_eq!(aside.away.is_some(), length > HERE_BYTES);
-            assert_eq!(aside.finish(), whole.finish());
+            let mut digest = BackgroundDigest::new(before);
+            bytes[..length].chunks(step).for_each(|piece| digest.update(Bytes::copy_from_slice(piece)));
+            assert_eq!(digest.away.is_some(), length > HERE_BYTES);
+            assert_eq!(digest.finish(), whole.finish());
         }
     }
 }

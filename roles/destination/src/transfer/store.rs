@@ -1,11 +1,11 @@
-//! How does a body, wherever it comes from, get verified and into the sink? One way for GETs, packages and patches.
+//! Storing a body, verified, in the sink: one way for responses, packages and patches.
 
 use crate::admit::Admission;
-use crate::fetch::Rules;
 use crate::partial::RESUME_BYTES;
 use crate::place::{create_temporary, temporary_name};
 use crate::sink::outcome::{Failure, Notice, Outcome};
-use crate::sink::{Body, Hand, Prepared, Sink, TemporaryFile};
+use crate::sink::{Body, Prepared, Sink, SinkWriter, TemporaryFile};
+use crate::transfer::fetch::Rules;
 use crate::verify::{Hasher, Verdict, judge};
 use abreast_folder::Dir;
 use abreast_store::mirror::{Pending, Task};
@@ -33,7 +33,7 @@ pub(crate) struct Facts {
 
 /// Stores bodies, one after the other, for one thread.
 ///
-/// A Source's bytes come by GET ([`crate::fetch::Fetcher`] does that), from the entry of a package, or out of a patch.
+/// A Source's bytes come by GET ([`crate::transfer::fetch::Fetcher`] does that), from the entry of a package, or out of a patch.
 /// All of them go through [`Storer::store_body`], so all are admitted, verified and kept the same way:
 ///
 /// ```text
@@ -41,7 +41,7 @@ pub(crate) struct Facts {
 /// session.mirror.begin()?;
 /// for (task, entry) in entries {                       // `Task`: the plan's item with the row kept, if any
 ///     let outcome = storer.store_body(&task, Facts::default(), entry).await;   // any `Read`; read to its end only if wanted
-///     fatal = session.keep(vec![(task, Some(outcome))], &mut reports)?;        // counts, tells, puts the row
+///     fatal = transfer.take(vec![(task, Some(outcome))], report)?;              // counts, reports, puts the row
 /// }
 /// session.settle_and_commit()?;                        // content durable, then the rows
 /// ```
@@ -50,7 +50,7 @@ pub(crate) struct Facts {
 /// plan. What failed stays in it as failed: `mirror.set_pending_state(uri, PendingState::Due, false)` instead of `keep`
 /// leaves it to a plain GET.
 pub(crate) struct Storer {
-    pub(crate) hand: Box<dyn Hand>,
+    pub(crate) writer: Box<dyn SinkWriter>,
     pub(crate) rules: Arc<Rules>,
     admission: Admission,
     /// The body in memory.
@@ -125,7 +125,7 @@ pub(crate) struct Received<'a> {
 impl Storer {
     pub(crate) fn new(sink: &Arc<dyn Sink>, rules: &Arc<Rules>) -> Self {
         Self {
-            hand: Arc::clone(sink).hand(),
+            writer: Arc::clone(sink).writer(),
             admission: rules.admission.clone(),
             rules: Arc::clone(rules),
             bytes: Vec::new(),
@@ -139,7 +139,7 @@ impl Storer {
         }
         let mut listed = Digests::default();
         listed.set_from_bytes(&task.pending.digests);
-        let prepared = self.hand.prepare(task, &listed)?;
+        let prepared = self.writer.prepare(task, &listed)?;
         Ok((listed, prepared))
     }
 
@@ -171,7 +171,7 @@ impl Storer {
             (listed, Prepared::Wanted { .. }) => listed,
         };
         let received = Received { file: None, digests, length: body.len() as u64, facts, head: &[] };
-        finish(self.hand.as_mut(), &self.rules, task, &listed, body, received).await
+        finish(self.writer.as_mut(), &self.rules, task, &listed, body, received).await
     }
 
     async fn try_store_body(&mut self, task: &Task, facts: Facts, mut body: impl Read) -> Result<Outcome, Failure> {
@@ -191,11 +191,11 @@ impl Storer {
                 Err(error) => return Err(Failure::new("body.read", format!("cannot read its bytes: {error}"))),
             }
         }
-        let Self { hand, rules, bytes, .. } = self;
+        let Self { writer, rules, bytes, .. } = self;
         let digests = incoming.digests(bytes);
         let Incoming { length, file, .. } = incoming;
         let received = Received { file, digests, length, facts, head: &[] };
-        finish(hand.as_mut(), rules, task, &listed, bytes, received).await
+        finish(writer.as_mut(), rules, task, &listed, bytes, received).await
     }
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn digests_of(task: &Task, body: &[u8]) -> Digests {
 
 /// Judges a whole body and hands it to the sink.
 pub(crate) async fn finish(
-    hand: &mut dyn Hand,
+    writer: &mut dyn SinkWriter,
     rules: &Rules,
     task: &Task,
     listed: &Digests,
@@ -227,7 +227,7 @@ pub(crate) async fn finish(
     let Facts { etag, last_modified, media_type, received } = facts;
     let bytes = if file.is_some() { &[] } else { bytes };
     let body = Body { bytes, file, length, digests, verdict, etag, last_modified, media_type, received, head, notices };
-    hand.store(task, body).await
+    writer.store(task, body).await
 }
 
 /// Whether bytes that agree with what is listed are enough; what is to be noted about them. It depends on the list alone.

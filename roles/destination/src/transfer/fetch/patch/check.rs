@@ -1,4 +1,4 @@
-//! What is true of every patch? For fuzzing and for the tests of its seeds.
+//! Properties of every patch, for fuzzing and for the tests of its seeds.
 
 use super::{DIFFERENCE_MARK, Kind, apply_json};
 

@@ -1,14 +1,14 @@
-//! Which thread gets which items next? Each keeps to a folder of its own while it can: two threads that create files
-//! in one folder wait for each other in the kernel.
+//! The queue of items to fetch. Each thread gets items of one folder while it can: two threads that create files in one
+//! folder wait for each other in the kernel.
 
-use crate::workers::Chunk;
+use crate::transfer::workers::Chunk;
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Chunks waiting to be taken.
-pub(crate) struct Desk {
+pub(crate) struct WorkQueue {
     waiting: Mutex<Waiting>,
     news: Notify,
 }
@@ -20,13 +20,13 @@ struct Waiting {
     closed: bool,
 }
 
-impl Desk {
+impl WorkQueue {
     pub(crate) fn new(threads: usize) -> Self {
         let waiting = Waiting { chunks: VecDeque::new(), folders: vec![String::new(); threads], closed: false };
         Self { waiting: Mutex::new(waiting), news: Notify::new() }
     }
 
-    /// Puts a chunk on the desk; the caller keeps count of how many are out.
+    /// Puts a chunk on the queue; the caller keeps count of how many are out.
     pub(crate) fn put(&self, chunk: Chunk) {
         self.lock().chunks.push_back(chunk);
         self.news.notify_waiters();
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn threads_keep_to_folders_of_their_own() {
-        let desk = Desk::new(2);
+        let queue = WorkQueue::new(2);
         for uri in ["u/a/1", "u/a/2", "u/b/1", "u/a/3", "u/b/2"] {
-            desk.put(chunk(uri));
+            queue.put(chunk(uri));
         }
-        desk.close();
+        queue.close();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let take = |thread| runtime.block_on(desk.take(thread)).map(|chunk| chunk[0].pending.uri.clone());
+        let take = |thread| runtime.block_on(queue.take(thread)).map(|chunk| chunk[0].pending.uri.clone());
         assert_eq!(take(0).as_deref(), Some("u/a/1"));
         assert_eq!(take(1).as_deref(), Some("u/b/1"));
         assert_eq!(take(0).as_deref(), Some("u/a/2"));

@@ -1,13 +1,13 @@
-//! What if the bytes that came are not those listed? They are asked for once more, past all caches, before the run ends.
+//! Retries of resources whose bytes are not as listed: once, past all caches, before the run ends.
 //!
-//! A bit that turned on the way, or a cache that still has the version before, is no fault of the resource: waiting for
+//! A bit that flipped in transit, or a cache that still has the version before, is not a fault of the resource: waiting for
 //! the next run would only hold back what depends on this one, such as deletions. Only the resource's own URL is asked
 //! again; where it has mirrors they were asked already.
 
 use super::{Fetched, Fetcher};
-use crate::mirrors::Place;
 use crate::sink::Prepared;
 use crate::sink::outcome::{Failure, Notice, Outcome};
+use crate::transfer::fetch::mirrors::Place;
 use abreast_store::mirror::Task;
 
 /// After so many second requests in a row that were of no use, one connection's worth of work makes no more of them: the
@@ -21,7 +21,7 @@ pub(crate) struct Again {
 }
 
 impl Fetcher {
-    /// Is this a failure that another request may mend? Not if the user wants no request repeated.
+    /// Whether another request may succeed after this failure. Not if the user wants no request repeated.
     pub(crate) fn is_worth_asking_again(&self, outcome: Option<&Outcome>) -> bool {
         self.client.retries() > 0
             && self.again.useless < USELESS_MAX

@@ -1,9 +1,9 @@
-//! Why is a body not digested as soon as it is there? Four short ones are digested in the time of two, so those that
-//! need MD5 only wait for each other.
+//! Digesting several bodies together: four short ones take the time of two, so those that need MD5 only wait for each
+//! other.
 
-use crate::fetch::Fetcher;
 use crate::sink::outcome::Outcome;
-use crate::store::{Facts, Received, Storer, digests_of, finish};
+use crate::transfer::fetch::Fetcher;
+use crate::transfer::store::{Facts, Received, Storer, digests_of, finish};
 use crate::verify::Hasher;
 use abreast_store::mirror::Task;
 use abreast_webtypes::{Digests, md5_lanes};
@@ -65,9 +65,9 @@ impl Fetcher {
             let Held { bytes, head, listed, facts } = held;
             let digests = Digests { md5: Some(md5), ..Digests::default() };
             let received = Received { file: None, digests, length: bytes.len() as u64, facts, head: &head };
-            let Storer { hand, rules, .. } = &mut self.storer;
+            let Storer { writer, rules, .. } = &mut self.storer;
             let (task, outcome) = &mut results[at];
-            let stored = finish(hand.as_mut(), rules, task, &listed, &bytes, received).await;
+            let stored = finish(writer.as_mut(), rules, task, &listed, &bytes, received).await;
             *outcome = Some(stored.unwrap_or_else(Outcome::Failed));
             self.spare.push((bytes, head));
         }

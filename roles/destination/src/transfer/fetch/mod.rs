@@ -1,18 +1,21 @@
-//! How does one resource get from its URL to the sink, whole and verified or not at all?
+//! Fetching one resource from its URL into the sink, whole and verified or not at all.
 
 mod again;
+pub(crate) mod mirrors;
+pub(crate) mod patch;
+pub(crate) mod together;
 
 use crate::admit::Admission;
 use crate::alternates::Alternates;
-use crate::mirrors::{Mute, Place};
 use crate::partial::{Partials, RESUME_BYTES};
 use crate::place::temporary_name;
 use crate::robots::Robots;
 use crate::sink::outcome::{Failure, Notice, Outcome};
 use crate::sink::{Prepared, Sink, TemporaryFile};
 use crate::state_folder::open_begun;
-use crate::store::{Facts, Incoming, Received, Storer, finish, is_large};
-use crate::together::{Held, TOGETHER_BYTES};
+use crate::transfer::fetch::mirrors::{FailingHosts, Place};
+use crate::transfer::fetch::together::{Held, TOGETHER_BYTES};
+use crate::transfer::store::{Facts, Incoming, Received, Storer, finish, is_large};
 use crate::verify::{Verdict, hash_into, judge};
 use abreast_folder::Dir;
 use abreast_net::{Authorization, Client, Request, Response, StatusCode, UnaskedEncoding};
@@ -51,7 +54,7 @@ pub(crate) struct Fetcher {
     from_mirror: bool,
     /// Caches on the way are not to answer by themselves.
     past_caches: bool,
-    mute: Mute,
+    failing_hosts: FailingHosts,
     again: Again,
     /// Buffers to be used again.
     pub(crate) spare: Vec<(Vec<u8>, Vec<u8>)>,
@@ -80,7 +83,7 @@ impl Fetcher {
             public_only: false,
             from_mirror: false,
             past_caches: false,
-            mute: Mute::default(),
+            failing_hosts: FailingHosts::default(),
             again: Again::default(),
             spare: Vec::new(),
         }
@@ -111,7 +114,7 @@ impl Fetcher {
         }
         let mut first_failure = None;
         for place in self.places(&item.uri, &listed, alternate.mirrors) {
-            if place.is_mirror && self.mute.is_mute(&place.url) {
+            if place.is_mirror && self.failing_hosts.is_failing(&place.url) {
                 continue;
             }
             let fetched = if place.is_mirror {
@@ -120,14 +123,14 @@ impl Fetcher {
                 let patient = std::mem::replace(&mut self.client, impatient);
                 let fetched = self.fetch_from(&place, task, &listed, &dir, conditional, false).await;
                 self.client = patient;
-                self.mute.note(&place.url, fetched.as_ref().err());
+                self.failing_hosts.note(&place.url, fetched.as_ref().err());
                 fetched
             } else {
                 self.fetch_from(&place, task, &listed, &dir, conditional, false).await
             };
             match fetched {
                 Err(failure) if !failure.fatal && !failure.refused => {
-                    // What is told is what is wrong with the resource itself.
+                    // Reported is what is wrong with the resource itself.
                     if first_failure.is_none() || !place.is_mirror {
                         first_failure = Some(failure);
                     }
@@ -162,7 +165,7 @@ impl Fetcher {
         let etag = task.row.as_ref().filter(|_| conditional && !known).and_then(|row| row.etag.as_deref());
         let Some(got) = self.receive(url, dir, listed, item.length, etag).await? else {
             // 304: the bytes kept are still the right ones.
-            return Ok(Fetched::Done(Outcome::Right { row: self.storer.hand.still_right(task)? }));
+            return Ok(Fetched::Done(Outcome::Right { row: self.storer.writer.still_right(task)? }));
         };
         let Part { incoming, facts } = got.part;
         if is_only
@@ -176,11 +179,11 @@ impl Fetcher {
             let head = std::mem::replace(&mut self.head, head);
             return Ok(Fetched::Held(Held { bytes, head, listed: listed.clone(), facts }));
         }
-        let Storer { hand, rules, bytes, .. } = &mut self.storer;
+        let Storer { writer, rules, bytes, .. } = &mut self.storer;
         let digests = incoming.digests(bytes);
         let Incoming { length, file, .. } = incoming;
         let received = Received { file, digests, length, facts, head: &self.head };
-        let mut outcome = finish(hand.as_mut(), rules, task, listed, bytes, received).await;
+        let mut outcome = finish(writer.as_mut(), rules, task, listed, bytes, received).await;
         if let (true, Ok(Outcome::Stored { notices, .. })) = (place.is_mirror, &mut outcome) {
             notices.push(Notice::new("mirror.used", format!("it came from {url}")));
         }
