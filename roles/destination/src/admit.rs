@@ -82,7 +82,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Is it https, or need it not be?
+    /// Whether it is https, or need not be.
     pub(crate) fn is_secure_enough(&self, uri: &str) -> bool {
         !self.https || self.allow_downgrade || uri.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
     }
@@ -98,7 +98,7 @@ fn authority(url: &Url) -> Option<(String, Option<u16>)> {
     Some((url.host_str()?.to_ascii_lowercase(), url.port()))
 }
 
-/// Do two URLs have scheme, host and port in common?
+/// Whether two URLs have scheme, host and port in common.
 pub(crate) fn same_origin(one: &str, other: &str) -> bool {
     match (Url::parse(one), Url::parse(other)) {
         (Ok(one), Ok(other)) => one.origin() == other.origin(),

@@ -58,7 +58,7 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
-    /// Is this the first change of a resource? In doubt it is not.
+    /// Whether this is the first change of a resource. In doubt it is not.
     pub(crate) fn is_first(&mut self, uri: &str) -> bool {
         self.seen.len() < CHANGED_MAX && self.seen.insert(self.hasher.hash_one(uri.as_bytes()))
     }
@@ -114,7 +114,7 @@ fn http(listed: &Listed<'_>, link: &Link<'_>) -> Option<String> {
     (lower.starts_with("http://") || lower.starts_with("https://")).then_some(url)
 }
 
-/// May a host be asked that the list is not on? Hosts that the user allows are; any other only at a public address, as
+/// Whether a host may be requested that the list is not on. Hosts that the user allows are; any other only at a public address, as
 /// for redirects. Never http on behalf of an https list, unless that is allowed.
 pub(crate) fn is_public_only(admission: &mut Admission, url: &str) -> Option<bool> {
     match admission.check(url) {

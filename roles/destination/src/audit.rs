@@ -350,7 +350,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Do the filters leave it alone?
+    /// Whether the filters exclude it.
     fn is_excluded(&mut self, uri: &str) -> Result<bool, Error> {
         if self.selection.is_empty() {
             return Ok(false);

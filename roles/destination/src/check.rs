@@ -29,7 +29,7 @@ pub struct CopyFacts {
     pub pending: u64,
 }
 
-/// Where is the state of the copy in this folder, if it is one?
+/// Where the state of the copy in this folder is, if it is one.
 pub fn state_of(folder: &Path) -> Option<PathBuf> {
     let own = folder.join(STATE_FOLDER);
     if own.join(DATABASE).is_file() {

@@ -164,7 +164,7 @@ pub struct Summary {
     pub selected: u64,
     /// Resources refused: no safe path, another host, no digest under `--require-fixity`.
     pub skipped: u64,
-    /// Resources that could not be had, and lists that could not be read.
+    /// Resources that could not be fetched, and lists that could not be read.
     pub failed: u64,
     /// Deletions held back: after failures, or beyond the limit.
     pub held: u64,

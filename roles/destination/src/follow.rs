@@ -83,7 +83,7 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
     Ok(last)
 }
 
-/// When is the next run?
+/// When the next run begins.
 struct Pace {
     interval: Duration,
     /// When the last run ended.

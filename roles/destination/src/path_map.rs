@@ -284,7 +284,7 @@ fn foreign_front(uri: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Is the segment, decoded once, `.` or `..`, or does it hold one between slashes of either kind?
+/// Whether the segment, decoded once, is `.` or `..`, or holds one between slashes of either kind.
 fn is_escape(segment: &[u8]) -> bool {
     if !segment.iter().any(|byte| matches!(byte, b'.' | b'%')) {
         return false;

@@ -89,7 +89,7 @@ pub(crate) struct CopyFolder {
     pub(crate) unnamed: AtomicBool,
 }
 
-/// What is a place to be found for?
+/// What a place is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// For reading what is there.
@@ -102,7 +102,7 @@ pub(crate) enum Purpose {
 }
 
 impl CopyFolder {
-    /// Is a file still the one that was written for a row?
+    /// Whether a file is still the one that was written for a row.
     pub(crate) fn is_as_written(&self, row: &Row, found: &Stat) -> bool {
         found.kind == Kind::File && found.size == row.length && self.system.same_time(row.file_mtime, found.mtime_ns)
     }

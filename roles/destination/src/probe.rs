@@ -63,7 +63,7 @@ impl FileSystem {
         Some(Self { rules: NameRules { folds_case, ascii_only, no_controls: false }, time_step })
     }
 
-    /// Is the time of a file still the one that was set?
+    /// Whether the time of a file is still the one that was set.
     pub(crate) const fn same_time(self, set: i64, found: i64) -> bool {
         set.abs_diff(found) < self.time_step.unsigned_abs()
     }

@@ -96,7 +96,7 @@ impl<'a> Reporter<'a> {
         skipped > 0
     }
 
-    /// More failures than a run may have? `planned` items were to be done.
+    /// Whether there are more failures than a run may have, of `planned` items.
     pub(crate) fn over_budget(&self, planned: u64) -> bool {
         self.summary.failed + self.summary.skipped > BUDGET_MIN.max(planned / 100)
     }

@@ -70,12 +70,12 @@ impl Default for Robots {
 }
 
 impl Robots {
-    /// Is it time to ask again?
+    /// Whether it is time to request it again.
     pub(crate) fn is_stale(&self) -> bool {
         self.since.elapsed() > ASK_AGAIN || self.missed.load(Ordering::Relaxed)
     }
 
-    /// May this resource be fetched? Asks its host the first time; with `public_only` at a public address only.
+    /// Checks that this resource may be fetched. Requests the rules of its host the first time; with `public_only` at a public address only.
     pub(crate) async fn check(&self, client: &Client, uri: &str, public_only: bool) -> Result<(), Failure> {
         // Written as it is kept, it need not be read.
         let written = &uri[..host_end(uri)];

@@ -113,7 +113,7 @@ impl Selection {
         Ok(mirror.set_meta(FILTER, (!text.is_empty()).then_some(text))?)
     }
 
-    /// Is this listed resource wanted? If not, and it is kept, that is noted.
+    /// Whether this listed resource is wanted. If not, and it is kept, that is noted.
     pub(crate) fn wants(
         &mut self,
         mirror: &Mirror,
@@ -164,7 +164,7 @@ impl Selection {
         !listed.is_deletion() && !self.is_empty() && matches!(self.decide(listed.subject()), Decision::Excluded(_))
     }
 
-    /// Is it kept although excluded?
+    /// Whether it is kept although excluded.
     pub(crate) fn is_left(&self, mirror: &Mirror, uri: &str) -> Result<bool, Error> {
         Ok(self.any_kept && mirror.is_excluded(uri)?)
     }

@@ -290,12 +290,12 @@ impl Member {
         self.modified
     }
 
-    /// Is it read at once?
+    /// Whether it is read at once.
     pub(crate) const fn is_small(&self) -> bool {
         self.length <= SMALL_BYTES && self.packed <= SMALL_BYTES
     }
 
-    /// May it be read at all?
+    /// Checks that it may be read at all.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self.kind {
             Kind::Stored if self.packed != self.length => Err(disagree("it is stored, with two lengths")),

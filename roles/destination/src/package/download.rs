@@ -183,7 +183,7 @@ fn too_large(package: &ListedPackage, most: u64) -> Error {
     Error::new("dump.size", ExitCode::SourceInvalid, message)
 }
 
-/// Is it better to wait for a package that is just being made, than to do without?
+/// Whether it is better to wait for a package that is being made than to do without.
 fn is_worth_waiting(error: &abreast_net::Error, attempt: u32) -> bool {
     attempt == 0 && error.retry_after().is_some_and(|pause| pause <= MAKING_PATIENCE)
 }

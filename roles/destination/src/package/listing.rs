@@ -60,7 +60,7 @@ pub(crate) struct Made {
 }
 
 impl ListedPackage {
-    /// Is it a ZIP file, as far as its type or its name says? Without either it is tried.
+    /// Checks that it is a ZIP file, as far as its type or its name states that. Without either it is tried.
     ///
     /// # Errors
     /// `dump.format`, with the name of the format.

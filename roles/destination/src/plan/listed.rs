@@ -68,7 +68,7 @@ pub(crate) enum Relation {
 }
 
 impl<'a> Listed<'a> {
-    /// Is it a deletion?
+    /// Whether it is a deletion.
     pub(crate) fn is_deletion(&self) -> bool {
         self.change == Some(Change::Deleted)
     }

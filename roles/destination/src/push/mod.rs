@@ -85,7 +85,7 @@ enum Ended {
 /// Listens for hubs, when that is wanted. Before anything else, so that a wrong address is reported at once.
 ///
 /// # Errors
-/// `callback.listen` when the address cannot be had, `callback.url` when hubs could not use it.
+/// `callback.listen` when the address is not available, `callback.url` when hubs could not use it.
 pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
     let Some(callback) = options.callback.as_ref().filter(|_| matches!(options.push, Push::Auto | Push::Callback))
     else {
@@ -255,7 +255,7 @@ fn may_have_secret(hub: &str, proxies: &Proxies) -> bool {
     is_https(hub) || is_loopback(hub) && !proxies.covers(hub)
 }
 
-/// Is the host this machine?
+/// Whether the host is this machine.
 fn is_loopback(url: &str) -> bool {
     url::Url::parse(url).is_ok_and(|url| match url.host() {
         Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),

@@ -39,7 +39,7 @@ pub fn check_any_input(bytes: &[u8]) {
     assert_eq!(allowed, best.is_none_or(|(_, allows)| allows));
 }
 
-/// May paths be fetched, as a robots.txt says? For measuring.
+/// Whether paths may be fetched by a robots.txt, for measuring.
 pub fn matcher(text: &str) -> impl Fn(&str) -> bool {
     let rules = parse(text).rules;
     move |path| rules.allow(path)

@@ -165,7 +165,7 @@ fn rarest_pairs(text: &str, counts: &[u32]) -> [u16; PAIRS] {
     pairs
 }
 
-/// Does a pattern with `*` and `$` fit the beginning of a path? One pass, whatever the pattern.
+/// Whether a pattern with `*` and `$` matches the beginning of a path. One pass, whatever the pattern.
 pub(super) fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, to_the_end) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),

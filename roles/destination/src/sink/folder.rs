@@ -388,7 +388,7 @@ impl FolderWriter {
         }))
     }
 
-    /// Is the right file there already, ours or somebody's?
+    /// Whether the right file is there already, ours or another's.
     fn already_right(&self, task: &Task, listed: &Digests, place: &mut Place) -> Result<Option<Row>, Failure> {
         let (item, Some(found)) = (&task.pending, place.found) else { return Ok(None) };
         if let Some(row) = &task.row

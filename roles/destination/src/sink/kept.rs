@@ -73,7 +73,7 @@ pub(crate) fn read_back(kind: &str, folder: &Path, mirror: &Mirror) -> Result<Op
     }
 }
 
-/// Are the bytes read back the ones of a row?
+/// Whether the bytes read back are those of a row.
 pub(crate) fn same_bytes(row: &Row, digests: &Digests, read: Option<&(Digests, u64)>) -> bool {
     read.is_some_and(|(found, length)| *length == row.length && found.agree(digests) == Some(true))
 }
@@ -81,7 +81,7 @@ pub(crate) fn same_bytes(row: &Row, digests: &Digests, read: Option<&(Digests, u
 /// The file time of a row whose bytes are known to be lost or altered: no file has it.
 const DISTRUSTED: i64 = i64::MIN;
 
-/// Is it known already that what is there is not what was written?
+/// Whether it is known already that the file is not the one that was written.
 pub(crate) const fn is_distrusted(row: &Row) -> bool {
     row.file_mtime == DISTRUSTED
 }
@@ -128,7 +128,7 @@ pub(crate) trait ReadBack {
     fn digests(&mut self, mirror: &Mirror, row: &Row, listed: &Digests) -> Result<Option<(Digests, u64)>, Error>;
 
     /// Reports what is there and the state does not know.
-    fn strangers(&mut self, _mirror: &Mirror, _report: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    fn extras(&mut self, _mirror: &Mirror, _report: &mut dyn FnMut(&str)) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -161,7 +161,7 @@ impl Kept<'_> {
         }
         self.find_extra(expected, &mut report)?;
         let (mirror, observer) = (&self.mirror, self.observer);
-        self.reader.strangers(mirror, &mut |path| {
+        self.reader.extras(mirror, &mut |path| {
             report.extra += 1;
             observer.event(&Event::Item(Item { uri: "", path, action: ItemAction::Extra, bytes: 0 }));
         })?;

@@ -106,7 +106,7 @@ pub(crate) trait Sink: Debug + Send + Sync {
 
 /// One connection's access to a sink.
 pub(crate) trait SinkWriter {
-    /// What is to be done about a resource? Asked before its bytes are.
+    /// What is to be done about a resource, before its bytes are requested.
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure>;
 
     /// The server says that the bytes kept are still the right ones.
@@ -117,7 +117,7 @@ pub(crate) trait SinkWriter {
         None
     }
 
-    /// What is there of items that a killed run may have stored or deleted? One answer for each, in order. Asked only
+    /// What is there of items that a killed run may have stored or deleted: one answer for each, in order. Called only
     /// where [`Sink::may_be_ahead`].
     fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         tasks.iter().map(|_| Ok(Found::AsKept)).collect()
@@ -265,7 +265,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Are the bytes kept the ones that are listed?
+/// Whether the bytes kept are the ones that are listed.
 pub(crate) fn is_right(task: &Task, row: &Row, listed: &Digests) -> bool {
     let mut kept = Digests::default();
     kept.set_from_bytes(&row.digests);

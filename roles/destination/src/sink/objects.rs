@@ -163,7 +163,7 @@ impl Store {
     }
 }
 
-/// Does the store say that the bucket is missing, not an object in it?
+/// Whether the store answers that the bucket is missing, not an object in it.
 fn is_no_bucket(error: &object_store::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
@@ -341,7 +341,7 @@ impl ObjectsWriter {
     }
 }
 
-/// What is there of an item that a killed run may have put or deleted? Metadata shows it, and where there is none, the bytes.
+/// What is there of an item that a killed run may have put or deleted. Metadata shows it, and where there is none, the bytes.
 async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found, Failure> {
     let (item, row) = (&task.pending, task.row.as_ref());
     let key = store.key(&item.uri)?;
@@ -420,7 +420,7 @@ async fn put_small(
     put(PutMode::Overwrite).await.map(|_| ()).map_err(|error| failed(&error))
 }
 
-/// Is there no object under this key, or one that an earlier run of ours left? Where metadata does not show it, only the
+/// Whether there is no object under this key, or one that an earlier run of ours left. Where metadata does not show it, only the
 /// same bytes do.
 async fn is_free(store: &Store, key: &Key, coming: &Coming) -> Result<(), Failure> {
     let options = object_store::GetOptions::new().with_head(true);
@@ -475,11 +475,11 @@ pub(crate) struct ObjectsKept {
     store: Store,
     /// Every object under the prefix, as listed at the begin.
     listed: Expected,
-    strangers: Vec<String>,
+    extras: Vec<String>,
 }
 
 /// Most objects reported that belong to nobody.
-const STRANGERS_MAX: usize = 10_000;
+const EXTRAS_MAX: usize = 10_000;
 
 impl ObjectsKept {
     /// The copy that a state is of; `None` before the first run has found a base.
@@ -492,7 +492,7 @@ impl ObjectsKept {
 
     fn open(options: &ObjectsOptions, map: PathMap) -> Result<Self, Error> {
         let store = Store::open(options, map)?;
-        let (listed, mut strangers) = (Expected::new()?, Vec::new());
+        let (listed, mut extras) = (Expected::new()?, Vec::new());
         let prefix = (!store.prefix.is_empty()).then(|| Key::from(store.prefix.as_str()));
         let mut objects = store.backend.list(prefix.as_ref());
         loop {
@@ -503,12 +503,12 @@ impl ObjectsKept {
                     let row = ExpectedRow { uri, length: Some(object.size), ..ExpectedRow::default() };
                     listed.put(&row, 0, false)?;
                 }
-                None if strangers.len() < STRANGERS_MAX => strangers.push(object.location.to_string()),
+                None if extras.len() < EXTRAS_MAX => extras.push(object.location.to_string()),
                 None => {}
             }
         }
         drop(objects);
-        Ok(Self { store, listed, strangers })
+        Ok(Self { store, listed, extras })
     }
 }
 
@@ -556,8 +556,8 @@ impl ReadBack for ObjectsKept {
         }
     }
 
-    fn strangers(&mut self, mirror: &Mirror, report: &mut dyn FnMut(&str)) -> Result<(), Error> {
-        for path in &self.strangers {
+    fn extras(&mut self, mirror: &Mirror, report: &mut dyn FnMut(&str)) -> Result<(), Error> {
+        for path in &self.extras {
             report(path);
         }
         let (mut key, mut rows) = (String::new(), Vec::new());

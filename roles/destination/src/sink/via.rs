@@ -19,7 +19,7 @@ const VIA_BYTES_MAX: usize = 8 << 10;
 /// Longest file of links that is read.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// Is this the name of a file of links? No resource may have one: it could say of others what is not so.
+/// Whether this is the name of a file of links. No resource may have one: it could state what is wrong about others.
 pub(crate) fn is_sidecar(name: &[u8]) -> bool {
     name.starts_with(b".") && name.ends_with(b".links.json")
 }
@@ -124,7 +124,7 @@ pub(super) fn rename(from: &Place, to: &Place) -> Result<(), abreast_folder::Err
     }
 }
 
-/// Is this a file of links that a run wrote, without the file that it is about? A run that is killed may leave one.
+/// Whether this is a file of links that a run wrote, without the file that it is about. A run that is killed may leave one.
 pub(crate) fn is_orphan(dir: &Dir, name: &[u8]) -> bool {
     owner(name).is_some_and(|owner| dir.stat(owner).is_err_and(|error| error.kind() == ErrorKind::NotFound))
         && matches!(links(dir, name), Ok(Some(links))

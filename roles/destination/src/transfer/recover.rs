@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Items inspected together.
 const ITEMS: usize = 512;
 
-/// May there be a file under the temporary name of an item? A small new one is written without a name.
+/// Whether there may be a file under the temporary name of an item. A small new one is written without a name.
 fn may_be_begun(task: &Task) -> bool {
     let item = &task.pending;
     let is_small = item.length.is_some_and(|length| length <= MEMORY_BYTES as u64);

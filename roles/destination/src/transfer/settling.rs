@@ -29,7 +29,7 @@ use std::time::Duration;
 enum Request {
     Store(String, Vec<u8>),
     Delete(String),
-    /// Everything before was done: what failed of it?
+    /// Everything before was done: returns what failed of it.
     Settle(Sender<Vec<(String, Failure)>>),
 }
 

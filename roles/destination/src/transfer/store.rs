@@ -132,7 +132,7 @@ impl Storer {
         }
     }
 
-    /// May it be had, and is it wanted?
+    /// Whether it may be fetched, and is wanted.
     pub(crate) fn prepare(&mut self, task: &Task) -> Result<(Digests, Prepared), Failure> {
         if let Err(refusal) = self.admission.check(&task.pending.uri) {
             return Err(Failure::refused(refusal.code(), refusal.message()));
@@ -260,7 +260,7 @@ fn mismatch(listed: &Digests, item: &Pending, received: &Received<'_>) -> Failur
     Failure::new("fixity.mismatch", message)
 }
 
-/// Is a body of this listed length worth going on with in another run?
+/// Whether a body of this listed length is worth continuing in another run.
 pub(crate) const fn is_large(listed_length: Option<u64>) -> bool {
     match listed_length {
         Some(length) => length >= RESUME_BYTES,

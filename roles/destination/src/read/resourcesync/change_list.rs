@@ -1,7 +1,7 @@
 //! Change Lists and their indexes: what changed since the cursor, and whether anything was missed [rs-core §12].
 
 use super::cursor;
-use super::document::{Answer, Go, Kind, Member, Part, Read, look, read_parts};
+use super::document::{Answer, Go, Kind, Member, Part, Read, read_page, read_parts};
 use super::keys;
 use super::listed::listed;
 use super::pushed::{LISTS_LATE, PUSHED, is_pushed};
@@ -69,7 +69,7 @@ impl Reach {
         self.earliest = self.earliest.into_iter().chain([from]).min();
     }
 
-    /// Do they begin only after the cursor?
+    /// Whether they begin only after the cursor.
     fn is_late(&self, cursor: Timestamp) -> bool {
         self.earliest.is_some_and(|earliest| earliest > cursor)
     }
@@ -508,7 +508,7 @@ fn read_changes(
 /// compare everything again.
 pub(crate) fn skip_gap(run: &mut PlanContext<'_, '_>, changes: &str) -> Result<(), Error> {
     let mut from = None;
-    look(run.requests, changes, &mut Vec::new(), &mut |head, entry| {
+    read_page(run.requests, changes, &mut Vec::new(), &mut |head, entry| {
         if let Some(stated) = head.from.or(entry.from) {
             from = Some(from.map_or(stated.instant, |known: Timestamp| known.min(stated.instant)));
         }

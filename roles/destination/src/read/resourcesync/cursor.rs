@@ -15,7 +15,7 @@ pub(super) fn get(mirror: &Mirror) -> Result<Option<Timestamp>, Error> {
     Ok(text.and_then(|text| text.parse().ok()).map(Timestamp::from_micros))
 }
 
-/// Is it the time of a change that was read?
+/// Whether it is the time of a change that was read.
 pub(super) fn is_change(mirror: &Mirror) -> Result<bool, Error> {
     Ok(mirror.meta(IS_CHANGE)?.is_some())
 }

@@ -3,7 +3,7 @@
 //! The address that the user gives must answer. Only a page or the root of a site leads to other documents of the site,
 //! and the way there is reported.
 
-use super::document::{Go, Page, look};
+use super::document::{Go, Page, read_page};
 use super::keys;
 use super::links;
 use super::sets::{self, Candidate};
@@ -439,7 +439,7 @@ pub(crate) fn discover_again(
 fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Seen, Error> {
     let mut linked = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
-    let page = look(requests, url, &mut linked, &mut |head: &Head, entry: &Entry| {
+    let page = read_page(requests, url, &mut linked, &mut |head: &Head, entry: &Entry| {
         if !matches!(head.capability, Some(Capability::Description | Capability::CapabilityList)) {
             return Ok(Go::Enough);
         }
@@ -566,7 +566,7 @@ fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<
 fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result<Option<Candidate>, Error> {
     let stops = |error: &Error| error.is_transient() || error.exit_code() == ExitCode::Cancelled;
     let mut capability = None;
-    let read = look(requests, up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
+    let read = read_page(requests, up, &mut Vec::new(), &mut |head: &Head, _: &Entry| {
         capability = head.capability;
         Ok(Go::Enough)
     });
@@ -582,7 +582,7 @@ fn set_above(requests: &Requests<'_>, options: &SyncOptions, up: &str) -> Result
     }
 }
 
-/// Does a text begin as an answer of OAI-PMH does?
+/// Whether a text begins as an answer of OAI-PMH does.
 pub(crate) fn is_oai_pmh(text: &[u8]) -> bool {
     text[..text.len().min(1_024)].windows(8).any(|window| window == b"<OAI-PMH")
 }

@@ -56,7 +56,7 @@ pub(crate) enum Answer {
 const ZONE_MICROS: i64 = 26 * 3_600_000_000;
 
 impl Read {
-    /// Is it an index of documents?
+    /// Whether it is an index of documents.
     pub(crate) fn is_index(&self) -> bool {
         self.head.root == Root::SitemapIndex
     }
@@ -72,7 +72,7 @@ pub(crate) const fn at_earliest(zoneless: bool, stated: Timestamp) -> Timestamp 
     if zoneless { stated.plus_micros(-ZONE_MICROS) } else { stated }
 }
 
-/// Does a document have times without a zone?
+/// Whether a document has times without a zone.
 pub(crate) fn is_zoneless(parser: &Parser) -> bool {
     parser.findings().iter().any(|finding| finding.code == "rs.zone")
 }
@@ -228,13 +228,13 @@ pub(crate) fn read_parts(
     })
 }
 
-/// Does the server say that a document is as it was?
+/// Whether the server answers that a document has not changed.
 pub(crate) fn is_unchanged(requests: &Requests<'_>, url: &str, known: &Document) -> Result<bool, Error> {
     let answer = read_entries(requests, url, Some(known), &mut |_, _| Ok(Go::Enough))?;
     Ok(matches!(answer, Answer::Unchanged))
 }
 
-/// Has a document changed since it was read?
+/// Whether a document has changed since it was read.
 pub(crate) fn has_changed(requests: &Requests<'_>, url: &str, known: &Document) -> Result<bool, Error> {
     match read_entries(requests, url, Some(known), &mut |_, _| Ok(Go::On))? {
         Answer::Unchanged => Ok(false),
@@ -243,7 +243,12 @@ pub(crate) fn has_changed(requests: &Requests<'_>, url: &str, known: &Document) 
 }
 
 /// Finds out what a URL is. Entries are handed over while `each` wants them.
-pub(crate) fn look(requests: &Requests<'_>, url: &str, links: &mut Vec<String>, each: Each<'_>) -> Result<Page, Error> {
+pub(crate) fn read_page(
+    requests: &Requests<'_>,
+    url: &str,
+    links: &mut Vec<String>,
+    each: Each<'_>,
+) -> Result<Page, Error> {
     let request = requests.request(url);
     let work = abreast_net::with_retries(&requests.client, url, async |_| {
         let mut response = succeeded(requests.client.send(&request).await?)?;
@@ -310,7 +315,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// Is `Last-Modified` a validator? A document that was changed in the second of its answer may change again in that second
+/// Whether `Last-Modified` is a validator. A document that was changed in the second of its answer may change again in that second
 /// and keep the date [rfc9110 §8.8.2].
 fn tells_states_apart(modified: Option<Timestamp>, date: Option<Timestamp>) -> bool {
     const CERTAIN_AFTER: i64 = 2_000_000;

@@ -50,7 +50,7 @@ fn has_rel(value: &str) -> bool {
     value.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("resourcesync"))
 }
 
-/// Does a text begin as a web page does?
+/// Whether a text begins as a web page does.
 pub(crate) fn is_html(text: &[u8]) -> bool {
     let begin = &text[..text.len().min(1_024)];
     let lower = begin.to_ascii_lowercase();

@@ -126,7 +126,7 @@ fn plan_notifications(
     Ok(true)
 }
 
-/// Did a notification move the cursor to where it is, and no list has confirmed it?
+/// Whether a notification moved the cursor to where it is, and no list has confirmed that yet.
 pub(crate) fn is_pushed(run: &PlanContext<'_, '_>, cursor: Timestamp) -> Result<bool, Error> {
     Ok(run.planner.mirror.meta(PUSHED)?.is_some_and(|text| text == cursor.as_micros().to_string()))
 }

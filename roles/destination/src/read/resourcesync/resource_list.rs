@@ -98,7 +98,7 @@ pub(crate) fn walk(
     Ok(Walked { top, at })
 }
 
-/// Is it a failure of one document, others of which may do?
+/// Whether it is a failure of one document, without which others may be read.
 const fn is_of_document(error: &Error) -> bool {
     matches!(
         error.exit_code(),
@@ -302,7 +302,7 @@ pub(super) fn keep_snapshot(run: &PlanContext<'_, '_>, whole: bool, at: Option<T
     cursor::set_to_snapshot(run.planner.mirror, at.filter(|_| whole))
 }
 
-/// From which instant are changes to be replayed? Never later than the server's own clock.
+/// The instant from which changes are to be replayed, never later than the server's own clock.
 fn replay_from(
     run: &mut PlanContext<'_, '_>,
     list: &str,

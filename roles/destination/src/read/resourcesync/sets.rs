@@ -70,7 +70,7 @@ pub fn name_of(url: &str) -> &str {
     }
 }
 
-/// Does the user's word mean this set? Its URL, its name, or the part of the path that is its folder or file.
+/// Whether the user's word means this set: its URL, its name, or the part of the path that is its folder or file.
 pub(crate) fn fits(url: &str, wanted: &str) -> bool {
     let path = url.split_once("://").map_or(url, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
     url == wanted

@@ -162,7 +162,7 @@ impl Reading<'_> {
     }
 }
 
-/// Is this one of the digests, as archives spell it?
+/// Whether this is one of the digests, as archives spell it.
 fn is_spelled(digests: &[u8], payload: &str) -> bool {
     let mut all = Digests::default();
     all.set_from_bytes(digests);

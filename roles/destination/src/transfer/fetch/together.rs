@@ -46,7 +46,7 @@ pub(crate) fn digests_of_all<'a>(bodies: impl Iterator<Item = Option<(&'a Task, 
     out
 }
 
-/// Do enough bodies wait?
+/// Whether enough bodies wait.
 pub(crate) fn are_enough(waiting: &[(usize, Held)]) -> bool {
     waiting.len() >= TOGETHER || waiting.iter().map(|(_, held)| held.bytes.len()).sum::<usize>() >= WAITING_BYTES
 }
