@@ -287,12 +287,11 @@ pub(crate) fn base_map(
     rules: NameRules,
 ) -> Result<PathMap, Error> {
     let guesses = [start.uri_space.clone(), common, authority_root(&start.first)].into_iter().flatten();
-    let map = match fixed {
-        Some(base) => PathMap::new(&base, rules),
-        None => {
-            let mut maps = guesses.filter_map(|base| PathMap::new(&base, rules).ok());
-            maps.next().map_or_else(|| PathMap::new(&start.first, rules), Ok)
-        }
+    let map = if let Some(base) = fixed {
+        PathMap::new(&base, rules)
+    } else {
+        let mut maps = guesses.filter_map(|base| PathMap::new(&base, rules).ok());
+        maps.next().map_or_else(|| PathMap::new(&start.first, rules), Ok)
     };
     map.map_err(|cause| Error::new("folder.base", ExitCode::Usage, cause.to_string()))
 }

@@ -69,10 +69,10 @@ fn links_are_relative_to_the_document_that_lists_them() {
     let cancel = AtomicBool::new(false);
     assert_eq!(sync(&of_list, &abreast_destination::Silent, &cancel).unwrap().created, 1);
 
-    let changes = format!("capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"");
+    let changes = "capability=\"changelist\" from=\"2026-01-01T00:00:00Z\"";
     source.body("/changes.xml", index("changelist", "/lists/deep/changes.xml").replace(" at=", " from="));
     let change = entry(" change=\"created\" datetime=\"2026-01-02T00:00:00Z\"");
-    source.body("/lists/deep/changes.xml", document("urlset", &changes, &change));
+    source.body("/lists/deep/changes.xml", document("urlset", changes, &change));
     let of_changes =
         SyncOptions { ignore_robots: true, ..SyncOptions::new(source.url("/changes.xml"), place.path().join("c")) };
     assert_eq!(sync(&of_changes, &abreast_destination::Silent, &cancel).unwrap().created, 1);

@@ -375,14 +375,14 @@ fn packages_of_another_protocol_are_chosen_by_their_cost() {
     let place = tempfile::tempdir().unwrap();
     for (name, sink) in sinks() {
         let pair = Pair::new(place.path(), name, sink);
-        let (mut zip, mut index, mut lines) = (Zip::new(), String::new(), Vec::new());
+        let (mut zip, mut index, mut lines) = (Zip::new(), Vec::new(), Vec::new());
         for number in 0..40 {
             let member = format!("r{number}");
             lines.push(pair.resource(&member, &member));
-            index += &format!("{} {member}\n", pair.server.url(&format!("/d/{member}")));
+            index.push(format!("{} {member}", pair.server.url(&format!("/d/{member}"))));
             zip.add(&member, member.as_bytes());
         }
-        zip.add("index.txt", index.as_bytes());
+        zip.add("index.txt", index.join("\n").as_bytes());
         let package = zip.finish();
         pair.server.body("/dump.txt", format!("{} {}\n", pair.server.url("/all.zip"), package.len()));
         pair.server.body("/all.zip", package);
