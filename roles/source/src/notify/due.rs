@@ -1,8 +1,8 @@
-//! When is the next try? At once, after a pause, and later after each that failed.
+//! The time of the next attempt: at once, after a pause, and later after each failure.
 
 use std::time::{Duration, Instant};
 
-/// After a failure, before the next try; twice as long each time.
+/// After a failure, before the next attempt; twice as long each time.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_tried_again_ever_later() {
+    fn pauses_grow_with_each_failure() {
         let mut due = Due::now();
         assert!(due.is_at(Instant::now()));
         let begun = Instant::now();
@@ -49,6 +49,6 @@ mod tests {
         due.done(Duration::ZERO);
         assert!(due.is_at(Instant::now()));
         due.failed();
-        assert!(due.is_at(Instant::now() + PAUSE), "one that went well forgets those before it");
+        assert!(due.is_at(Instant::now() + PAUSE), "a success resets the pause");
     }
 }

@@ -1,23 +1,21 @@
-//! Notifications: what changed is told to those who subscribed, soon and without a gap [rs-change-notification §2]
+//! Notifications: changes are recorded for subscribers soon and without a gap [rs-change-notification §2]
 //! [rs-framework-notification §2].
 //!
-//! | file | answers |
+//! | file | subject |
 //! |---|---|
-//! | `notifier.rs` | who tells, and when? |
-//! | `changes.rs` | which changes of a set are told next? |
-//! | `documents.rs` | which documents are told when? |
-//! | `news.rs` | which documents of a set are new or different? |
-//! | `told.rs` | what was told of documents before, over restarts? |
+//! | `notifier.rs` | the thread that records notifications |
+//! | `change_topic.rs` | the next range of a set's log |
+//! | `document_topics.rs` | the documents that projections report as new or different |
+//! | `state_file.rs` | where topics began and which documents they have notified, over restarts |
 //!
-//! Nothing here knows how many are told, or where they are: that is a hub's business. A notification is told when it is
-//! durable in its topic's log ([`abreast_core::TopicLog`]).
+//! The number and addresses of subscribers are a hub's business. A notification is made when it is durable in its topic's
+//! log ([`abreast_core::TopicLog`]).
 
-mod changes;
-mod documents;
+mod change_topic;
+mod document_topics;
 mod due;
-mod news;
 mod notifier;
-mod told;
+mod state_file;
 
 pub use notifier::{Notifier, NotifyError, Published};
 
@@ -34,8 +32,8 @@ pub struct NotifyOptions {
     pub most: usize,
     /// A notification is about this long at most: 512 KiB by default. More become several.
     pub bytes: usize,
-    /// An open Change List that grows is told this often: once a minute by default; never when zero. New and closed
-    /// ones are told at once.
+    /// An open Change List that grows is notified this often: once a minute by default; never when zero. New and closed
+    /// ones are notified at once.
     pub change_list_every: Duration,
 }
 
@@ -72,7 +70,7 @@ impl NotifyOptions {
         self
     }
 
-    /// With open Change Lists told this often; never when zero.
+    /// With open Change Lists notified this often; never when zero.
     #[must_use]
     pub const fn with_change_list_every(mut self, every: Duration) -> Self {
         self.change_list_every = every;

@@ -1,11 +1,11 @@
-//! Who tells, and when? One thread for all sets, told to stop and awaited by its owner.
+//! The notifier: one thread that records the notifications of all sets; its owner stops and awaits it.
 
 use super::NotifyOptions;
-use super::changes::Changes;
-use super::documents::Documents;
-use super::told::Record;
+use super::change_topic::ChangeTopic;
+use super::document_topics::DocumentTopics;
+use super::state_file::StateFile;
 use crate::projection::TopicContent;
-use crate::publish::{Channel, PublishError, Publisher};
+use crate::publish::{PublishError, Publisher};
 use abreast_core::{Clock, LogError, NewNotification, Offset, TopicId, TopicLog};
 use std::io;
 use std::ops::Deref;
@@ -16,13 +16,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How often documents are looked at, and whether it is told to stop.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often documents are compared, and how long a stop may take.
+const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Told that something new is in a topic's log, from another thread and at once: it must not block.
+/// Called when something new is in a topic's log, from another thread and at once: it must not block.
 pub type Published = Arc<dyn Fn(TopicId) + Send + Sync>;
 
-/// Notifications could not be begun.
+/// An error while notifications were started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NotifyError {
@@ -32,15 +32,15 @@ pub enum NotifyError {
     /// A document could not be made.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// What was told before cannot be read or noted.
-    #[error("cannot note what was told")]
+    /// The file of what was notified before cannot be read or written.
+    #[error("cannot read or write the record of notifications")]
     Record(#[source] io::Error),
-    /// The system gives no thread.
-    #[error("cannot start the thread that tells")]
+    /// The system cannot start a thread.
+    #[error("cannot start the thread of the notifier")]
     Thread(#[source] io::Error),
 }
 
-/// The thread that tells; stops when told, or when dropped.
+/// The thread that records notifications; stopped by [`Notifier::stop`], or when dropped.
 #[derive(Debug)]
 pub struct Notifier {
     stop: Arc<AtomicBool>,
@@ -50,8 +50,8 @@ pub struct Notifier {
 impl Notifier {
     /// Starts it: for every set of the publisher that has notifications ([`Publisher::with_notifications`]).
     ///
-    /// The topics are there when this returns, so that nobody subscribes to one that does not know yet where it begins:
-    /// what changes from now on is told. That, and what was told of documents, is noted in the file `record`.
+    /// The topics exist when this returns, so that nobody subscribes to one whose beginning is not known yet: what
+    /// changes from now on is notified. The beginnings, and the documents notified, are kept in the file `record`.
     ///
     /// # Errors
     /// See [`NotifyError`].
@@ -63,23 +63,24 @@ impl Notifier {
         clock: Arc<dyn Clock>,
         published: Published,
     ) -> Result<Self, NotifyError> {
-        let mut record = Record::read(record).map_err(NotifyError::Record)?;
+        let mut state = StateFile::read(record).map_err(NotifyError::Record)?;
         let mut changes = Vec::new();
         for topic in publisher.topics().iter().filter(|topic| topic.content == TopicContent::Changes) {
             let set = &publisher.sets()[topic.set];
-            changes.push(Changes::resume(&**publisher.log(), set, &*topics, topic, &mut record)?);
+            changes.push(ChangeTopic::resume(&**publisher.log(), set, &*topics, topic, &mut state)?);
         }
-        // Where topics begin is noted before anybody can subscribe: what follows is told, also after a crash.
-        record.note().map_err(NotifyError::Record)?;
-        let documents = Documents::resume(&publisher, &*topics, record, options.change_list_every)?;
-        let telling = Telling { publisher, topics, options, clock, published, changes, documents };
+        // Where topics begin is durable before anybody can subscribe: later changes are notified, also after a crash.
+        state.save().map_err(NotifyError::Record)?;
+        let every = options.change_list_every;
+        let documents = DocumentTopics::resume(&publisher, &*topics, state, every, clock.now())?;
+        let worker = Worker { publisher, topics, options, clock, published, changes, documents };
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("notify".into()).spawn(move || telling.run(&told));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("notify".into()).spawn(move || worker.run(&stopped));
         Ok(Self { stop, thread: Some(thread.map_err(NotifyError::Thread)?) })
     }
 
-    /// Stops within half a second. What was not told by then is told after the next start.
+    /// Stops within half a second. The rest is notified after the next start.
     pub fn stop(mut self) {
         self.join();
     }
@@ -98,31 +99,31 @@ impl Drop for Notifier {
     }
 }
 
-struct Telling<P> {
+struct Worker<P> {
     publisher: P,
     topics: Arc<dyn TopicLog>,
     options: NotifyOptions,
     clock: Arc<dyn Clock>,
     published: Published,
-    changes: Vec<Changes>,
-    documents: Documents,
+    changes: Vec<ChangeTopic>,
+    documents: DocumentTopics,
 }
 
-impl<P: Deref<Target = Publisher>> Telling<P> {
+impl<P: Deref<Target = Publisher>> Worker<P> {
     fn run(mut self, stop: &AtomicBool) {
-        let mut look = Instant::now();
+        let mut compare_at = Instant::now();
         while !stop.load(Ordering::Relaxed) {
-            self.tell_changes();
-            if look <= Instant::now() {
-                self.tell_documents();
-                look = Instant::now() + LOOK;
+            self.notify_changes();
+            if compare_at <= Instant::now() {
+                self.notify_documents();
+                compare_at = Instant::now() + INTERVAL;
             }
-            self.wait(look);
+            self.wait(compare_at);
         }
     }
 
-    /// One notification of each set that has something to tell and had its pause; all are recorded together.
-    fn tell_changes(&mut self) {
+    /// One notification of each topic that has changes and had its pause; all are recorded together.
+    fn notify_changes(&mut self) {
         let (now, log) = (Instant::now(), &**self.publisher.log());
         let mut sent = Vec::new();
         for (place, changes) in self.changes.iter_mut().enumerate().filter(|(_, changes)| changes.due.is_at(now)) {
@@ -134,7 +135,7 @@ impl<P: Deref<Target = Publisher>> Telling<P> {
                 }
                 Err(error) => {
                     changes.due.failed();
-                    tracing::error!(set = %changes.slug, "cannot tell what changed: {error}; trying again");
+                    tracing::error!(set = %changes.slug, "cannot read the changes to be notified: {error}; retrying");
                 }
             }
         }
@@ -143,52 +144,54 @@ impl<P: Deref<Target = Publisher>> Telling<P> {
             match answered(&answer) {
                 Ok(_) => {
                     changes.recorded(&range, &self.options);
-                    count(&changes.slug, Channel::Change);
+                    count(&changes.slug, TopicContent::Changes);
                 }
                 Err(error) => {
                     changes.failed();
-                    tracing::error!(set = %changes.slug, "cannot record a notification: {error}; trying again");
+                    tracing::error!(set = %changes.slug, "cannot record a notification: {error}; retrying");
                 }
             }
         }
     }
 
-    /// One notification of each set whose documents are new or different.
-    fn tell_documents(&mut self) {
-        let news = self.documents.news(&self.publisher, self.clock.now());
-        let sent: Vec<_> = news
+    /// One notification of each topic whose documents are new or different.
+    fn notify_documents(&mut self) {
+        let pending = self.documents.pending(&self.publisher, self.clock.now());
+        let sent: Vec<_> = pending
             .into_iter()
-            .map(|news| {
-                let answer = submit(&*self.topics, news.topic, news.notification.clone(), &self.published);
-                (news, answer)
+            .map(|pending| {
+                let answer = submit(&*self.topics, pending.topic, pending.notification.clone(), &self.published);
+                (pending, answer)
             })
             .collect();
-        for (news, answer) in sent {
+        for (pending, answer) in sent {
             match answered(&answer) {
                 Ok(_) => {
-                    count(&news.slug, Channel::Framework);
-                    self.documents.recorded(news);
+                    count(&pending.name, TopicContent::Documents);
+                    self.documents.recorded(pending);
                 }
                 Err(error) => {
-                    tracing::error!(set = %news.slug, "cannot record a notification: {error}; trying again");
-                    self.documents.failed(&news);
+                    tracing::error!(set = %pending.name, "cannot record a notification: {error}; retrying");
+                    self.documents.failed(&pending);
                 }
             }
         }
-        if let Err(error) = self.documents.note() {
-            tracing::error!("cannot note which documents were told: {error}; after a restart they are told again");
+        if let Err(error) = self.documents.save() {
+            tracing::error!(
+                "cannot write which documents were notified: {error}; after a restart they are notified again"
+            );
         }
     }
 
-    /// Until a set has a change that may be told, or something else is due.
-    fn wait(&self, look: Instant) {
+    /// Waits until a set has a change that may be notified, or something else is due.
+    fn wait(&self, compare_at: Instant) {
         let (now, log) = (Instant::now(), &**self.publisher.log());
-        let (mut until, mut known) = (look, Vec::with_capacity(self.changes.len()));
+        let (mut until, mut known) = (compare_at, Vec::with_capacity(self.changes.len()));
         for changes in &self.changes {
             if changes.waiting(log) {
                 until = until.min(changes.due.not_before);
             } else {
-                known.push((changes.set, changes.told));
+                known.push((changes.set, changes.notified));
             }
         }
         let timeout = until.saturating_duration_since(now);
@@ -218,7 +221,7 @@ fn answered(answer: &Answer) -> Result<Offset, LogError> {
     answer.recv().unwrap_or_else(gone)
 }
 
-fn count(slug: &str, channel: Channel) {
-    let labels = [("set", slug.to_owned()), ("channel", channel.name().to_owned())];
+fn count(slug: &str, content: TopicContent) {
+    let labels = [("set", slug.to_owned()), ("channel", content.name().to_owned())];
     metrics::counter!("abreast_notifications_total", &labels).increment(1);
 }

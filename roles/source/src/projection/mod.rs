@@ -4,7 +4,10 @@
 //! The [`Publisher`] asks its projections in turn, keeps what they render and answers by path. The server, the static
 //! site and the notifier know paths, topics and positions, and no protocol.
 
+mod news;
 pub mod resourcesync;
+
+pub use news::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 
 use crate::publish::{PublishError, Publisher};
 use abreast_core::Position;
@@ -39,7 +42,7 @@ pub trait Projection: Send + Sync + 'static {
         None
     }
 
-    /// The URLs of a set's topics, be notifications published there now or not.
+    /// The URLs of a set's topics, whether notifications are published there now or not.
     fn topic_urls(&self, _publisher: &Publisher, _set: usize) -> Vec<String> {
         Vec::new()
     }
@@ -58,7 +61,27 @@ pub trait Projection: Send + Sync + 'static {
         Err(PublishError::NotFound)
     }
 
-    /// Whether this is the path of a topic in which the end of a set is published, be there such a set or not.
+    /// The notification of the documents that are new or different, in a topic of [`TopicContent::Documents`]; `None`
+    /// when none is.
+    ///
+    /// # Errors
+    /// When the log fails.
+    fn news(
+        &self,
+        _publisher: &Publisher,
+        _topic: &Topic,
+        _request: &NewsRequest<'_>,
+    ) -> Result<Option<News>, PublishError> {
+        Ok(None)
+    }
+
+    /// The end of a topic of documents whose set is no longer published, by the name of its record; `None` when the set
+    /// is published, or the record is none of this projection's.
+    fn ended_topic(&self, _publisher: &Publisher, _record: &str, _request: &NewsRequest<'_>) -> Option<EndedTopic> {
+        None
+    }
+
+    /// Whether this is the path of a topic in which the end of a set is published, whether there is such a set or not.
     fn is_lasting_topic(&self, _path: &str) -> bool {
         false
     }
@@ -167,7 +190,7 @@ pub struct Topic {
     pub set: usize,
     /// The name of its record among those of other topics: the set's name, for one topic of each set.
     pub record: String,
-    /// What its notifications are made from.
+    /// The content of its notifications.
     pub content: TopicContent,
     /// The media type of its notifications.
     pub media_type: &'static str,
@@ -175,13 +198,23 @@ pub struct Topic {
     pub links: String,
 }
 
-/// What notifications are made from.
+/// The content from which notifications are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicContent {
     /// A range of the set's log, rendered when it is sent.
     Changes,
     /// Documents that are new or different.
     Documents,
+}
+
+impl TopicContent {
+    /// Its name in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Changes => "change",
+            Self::Documents => "framework",
+        }
+    }
 }
 
 /// The name of a document: its path, or a protocol's own name for it.

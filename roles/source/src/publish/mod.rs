@@ -7,7 +7,7 @@ mod topics;
 pub use crate::projection::resourcesync::{
     About, ArchiveKind, CONTENT_SECURITY_POLICY, Channel, DocumentPath, HTML, Notifications, SetUrls, SourceUrls,
 };
-pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list, framework, write_uri};
+pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list, write_uri};
 pub use cache::{Body, CacheFile, Document, Freshness};
 pub(crate) use lanes::LARGE;
 pub use topics::TopicDocument;
@@ -117,7 +117,7 @@ impl Publisher {
             log,
             urls,
             sets,
-            projections: vec![Box::new(ResourceSync)],
+            projections: vec![Box::<ResourceSync>::default()],
             sets_per_description: resourcesync::MAX_SETS,
             entries_per_archive: resourcesync::MAX_ENTRIES,
             cache,

@@ -1,15 +1,19 @@
-//! A protocol of one document and one topic: the changes of a set as CSV. It shows what a protocol needs, and where.
+//! A protocol of one document and two topics: the changes of a set as CSV. It shows what a protocol needs, and where.
 
 use abreast_core::{ChangeRecord, Position};
 use abreast_source::projection::{
-    DocumentName as _, LogState, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Topic, TopicContent,
-    Version,
+    DocumentName as _, EndedTopic, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection, Rendered,
+    ResolvedDocument, SiteDocument, Topic, TopicContent, Version,
 };
 use abreast_source::publish::{PublishError, Publisher};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 pub(crate) struct Csv;
+
+/// The topic of changes, and the topic in which the document itself is announced.
+const CHANGES: &str = "/notify/csv";
+const FILES: &str = "/notify/csv-file";
 
 struct Changes<'p> {
     publisher: &'p Publisher,
@@ -57,22 +61,50 @@ impl Projection for Csv {
     }
 
     fn topics(&self, publisher: &Publisher) -> Vec<Topic> {
-        let paths = publisher.sets().iter().map(|set| format!("{}/notify/csv", set.slug));
+        let paths = publisher.sets().iter().flat_map(|set| [CHANGES, FILES].map(|name| format!("{}{name}", set.slug)));
         paths.filter_map(|path| self.topic(publisher, &path)).collect()
     }
 
     fn topic(&self, publisher: &Publisher, path: &str) -> Option<Topic> {
-        let slug = path.strip_suffix("/notify/csv")?;
+        let known = [(CHANGES, TopicContent::Changes), (FILES, TopicContent::Documents)];
+        let (slug, content) =
+            known.into_iter().find_map(|(name, content)| Some((path.strip_suffix(name)?, content)))?;
         let set = publisher.sets().iter().position(|set| set.slug == slug)?;
         publisher.notifications(set)?;
         Some(Topic {
             url: format!("{}{path}", publisher.urls().base()),
             set,
             record: format!("{slug}/csv"),
-            content: TopicContent::Changes,
+            content,
             media_type: "text/csv",
             links: String::new(),
         })
+    }
+
+    fn news(
+        &self,
+        publisher: &Publisher,
+        topic: &Topic,
+        request: &NewsRequest<'_>,
+    ) -> Result<Option<News>, PublishError> {
+        let position = publisher.log().head(publisher.sets()[topic.set].id)?.position.0;
+        if request.before.get("position").and_then(serde_json::Value::as_u64) == Some(position) {
+            return Ok(None);
+        }
+        let after = NotifiedDocuments::from_iter([("position".to_owned(), position.into())]);
+        let from = request.from.is_some();
+        let notification = format!("changes.csv,{position},{from},{}\r\n", request.first).into_bytes();
+        Ok(Some(News { notification, after, grown: false }))
+    }
+
+    fn ended_topic(&self, publisher: &Publisher, record: &str, request: &NewsRequest<'_>) -> Option<EndedTopic> {
+        let slug = record.strip_suffix("/csv")?;
+        let published = publisher.sets().iter().any(|set| set.slug == slug);
+        if published || !request.before.contains_key("position") {
+            return None;
+        }
+        let url = format!("{}{slug}{FILES}", publisher.urls().base());
+        Some(EndedTopic { url, notification: b"changes.csv,gone\r\n".to_vec(), media_type: "text/csv" })
     }
 
     fn notification(

@@ -2,10 +2,10 @@
 
 use crate::csv::Csv;
 use crate::world::{BASE, World, body, eventually};
-use abreast_core::{Change, Offset, State, SystemClock, TopicLog, append};
+use abreast_core::{Change, Offset, Payload, State, SystemClock, TopicLog, append};
 use abreast_folder::Folder;
 use abreast_source::notify::{Notifier, NotifyOptions};
-use abreast_source::publish::{DocumentPath, Notifications, PublishError, Publisher};
+use abreast_source::publish::{DocumentPath, Notifications, PublishError, PublishedSet, Publisher, SourceUrls};
 use abreast_source::static_site::{SiteOptions, write_site};
 use abreast_store::MemoryTopics;
 use std::sync::Arc;
@@ -69,6 +69,50 @@ fn a_second_projection_has_its_own_topic() {
     assert_eq!(last.body, "position,kind,uri\r\n1,create,https://example.org/set/r/a\r\n");
     assert!(last.links.contains(&format!("<{}>; rel=\"self\"", topic.url)) && last.links.contains("rel=\"hub\""));
     assert_eq!(ask("set/notify/change").media_type, "application/xml");
+}
+
+#[test]
+fn documents_of_a_second_projection_are_notified_once() {
+    let world = World::begun();
+    let topics: Arc<dyn TopicLog> = Arc::new(MemoryTopics::new(Arc::new(SystemClock)));
+    let record = world.temporary.path().join("notified.json");
+    let start = |publisher: Publisher| {
+        let (clock, options) = (Arc::new(SystemClock), NotifyOptions::default());
+        Notifier::start(Arc::new(publisher), Arc::clone(&topics), record.clone(), options, clock, Arc::new(|_| {}))
+            .unwrap()
+    };
+    let published = || publisher(&world).with_notifications(vec![Some(Notifications::at(["https://hub.example/"]))]);
+    let url = format!("{BASE}set/notify/csv-file");
+    let bodies = || -> Vec<String> {
+        let all = topics.read(topics.open_topic(&url).unwrap(), Offset(0), 100).unwrap();
+        let text = |payload| match payload {
+            Payload::Bytes(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+            Payload::Changes { .. } => panic!("a range of the log in a topic of documents"),
+        };
+        all.into_iter().map(|notification| text(notification.content.payload)).collect()
+    };
+    let notifier = start(published());
+    eventually("the document is announced", || bodies() == ["changes.csv,0,false,true\r\n"]);
+    notifier.stop();
+    put(&world, "a");
+    // The state of both projections is known after a restart, and neither sees that of the other.
+    let notifier = start(published());
+    eventually("the change is announced", || bodies().len() == 2);
+    notifier.stop();
+    assert_eq!(bodies()[1], "changes.csv,1,true,false\r\n");
+    let other = World::begun();
+    let without_set = || {
+        let urls = SourceUrls::new(BASE);
+        let sets = vec![PublishedSet::new(other.set, "other", urls.set("other"))];
+        let folder = other.temporary.path().join("documents");
+        Publisher::new(Arc::clone(&other.log), urls, sets, folder).unwrap().with_projection(Csv)
+    };
+    let notifier = start(without_set());
+    eventually("the end of the set is announced", || bodies().len() == 3);
+    notifier.stop();
+    assert_eq!(bodies()[2], "changes.csv,gone\r\n");
+    start(without_set()).stop();
+    assert_eq!(bodies().len(), 3, "the end is announced once");
 }
 
 #[test]

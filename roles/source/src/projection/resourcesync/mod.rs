@@ -6,6 +6,7 @@ mod archives;
 mod capability_list;
 mod change_list;
 mod dump;
+mod framework;
 mod notification;
 mod paths;
 mod resource_list;
@@ -18,14 +19,16 @@ pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
 pub use archives::ArchiveKind;
 pub(crate) use archives::{MAX_ENTRIES, archived_index, archived_list};
 pub(crate) use capability_list::URI_SPACE;
-pub(crate) use notification::framework;
 pub use notification::{Channel, Notifications};
 pub use paths::DocumentPath;
 pub(crate) use source_description::MAX_SETS;
 pub(crate) use urls::write_uri;
 pub use urls::{SetUrls, SourceUrls};
 
-use super::{LogState, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Topic, Version, Whole};
+use super::{
+    EndedTopic, LogState, News, NewsRequest, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Topic,
+    Version, Whole,
+};
 use crate::publish::{LARGE, MAX_IN_MEMORY, PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
 use abreast_resourcesync::v1_1::Ln;
@@ -34,8 +37,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The projection of ResourceSync 1.1.
-#[derive(Clone, Copy, Debug)]
-pub struct ResourceSync;
+#[derive(Debug, Default)]
+pub struct ResourceSync {
+    digests: framework::Digests,
+}
 
 impl Projection for ResourceSync {
     fn resolve<'p>(&self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>> {
@@ -75,6 +80,19 @@ impl Projection for ResourceSync {
     fn topic_urls(&self, publisher: &Publisher, set: usize) -> Vec<String> {
         let urls = publisher.sets().get(set).map(|set| &set.urls);
         urls.into_iter().flat_map(|urls| Channel::ALL.map(|channel| urls.topic(channel))).collect()
+    }
+
+    fn news(
+        &self,
+        publisher: &Publisher,
+        topic: &Topic,
+        request: &NewsRequest<'_>,
+    ) -> Result<Option<News>, PublishError> {
+        framework::news(publisher, topic.set, &self.digests, request)
+    }
+
+    fn ended_topic(&self, publisher: &Publisher, record: &str, request: &NewsRequest<'_>) -> Option<EndedTopic> {
+        framework::ended_topic(publisher, record, request)
     }
 
     fn is_lasting_topic(&self, path: &str) -> bool {
@@ -308,12 +326,12 @@ impl Publisher {
     }
 
     /// The numbers of the first and the last document in an archive of a set.
-    pub(crate) fn archive_span(&self, set: usize, kind: ArchiveKind) -> Result<Option<(u64, u64)>, PublishError> {
+    fn archive_span(&self, set: usize, kind: ArchiveKind) -> Result<Option<(u64, u64)>, PublishError> {
         self.archives_of(set, kind)?.span()
     }
 
     /// The Source Description that names a set.
-    pub(crate) fn source_description_of(&self, set: usize) -> OfSet {
+    fn source_description_of(&self, set: usize) -> OfSet {
         let (most, all) = (self.sets_per_description, self.sets.len());
         let part = (set / most + 1) as u64;
         OfSet {
@@ -324,7 +342,7 @@ impl Publisher {
     }
 
     /// How many documents so many packages of a dump are.
-    pub(crate) fn dump_parts(packages: usize) -> u64 {
+    fn dump_parts(packages: usize) -> u64 {
         packages.div_ceil(dump::MAX_PACKAGES).max(1) as u64
     }
 
@@ -376,12 +394,12 @@ impl Publisher {
     }
 }
 
-/// The document of several that speaks of a set.
-pub(crate) struct OfSet {
-    pub(crate) path: DocumentPath,
-    pub(crate) url: String,
+/// The Source Description that names a set.
+struct OfSet {
+    path: DocumentPath,
+    url: String,
     /// Its index, if it is under one.
-    pub(crate) index: Option<String>,
+    index: Option<String>,
 }
 
 const XML: &str = "application/xml";

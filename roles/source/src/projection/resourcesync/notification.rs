@@ -1,24 +1,23 @@
-//! Notifications, and the topics they belong to [rs-change-notification §3, §4]
-//! [rs-framework-notification §3, §4].
+//! Topics, and the Change Notifications of a set [rs-change-notification §3, §4] [rs-framework-notification §3, §4].
 //!
 //! A Change Notification is a range of the log: the same entries as in the Change List. Its `from` is `until` of the one
-//! before, so who sees a gap knows that something was missed, and finds it in the Change List.
+//! before, so a reader that sees a gap knows that something was missed, and finds it in the Change List.
 
 use super::change_list::ChangeWriter;
 use super::{PublishError, Publisher, SetUrls, XML, exactly, link};
 use crate::dump::time_of;
 use crate::projection::{Topic, TopicContent};
 use abreast_core::Position;
-use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
+use abreast_resourcesync::v1_1::{Capability, Head, Root, write_end, write_head};
 use abreast_webtypes::{Link, Timestamp, write_link};
 use std::ops::ControlFlow;
 
-/// What is told of: each is a topic of its own in every set.
+/// A kind of notifications: each is a topic of its own in every set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Channel {
     /// Changes of resources [rs-change-notification §2].
     Change,
-    /// Changes of the documents that speak of them [rs-framework-notification §2].
+    /// Changes of the documents that describe them [rs-framework-notification §2].
     Framework,
 }
 
@@ -34,7 +33,7 @@ impl Channel {
         }
     }
 
-    /// What its notifications are.
+    /// The capability of its notifications.
     pub const fn capability(self) -> Capability {
         match self {
             Self::Change => Capability::ChangeNotification,
@@ -43,19 +42,19 @@ impl Channel {
     }
 }
 
-/// What a set tells those who subscribed.
+/// The hubs and channels of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notifications {
-    /// Where it is subscribed to: at least one.
+    /// The hubs that take subscriptions: at least one.
     pub hubs: Vec<String>,
-    /// Are changes of resources told?
+    /// Are changes of resources notified?
     pub changes: bool,
-    /// Are changes of documents told?
+    /// Are changes of documents notified?
     pub framework: bool,
 }
 
 impl Notifications {
-    /// Everything is told.
+    /// With both channels.
     pub fn at(hubs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { hubs: hubs.into_iter().map(Into::into).collect(), changes: true, framework: true }
     }
@@ -100,7 +99,7 @@ pub(super) fn topic(publisher: &Publisher, number: usize, channel: Channel) -> O
     })
 }
 
-/// Whether a path is that of a channel of a set, be the set published or not.
+/// Whether a path is that of a channel of a set, whether the set is published or not.
 pub(super) fn is_topic(path: &str, channel: Channel) -> bool {
     let slug = path.strip_suffix(channel.name()).and_then(|rest| rest.strip_suffix("/notify/"));
     slug.is_some_and(|slug| !slug.is_empty() && !slug.contains('/'))
@@ -108,8 +107,8 @@ pub(super) fn is_topic(path: &str, channel: Channel) -> bool {
 
 /// The Change Notification of a range of a set's log. Reads the store; the same range is the same bytes.
 ///
-/// A range whose changes are no longer in the log, since it began anew, tells of none: its `from` is later than
-/// what was told before, and that leads readers to the Change List.
+/// A range whose changes are no longer in the log, since the log was recreated, names none: its `from` is later than
+/// `until` of the one before, and that leads readers to the Change List.
 ///
 /// # Errors
 /// When there is no such set or the log fails.
@@ -136,9 +135,9 @@ pub(super) fn of_changes(
     }
     let created = log.head(set.id)?.created;
     let (from, until) = match until {
-        // Told before the log began anew: the log does not speak of it any more.
+        // Notified before the log was recreated: these changes are no longer in it.
         Some(until) if until <= created => (before.min(until), until),
-        // What was between is unknown since it began anew: a gap says so.
+        // The changes between are unknown since it was recreated: a gap shows that.
         Some(until) => (before.max(created), until),
         None => (created, created),
     };
@@ -149,18 +148,7 @@ pub(super) fn of_changes(
     Ok(bytes)
 }
 
-/// A Framework Notification of these documents.
-pub(crate) fn framework(urls: &SetUrls, from: Option<Timestamp>, until: Timestamp, entries: &[Entry]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(512 + entries.len() * 256);
-    write_head(&mut bytes, &head(urls, Channel::Framework, from, until));
-    for entry in entries {
-        write_entry(&mut bytes, Root::UrlSet, entry);
-    }
-    write_end(&mut bytes, Root::UrlSet);
-    bytes
-}
-
-fn head(urls: &SetUrls, channel: Channel, from: Option<Timestamp>, until: Timestamp) -> Head {
+pub(super) fn head(urls: &SetUrls, channel: Channel, from: Option<Timestamp>, until: Timestamp) -> Head {
     Head {
         root: Root::UrlSet,
         capability: Some(channel.capability()),

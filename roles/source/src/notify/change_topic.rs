@@ -1,8 +1,8 @@
-//! Which changes of a set are told next? A range of its log, as long as a notification may be.
+//! The topic of a set's changes: its next notification is a range of the log, as long as a notification may be.
 
 use super::NotifyOptions;
 use super::due::Due;
-use super::told::Record;
+use super::state_file::StateFile;
 use crate::projection::Topic;
 use crate::publish::PublishedSet;
 use abreast_core::{ChangeLog, ChangeRecord, LogError, NewNotification, Payload, Position, SetId, TopicId, TopicLog};
@@ -16,21 +16,21 @@ const FIRST_PAUSE: u32 = 10;
 /// What a link takes besides its target and parameters, about.
 const LINK_BYTES: usize = 60;
 
-/// The changes of one set.
+/// The topic of one set's changes.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(super) struct ChangeTopic {
     pub(super) set: SetId,
     pub(super) slug: String,
     pub(super) topic: TopicId,
     links: String,
     media_type: &'static str,
-    /// Told up to here.
-    pub(super) told: Position,
+    /// Notified up to here.
+    pub(super) notified: Position,
     pub(super) due: Due,
     /// When the last notification was recorded, and the pause after it.
     last: Option<(Instant, Duration)>,
-    /// After a failure it is not known whether the last notification was recorded.
-    unsure: bool,
+    /// After a failure it is unknown whether the last notification was recorded.
+    uncertain: bool,
 }
 
 /// A notification to be recorded.
@@ -42,19 +42,19 @@ pub(super) struct Range {
     pub(super) full: bool,
 }
 
-impl Changes {
-    /// Goes on where the topic ends, or where a new one begins.
+impl ChangeTopic {
+    /// Continues where the topic ends, or where a new one begins.
     pub(super) fn resume(
         log: &dyn ChangeLog,
         set: &PublishedSet,
         topics: &dyn TopicLog,
         topic: &Topic,
-        record: &mut Record,
+        state: &mut StateFile,
     ) -> Result<Self, LogError> {
         let id = topics.open_topic(&topic.url)?;
-        let told = match last_told(topics, id)? {
-            Some(told) => told,
-            None => record.begun(&topic.record, log.head(set.id)?.position),
+        let notified = match last_notified(topics, id)? {
+            Some(position) => position,
+            None => state.begun(&topic.record, log.head(set.id)?.position),
         };
         Ok(Self {
             set: set.id,
@@ -62,46 +62,46 @@ impl Changes {
             topic: id,
             links: topic.links.clone(),
             media_type: topic.media_type,
-            told,
+            notified,
             due: Due::now(),
             last: None,
-            unsure: false,
+            uncertain: false,
         })
     }
 
-    /// Is there something to tell? Answered from memory.
+    /// Whether there are changes to notify. Answered from memory.
     pub(super) fn waiting(&self, log: &dyn ChangeLog) -> bool {
-        self.unsure || log.head(self.set).is_ok_and(|head| head.position != self.told)
+        self.uncertain || log.head(self.set).is_ok_and(|head| head.position != self.notified)
     }
 
-    /// What is told next; `None` when there is nothing.
+    /// The next range to notify; `None` when there is none.
     pub(super) fn next(
         &mut self,
         log: &dyn ChangeLog,
         topics: &dyn TopicLog,
         options: &NotifyOptions,
     ) -> Result<Option<Range>, LogError> {
-        if self.unsure {
+        if self.uncertain {
             // An empty topic stays where it began.
-            self.told = last_told(topics, self.topic)?.unwrap_or(self.told);
-            self.unsure = false;
+            self.notified = last_notified(topics, self.topic)?.unwrap_or(self.notified);
+            self.uncertain = false;
         }
         let head = log.head(self.set)?.position;
-        if head < self.told {
+        if head < self.notified {
             tracing::warn!(
                 set = %self.slug,
-                "the log ends at change {}, and {} were told already; what follows is told from here",
-                head.0, self.told.0
+                "the log ends at change {}, and {} were notified already; notifications continue from here",
+                head.0, self.notified.0
             );
-            self.told = head;
+            self.notified = head;
         }
-        if head == self.told {
+        if head == self.notified {
             return Ok(None);
         }
         let (mut last, mut full, mut entries, mut bytes) = (None, false, 0, 0);
-        log.read(self.set, self.told, &mut |record| {
+        log.read(self.set, self.notified, &mut |record| {
             bytes += length(record);
-            // One is told however long it is.
+            // One is notified however long it is.
             full = entries == options.most.max(1) || (bytes > options.bytes && entries > 0);
             if full {
                 return ControlFlow::Break(());
@@ -111,10 +111,10 @@ impl Changes {
             ControlFlow::Continue(())
         })?;
         if last.is_none() {
-            // A log that began anew, and nothing happened since.
-            self.told = head;
+            // A log that was recreated, without a change since.
+            self.notified = head;
         }
-        Ok(last.map(|last| Range { after: self.told, last, full }))
+        Ok(last.map(|last| Range { after: self.notified, last, full }))
     }
 
     pub(super) fn notification(&self, range: &Range) -> NewNotification {
@@ -127,8 +127,8 @@ impl Changes {
 
     /// A range was recorded.
     pub(super) fn recorded(&mut self, range: &Range, options: &NotifyOptions) {
-        self.told = range.last;
-        // What does not fit into one notification is told without a pause, so that it ends.
+        self.notified = range.last;
+        // What does not fit into one notification follows without a pause, so that it ends.
         let pause = if range.full { Duration::ZERO } else { self.pause(Instant::now(), options.debounce) };
         self.due.done(pause);
     }
@@ -143,15 +143,15 @@ impl Changes {
         pause
     }
 
-    /// A range was perhaps not recorded: what the topic says counts.
+    /// A range was perhaps not recorded: the end of the topic's log decides.
     pub(super) fn failed(&mut self) {
-        self.unsure = true;
+        self.uncertain = true;
         self.due.failed();
     }
 }
 
-/// The last position that the topic has told; `None` when it is empty.
-fn last_told(topics: &dyn TopicLog, topic: TopicId) -> Result<Option<Position>, LogError> {
+/// The last position that the topic has notified; `None` when it is empty.
+fn last_notified(topics: &dyn TopicLog, topic: TopicId) -> Result<Option<Position>, LogError> {
     Ok(match topics.last(topic)?.map(|last| last.content.payload) {
         Some(Payload::Changes { last, .. }) => Some(last),
         Some(Payload::Bytes(_)) | None => None,
@@ -175,16 +175,16 @@ mod tests {
     #[test]
     fn pauses_grow_while_changes_go_on_and_are_short_after_a_rest() {
         let (mut now, longest) = (Instant::now(), Duration::from_millis(200));
-        let mut changes = Changes {
+        let mut changes = ChangeTopic {
             set: SetId(1),
             slug: String::new(),
             topic: TopicId(1),
             links: String::new(),
             media_type: "application/xml",
-            told: Position(0),
+            notified: Position(0),
             due: Due::now(),
             last: None,
-            unsure: false,
+            uncertain: false,
         };
         let pauses = [0; 6].map(|_| {
             let pause = changes.pause(now, longest);

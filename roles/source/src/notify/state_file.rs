@@ -1,0 +1,133 @@
+//! The notifier's file: where each topic began and which documents it has notified. Small, and written whole each time.
+//!
+//! A notification of documents is published first and written here then: after a crash between the two it is published
+//! again, which does no harm.
+
+use crate::projection::NotifiedDocuments;
+use abreast_core::Position;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The state of one record of topics ([`crate::projection::Topic::record`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct TopicState {
+    /// The position of the log when the topic of changes was new: earlier changes are never notified.
+    pub(super) begun: Option<u64>,
+    /// When the last notification of documents was made, in microseconds; 0 for never.
+    pub(super) until: i64,
+    /// The documents notified, in the words of their projection.
+    #[serde(flatten)]
+    pub(super) documents: NotifiedDocuments,
+}
+
+/// The state of all topics, by the names of their records.
+#[derive(Debug, Default)]
+pub(super) struct StateFile {
+    path: PathBuf,
+    topics: BTreeMap<String, TopicState>,
+    /// Since it was written.
+    changed: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored<S> {
+    sets: S,
+}
+
+impl StateFile {
+    /// Reads the file; nothing was notified when there is none.
+    pub(super) fn read(path: PathBuf) -> io::Result<Self> {
+        let topics = match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice::<Stored<_>>(&bytes).map(|stored| stored.sets).map_err(|error| {
+                let text = format!(
+                    "`{}` is damaged: {error}\n  help: remove it; every document is then notified once more",
+                    path.display()
+                );
+                io::Error::new(io::ErrorKind::InvalidData, text)
+            })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) => return Err(error),
+        };
+        Ok(Self { path, topics, changed: false })
+    }
+
+    /// The state of all topics, by the names of their records.
+    pub(super) fn topics(&self) -> &BTreeMap<String, TopicState> {
+        &self.topics
+    }
+
+    /// Takes the documents that a topic has notified now.
+    pub(super) fn notified(&mut self, record: &str, until: i64, documents: NotifiedDocuments) {
+        let state = self.topics.entry(record.to_owned()).or_default();
+        (state.until, state.documents) = (until, documents);
+        self.changed = true;
+    }
+
+    /// Removes the state of a topic that has ended.
+    pub(super) fn remove(&mut self, record: &str) {
+        self.changed |= self.topics.remove(record).is_some();
+    }
+
+    /// Where a topic of changes began: here, if it is new.
+    pub(super) fn begun(&mut self, record: &str, head: Position) -> Position {
+        let state = self.topics.entry(record.to_owned()).or_default();
+        self.changed |= state.begun.is_none();
+        Position(*state.begun.get_or_insert(head.0))
+    }
+
+    /// Writes the file if something is different.
+    pub(super) fn save(&mut self) -> io::Result<()> {
+        if self.changed {
+            self.write()?;
+            self.changed = false;
+        }
+        Ok(())
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        let mut file = fs::File::create(&new)?;
+        file.write_all(&serde_json::to_vec(&Stored { sets: &self.topics })?)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::File::open(folder)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_notified_is_known_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify.json");
+        let mut file = StateFile::read(path.clone()).unwrap();
+        assert!(file.topics.is_empty());
+        let serde_json::Value::Object(documents) =
+            serde_json::json!({"capability_list": "ab", "log": 3, "archives": {"changelist-archive": 7}})
+        else {
+            unreachable!()
+        };
+        file.notified("set", -1, documents.clone());
+        file.save().unwrap();
+        fs::remove_file(&path).unwrap();
+        file.save().unwrap();
+        assert!(!path.exists(), "nothing is different");
+        assert_eq!(file.begun("set", Position(4)), Position(4));
+        file.save().unwrap();
+        let state = TopicState { begun: Some(4), until: -1, documents };
+        assert_eq!(StateFile::read(path.clone()).unwrap().topics, BTreeMap::from([("set".to_owned(), state)]));
+        // Documents are read by their projection; keys beside the sets are ignored.
+        fs::write(&path, r#"{"sets":{"a":{"begun":null,"until":0,"position":5}},"more":2}"#).unwrap();
+        let read = StateFile::read(path.clone()).unwrap().topics["a"].clone();
+        assert_eq!((read.begun, read.until, read.documents["position"].as_u64()), (None, 0, Some(5)));
+        fs::write(&path, "{").unwrap();
+        assert!(StateFile::read(path).unwrap_err().to_string().contains("is damaged"));
+    }
+}

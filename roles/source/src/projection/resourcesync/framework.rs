@@ -1,0 +1,358 @@
+//! Framework Notifications: the documents of a set that are new or different since the last one
+//! [rs-framework-notification §2.1, §3].
+//!
+//! - A Resource List follows the log with every change: notifying each would make readers fetch everything again and
+//!   again. Only new ones are notified: of a new set, of a part that was split, of a log that was recreated.
+//! - An open Change List that grows is notified now and then; one that is closed, and the new one, at once.
+//! - A Resource Dump is always a new one, so it is only ever created. Lists and dumps are never notified as deleted.
+//! - Of documents under an index the document is notified, with a link to its index, and never the index.
+
+use super::{ArchiveKind, Channel, DocumentPath, PublishError, Publisher, SetUrls, exactly, notification};
+use crate::projection::{EndedTopic, News, NewsRequest, NotifiedDocuments};
+use abreast_core::{Head, Page};
+use abreast_resourcesync::v1_1::{Capability, Change, Entry, Ln, Root, write_end, write_entry, write_head};
+use abreast_webtypes::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The documents of one set that were notified; none at first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Notified {
+    /// The digest of the Source Description; empty for none.
+    source_description: String,
+    /// The same of the Capability List.
+    capability_list: String,
+    /// When the log began whose lists were notified.
+    log: Option<i64>,
+    /// The last change in the Change List.
+    position: u64,
+    /// The number of the open Change List.
+    open_page: u64,
+    /// The newest Resource List.
+    newest_list: u64,
+    /// When the Resource Dump began.
+    resource_dump: Option<i64>,
+    /// The end of the Change Dump.
+    change_dump: Option<i64>,
+    /// The newest document in each archive, by its kind.
+    archives: BTreeMap<String, u64>,
+}
+
+impl Notified {
+    /// Reads what was kept. Damaged values count as nothing: every document is then notified once more.
+    fn read(kept: &NotifiedDocuments) -> Self {
+        serde_json::from_value(Value::Object(kept.clone())).unwrap_or_default()
+    }
+
+    fn kept(&self) -> NotifiedDocuments {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(kept)) => kept,
+            _ => NotifiedDocuments::new(),
+        }
+    }
+}
+
+/// The notification of the documents of a set that are new or different; `None` when none is.
+pub(super) fn news(
+    publisher: &Publisher,
+    set: usize,
+    digests: &Digests,
+    request: &NewsRequest<'_>,
+) -> Result<Option<News>, PublishError> {
+    let before = Notified::read(request.before);
+    let comparison = Comparison { publisher, set, now: request.now, first: request.first, growth: request.growth };
+    let Found { entries, notified, grown } = comparison.found(before, digests)?;
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let notification = write(&publisher.set(set)?.urls, request, &entries);
+    Ok(Some(News { notification, after: notified.kept(), grown }))
+}
+
+/// The notification that the Capability List of a set is gone, if the set had been notified; its lists are not named.
+pub(super) fn ended_topic(publisher: &Publisher, slug: &str, request: &NewsRequest<'_>) -> Option<EndedTopic> {
+    let published = publisher.sets().iter().any(|set| set.slug == slug);
+    if published || Notified::read(request.before).capability_list.is_empty() {
+        return None;
+    }
+    let urls = publisher.urls().set(slug);
+    let entry = Entry {
+        loc: urls.capability_list(),
+        capability: Some(Capability::CapabilityList),
+        change: Some(Change::Deleted),
+        datetime: Some(exactly(request.until)),
+        ..Entry::default()
+    };
+    let notification = write(&urls, request, &[entry]);
+    Some(EndedTopic { url: urls.topic(Channel::Framework), notification, media_type: super::XML })
+}
+
+fn write(urls: &SetUrls, request: &NewsRequest<'_>, entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(512 + entries.len() * 256);
+    write_head(&mut bytes, &notification::head(urls, Channel::Framework, request.from, request.until));
+    for entry in entries {
+        write_entry(&mut bytes, Root::UrlSet, entry);
+    }
+    write_end(&mut bytes, Root::UrlSet);
+    bytes
+}
+
+/// Closed Change Lists that are notified one by one; the index leads to more.
+const MOST_PAGES: u64 = 100;
+
+/// The comparison of a set's documents with those notified.
+struct Comparison<'a> {
+    publisher: &'a Publisher,
+    set: usize,
+    now: Timestamp,
+    /// Is the Source Description new to everyone, not only to this set?
+    first: bool,
+    /// May an open Change List that grew be notified?
+    growth: bool,
+}
+
+/// The documents that are new or different.
+#[derive(Debug, Default)]
+struct Found {
+    entries: Vec<Entry>,
+    /// The state once they are notified.
+    notified: Notified,
+    /// An open Change List that grew is among them.
+    grown: bool,
+}
+
+impl Comparison<'_> {
+    fn found(&self, before: Notified, digests: &Digests) -> Result<Found, PublishError> {
+        let mut news = Found { entries: Vec::new(), notified: before, grown: false };
+        self.descriptions(&mut news, digests)?;
+        let set = self.publisher.sets().get(self.set).ok_or(PublishError::NotFound)?;
+        let head = self.publisher.log().head(set.id)?;
+        if !head.importing {
+            self.lists(&mut news, &head)?;
+        }
+        self.dumps(&mut news);
+        self.archives(&mut news)?;
+        Ok(news)
+    }
+
+    fn entry(&self, capability: Capability, change: Change, loc: String, index: Option<String>) -> Entry {
+        self.entry_of(capability, change, loc, index, self.now)
+    }
+
+    fn entry_of(
+        &self,
+        capability: Capability,
+        change: Change,
+        loc: String,
+        index: Option<String>,
+        time: Timestamp,
+    ) -> Entry {
+        let links = index.map(|href| Ln { rel: "index".to_owned(), href, ..Ln::default() }).into_iter().collect();
+        // A clock that is behind the log's times makes no document older than what is in it.
+        let datetime = Some(exactly(time.min(self.now)));
+        Entry { loc, capability: Some(capability), change: Some(change), datetime, links, ..Entry::default() }
+    }
+
+    fn descriptions(&self, news: &mut Found, digests: &Digests) -> Result<(), PublishError> {
+        let of_set = self.publisher.source_description_of(self.set);
+        let source_description = digests.source_description(self.publisher, of_set.path)?;
+        if news.notified.source_description != source_description {
+            let known = !news.notified.source_description.is_empty() || !self.first;
+            let change = if known { Change::Updated } else { Change::Created };
+            news.entries.push(self.entry(Capability::Description, change, of_set.url, of_set.index));
+            news.notified.source_description = source_description;
+        }
+        let capability_list = digests.capability_list(self.publisher, self.set)?;
+        if news.notified.capability_list != capability_list {
+            let change = if news.notified.capability_list.is_empty() { Change::Created } else { Change::Updated };
+            let loc = self.publisher.set(self.set)?.urls.capability_list();
+            news.entries.push(self.entry(Capability::CapabilityList, change, loc, None));
+            news.notified.capability_list = capability_list;
+        }
+        Ok(())
+    }
+
+    fn lists(&self, news: &mut Found, head: &Head) -> Result<(), PublishError> {
+        let (log, set) = (self.publisher.log(), &self.publisher.sets()[self.set]);
+        let began = Some(head.created.as_micros());
+        let recreated = news.notified.log != began;
+        let same_page = news.notified.open_page == head.open_page;
+        if !recreated && (news.notified.position == head.position.0 || (same_page && !self.growth)) {
+            return Ok(());
+        }
+        let shards = log.shards(set.id)?;
+        if let Some(newest) = shards.iter().max_by_key(|shard| shard.id)
+            && (recreated || newest.id.0 > news.notified.newest_list)
+        {
+            // Of several new ones one is enough: the index names the others.
+            let change = if recreated && news.notified.log.is_some() { Change::Updated } else { Change::Created };
+            let (loc, index) = match shards.len() {
+                1 => (set.urls.resource_list(), None),
+                _ => (set.urls.resource_list_shard(newest.id), Some(set.urls.resource_list())),
+            };
+            news.entries.push(self.entry_of(Capability::ResourceList, change, loc, index, newest.time));
+            news.notified.newest_list = newest.id.0;
+        }
+        let known = if recreated { 0 } else { news.notified.open_page };
+        // Of a log that is new to the reader only the open Change List is notified.
+        let first =
+            if recreated { head.open_page } else { known.max(1).max(head.open_page.saturating_sub(MOST_PAGES)) };
+        for page in log.pages(set.id, first, MOST_PAGES as usize + 1)? {
+            let change = if page.number > known { Change::Created } else { Change::Updated };
+            // One that was open and still is has only grown.
+            news.grown |= page.number == known && page.number == head.open_page;
+            news.entries.push(self.change_list(&page, change, head));
+        }
+        (news.notified.log, news.notified.open_page, news.notified.position) = (began, head.open_page, head.position.0);
+        Ok(())
+    }
+
+    fn change_list(&self, page: &Page, change: Change, head: &Head) -> Entry {
+        let urls = &self.publisher.sets()[self.set].urls;
+        let time = page.until.unwrap_or(if change == Change::Created { page.from } else { head.time });
+        let (loc, index) = if head.open_page == 1 {
+            (urls.change_list(), None)
+        } else {
+            (urls.change_list_page(page.number), Some(urls.change_list()))
+        };
+        self.entry_of(Capability::ChangeList, change, loc, index, time)
+    }
+
+    fn dumps(&self, news: &mut Found) {
+        let Some(dumps) = self.publisher.dumps() else { return };
+        let urls = &self.publisher.sets()[self.set].urls;
+        if let Some(dump) = dumps.resources(self.set) {
+            let begun = Some(dump.begin.as_micros());
+            if news.notified.resource_dump != begun {
+                let parts = Publisher::dump_parts(dump.packages.len());
+                let (loc, index) = match parts {
+                    1 => (urls.resource_dump(), None),
+                    _ => (urls.resource_dump_part(1), Some(urls.resource_dump())),
+                };
+                let entry = self.entry_of(Capability::ResourceDump, Change::Created, loc, index, dump.end);
+                news.entries.push(entry);
+                news.notified.resource_dump = begun;
+            }
+        }
+        if let Some((_, end)) = dumps.changes_span(self.set) {
+            let until = Some(end.as_micros());
+            if news.notified.change_dump != until {
+                let change = if news.notified.change_dump.is_none() { Change::Created } else { Change::Updated };
+                let packages = dumps.changes(self.set).iter().map(|dump| dump.packages.len()).sum();
+                let (loc, index) = match Publisher::dump_parts(packages) {
+                    1 => (urls.change_dump(), None),
+                    last => (urls.change_dump_part(last), Some(urls.change_dump())),
+                };
+                news.entries.push(self.entry_of(Capability::ChangeDump, change, loc, index, end));
+                news.notified.change_dump = until;
+            }
+        }
+    }
+
+    fn archives(&self, news: &mut Found) -> Result<(), PublishError> {
+        let urls = &self.publisher.sets()[self.set].urls;
+        for kind in self.publisher.archive_kinds(self.set) {
+            let Some(newest) = self.newest_archived(kind)? else { continue };
+            let known = news.notified.archives.get(kind.name()).copied();
+            if known == Some(newest) {
+                continue;
+            }
+            let change = if known.is_none() { Change::Created } else { Change::Updated };
+            let (loc, index) = match self.publisher.archive_parts(self.set, kind)?.last() {
+                Some(part) => (urls.archive_part(kind, *part), Some(urls.archive(kind))),
+                None => (urls.archive(kind), None),
+            };
+            news.entries.push(self.entry(kind.capability(), change, loc, index));
+            news.notified.archives.insert(kind.name().to_owned(), newest);
+        }
+        Ok(())
+    }
+
+    /// What grows when an archive does. Dumps are known by their time: old ones leave, so their count may stay the same.
+    fn newest_archived(&self, kind: ArchiveKind) -> Result<Option<u64>, PublishError> {
+        let dumps = self.publisher.dumps();
+        Ok(match kind {
+            ArchiveKind::ResourceDumps => {
+                let newest = dumps.and_then(|dumps| dumps.resources(self.set));
+                newest.map(|dump| dump.begin.as_micros() as u64)
+            }
+            ArchiveKind::ChangeDumps => {
+                let span = dumps.and_then(|dumps| dumps.changes_span(self.set));
+                span.map(|(_, end)| end.as_micros() as u64)
+            }
+            ArchiveKind::ResourceLists | ArchiveKind::ChangeLists => {
+                self.publisher.archive_span(self.set, kind)?.map(|(_, last)| last)
+            }
+        })
+    }
+}
+
+/// The digests of the documents that describe how sets are published, kept while these documents stay the same.
+#[derive(Debug, Default)]
+pub(super) struct Digests {
+    /// A Source Description stays the same while the process runs.
+    source_descriptions: Mutex<HashMap<DocumentPath, String>>,
+    /// Of each set, with the tag of the Capability List.
+    capability_lists: Mutex<HashMap<usize, (String, String)>>,
+}
+
+impl Digests {
+    fn source_description(&self, publisher: &Publisher, path: DocumentPath) -> Result<String, PublishError> {
+        if let Some(known) = lock(&self.source_descriptions).get(&path) {
+            return Ok(known.clone());
+        }
+        let digest = digest(publisher, &path)?;
+        lock(&self.source_descriptions).insert(path, digest.clone());
+        Ok(digest)
+    }
+
+    fn capability_list(&self, publisher: &Publisher, set: usize) -> Result<String, PublishError> {
+        let document = publisher.document(&DocumentPath::CapabilityList(set))?;
+        if let Some((tag, known)) = lock(&self.capability_lists).get(&set)
+            && *tag == document.tag
+        {
+            return Ok(known.clone());
+        }
+        let digest = digest(publisher, &DocumentPath::CapabilityList(set))?;
+        lock(&self.capability_lists).insert(set, (document.tag.clone(), digest.clone()));
+        Ok(digest)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The digest of a document as it is now.
+fn digest(publisher: &Publisher, path: &DocumentPath) -> Result<String, PublishError> {
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(publisher.bytes(path)?) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(json: &str) -> NotifiedDocuments {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn notified_documents_are_read_as_they_were_kept() {
+        let archives = BTreeMap::from([("changelist-archive".to_owned(), 7)]);
+        let notified = Notified { capability_list: "ab".into(), log: Some(3), archives, ..Notified::default() };
+        assert_eq!(Notified::read(&notified.kept()), notified);
+        // Keys of a newer version are ignored, missing ones of an older version are nothing, as is damage.
+        let position = Notified { position: 5, ..Notified::default() };
+        assert_eq!(Notified::read(&kept(r#"{"position": 5, "else": 1}"#)), position);
+        assert_eq!(Notified::read(&kept(r#"{"position": "five"}"#)), Notified::default());
+    }
+}
