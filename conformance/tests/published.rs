@@ -1,10 +1,8 @@
 //! Does what our Source publishes keep to every rule, in many small lists, and while it changes?
 #![allow(clippy::unwrap_used)]
 
-use abreast_core::{
-    Change, ChangeLog, Imported, NewSet, PageRule, SetId, ShardId, ShardRule, State, SystemClock, append,
-};
-use abreast_source::publish::{Body, DocumentPath, PublishedSet, Publisher, SourceUrls};
+use abreast_core::{Change, ChangeLog, Imported, NewSet, PageRule, SetId, ShardRule, State, SystemClock, append};
+use abreast_source::publish::{Body, PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteOptions;
 use abreast_validator::{Options, Report, Severity, Share, text, validate};
 use abreast_webtypes::{Digests, Timestamp};
@@ -93,23 +91,6 @@ impl Drop for Served {
     }
 }
 
-fn path_of(path: &str) -> Option<DocumentPath> {
-    let number = |prefix: &str| path.strip_prefix(prefix)?.strip_suffix(".xml")?.parse::<u64>().ok();
-    Some(match path {
-        "/.well-known/resourcesync" => DocumentPath::SourceDescription,
-        "/robots.txt" => DocumentPath::Robots,
-        "/sitemap.xml" => DocumentPath::SitemapIndex,
-        "/set/capabilitylist.xml" => DocumentPath::CapabilityList(0),
-        "/set/resourcelist.xml" => DocumentPath::ResourceList(0),
-        "/set/changelist.xml" => DocumentPath::ChangeList(0),
-        _ => match (number("/set/resourcelist/"), number("/set/changelist/")) {
-            (Some(id), _) => DocumentPath::ResourceListShard(0, ShardId(id)),
-            (_, Some(page)) => DocumentPath::ChangeListPage(0, page),
-            _ => return None,
-        },
-    })
-}
-
 fn answer(stream: &TcpStream, publisher: &Publisher) {
     let mut input = BufReader::new(stream);
     loop {
@@ -127,7 +108,7 @@ fn answer(stream: &TcpStream, publisher: &Publisher) {
                 break;
             }
         }
-        let document = path_of(&path).and_then(|path| publisher.document(&path).ok());
+        let document = path.strip_prefix('/').and_then(|path| publisher.document(path).ok());
         let mut out = Vec::new();
         match document {
             None => out.extend_from_slice(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),

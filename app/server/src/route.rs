@@ -1,12 +1,12 @@
 //! The paths of the server itself; all others belong to projections.
 
-/// What a request path names.
+/// The part of the server that answers a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Live,
     Ready,
     Metrics,
-    /// A document or a topic, if a projection knows the path.
+    /// A document, a file or a topic, if a projection knows the path.
     Published(String),
     /// A resource of a set: its encoded path.
     Resource(usize, String),
@@ -16,12 +16,8 @@ pub(crate) enum Route {
     TimeGate(String),
     /// The versions of this URI.
     TimeMap(String),
-    /// A package of a set, or the copy of its manifest: its name.
-    Package(usize, String),
     /// A topic of the hub as a stream.
     HubEvents,
-    /// What changed in a set since the point that the query names.
-    ChangesSince(usize),
     NotFound,
 }
 
@@ -49,12 +45,6 @@ pub(crate) fn route<'a>(path: &str, slugs: impl Iterator<Item = &'a str>) -> Rou
     if let Some(version) = rest.strip_prefix("m/") {
         return Route::Memento(set, version.to_owned());
     }
-    if let Some(name) = rest.strip_prefix("dump/") {
-        return Route::Package(set, name.to_owned());
-    }
-    if rest == "changedump/since" {
-        return Route::ChangesSince(set);
-    }
     Route::Published(path.to_owned())
 }
 
@@ -77,14 +67,22 @@ mod tests {
         let published = |path: &str| Route::Published(path.to_owned());
         assert_eq!(of("/"), published("about.html"));
         assert_eq!(of("/livez"), Route::Live);
-        assert_eq!(of("/a/changedump/since"), Route::ChangesSince(0));
         assert_eq!(of("/hub/events"), Route::HubEvents);
-        assert_eq!(of("/b/dump/resources-x-1.zip"), Route::Package(1, "resources-x-1.zip".into()));
         assert_eq!(of("/b/m/20260101000000000000/x"), Route::Memento(1, "20260101000000000000/x".into()));
         assert_eq!(of("/timegate/http://x/a/r/y"), Route::TimeGate("http://x/a/r/y".into()));
         assert_eq!(of("/timemap/json/http://x/y"), Route::TimeMap("json/http://x/y".into()));
         assert_eq!(of("/a/r/x/y%20z"), Route::Resource(0, "x/y%20z".into()));
-        for path in ["robots.txt", "/", "c/r/x", "a", "a/", "b/notify/change", "gone/notify/framework"] {
+        for path in [
+            "a/changedump/since",
+            "b/dump/resources-x-1.zip",
+            "robots.txt",
+            "/",
+            "c/r/x",
+            "a",
+            "a/",
+            "b/notify/change",
+            "gone/notify/framework",
+        ] {
             assert_eq!(of(&format!("/{path}")), published(path), "projections are asked for it");
         }
         for path in ["", "a"] {

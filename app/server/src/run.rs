@@ -1,4 +1,4 @@
-//! How does the server start, answer and stop?
+//! The server: it starts, answers and stops.
 //!
 //! Stopping, in this order: readiness says no, no new connection is accepted, requests in flight are finished
 //! (at most [`ServerOptions::stop_timeout`]), connections are closed. The caller then stops the watches and closes the store.
@@ -6,7 +6,7 @@
 use crate::api;
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
-use crate::routes::{document, dump, health, hub, memento, resource, timegate, timemap, topic};
+use crate::routes::{document, file, health, hub, memento, resource, timegate, timemap, topic};
 use crate::site::Site;
 use crate::stream::ClientStream;
 use abreast_net::{Leave, Place, Places};
@@ -281,10 +281,6 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
             let uri = with_query(uri, request.uri().query());
             timemap::answer(site, &uri, request.method(), request.headers()).await
         }
-        Route::Package(set, name) => dump::answer(site, set, &name, request.method(), request.headers()),
-        Route::ChangesSince(set) => {
-            dump::since(site, set, request.uri().query(), request.method(), request.headers()).await
-        }
         Route::HubEvents => {
             let stop = shared.stop.clone();
             Ok(hub::events(site, request.uri().query(), request.method(), request.headers(), stop).await)
@@ -293,11 +289,14 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
     }
 }
 
-/// What a projection has at a path: a document, or a topic.
+/// The document, file or topic that a projection has at a path.
 async fn published(shared: &Arc<Shared>, path: String, request: &Request<Incoming>) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
     if site.publisher.is_document(&path) {
         return document::answer(site, &shared.turns, path, method, headers).await;
+    }
+    if site.publisher.is_file(&path) {
+        return file::answer(site, path, request.uri().query(), method, headers).await;
     }
     if let Some(found) = site.publisher.topic_at(&path) {
         return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);

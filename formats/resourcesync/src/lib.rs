@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
 
 pub mod package;
+pub mod plain_sitemap;
 pub mod v1_1;

@@ -5,7 +5,6 @@ mod aliases;
 pub mod archive;
 mod aside;
 pub mod deposit;
-pub mod dump;
 mod events;
 mod found;
 mod guard;
@@ -26,6 +25,8 @@ pub mod watch;
 mod watching;
 mod writers;
 mod writes;
+
+pub use projection::resourcesync::dumps as dump;
 
 pub use guard::{Deletions, Held};
 pub use hash::{DigestPolicy, media_type_of};

@@ -1,14 +1,15 @@
 //! Every published document: from memory at once, else rendered on a blocking thread.
 
 use crate::conditional::seconds;
-use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::respond::{Answer, Content, Representation, problem, text, try_later};
 use crate::site::Site;
 use abreast_core::Clock as _;
 use abreast_folder::Stat;
 use abreast_source::publish::{Body, Document, Freshness, PublishError};
 use abreast_webtypes::Timestamp;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE, LINK, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, IF_MODIFIED_SINCE, LINK, RETRY_AFTER,
+    VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::collections::HashMap;
@@ -154,6 +155,17 @@ fn modified_of(document: &Document, now: Timestamp) -> Option<i64> {
     (document.freshness == Freshness::Immutable || seconds < now.as_seconds()).then_some(seconds)
 }
 
+/// Asked again after so long while a dump is made.
+const RETRY: u32 = 10;
+
+/// 202: the Resource Dump is being made.
+fn making(detail: &str) -> Answer {
+    let mut answer = text("text/plain; charset=utf-8", format!("{detail}\n"));
+    *answer.status_mut() = StatusCode::ACCEPTED;
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY));
+    answer
+}
+
 async fn blocking<T: Send + 'static>(
     site: &Arc<Site>,
     work: impl FnOnce(&Site) -> Result<T, PublishError> + Send + 'static,
@@ -170,7 +182,7 @@ fn refusal(error: &PublishError) -> Answer {
         PublishError::NotFound => problem(StatusCode::NOT_FOUND, "there is no such document"),
         PublishError::Gone => problem(StatusCode::GONE, &error.to_string()),
         PublishError::Importing => try_later(&error.to_string(), 2),
-        PublishError::Making => super::dump::making(&error.to_string()),
+        PublishError::Making => making(&error.to_string()),
         _ => {
             tracing::error!("cannot make a document: {error}");
             problem(StatusCode::INTERNAL_SERVER_ERROR, "the document could not be made; the server's log says why")

@@ -2,7 +2,7 @@
 
 pub(crate) mod diagnosis;
 pub(crate) mod document;
-pub(crate) mod dump;
+pub(crate) mod file;
 pub(crate) mod health;
 pub(crate) mod hub;
 pub(crate) mod memento;

@@ -1,8 +1,9 @@
 //! What is true of all links of a file and of every rule? For fuzzing and for the tests of its seeds.
 
 use super::rules::{Rule, RuleOptions};
-use super::{LinkRecord, Place, explain, header_links, is_absolute, published_links, read_links, state_links};
+use super::{LinkRecord, explain, header_links, is_absolute, published_links, read_links};
 use crate::names::{is_published_path, key_of, path_of};
+use crate::projection::resourcesync::{Place, state_links};
 use abreast_core::State;
 use abreast_webtypes::{Link, parse_link_header};
 use globset::{Glob, GlobMatcher};

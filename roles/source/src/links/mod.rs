@@ -1,24 +1,25 @@
-//! Which links does a resource have, where do they come from, and how does each document state them? [rs-core §14]
+//! The links of resources: where they come from, how they are kept, and how headers state them [rs-core §14].
 //!
 //! A link's target is stored as keys are: an absolute URI, or a reference relative to the set's resources. So the
-//! public base may change without a change in the log. Every document and header states links through this module.
+//! public base may change without a change in the log.
 
 mod check;
+mod header;
 mod policy;
 mod record;
 mod relation;
 mod rules;
-mod state;
 
 #[doc(hidden)]
 pub use check::check_any_input;
+pub(crate) use header::href_of;
+pub use header::{PublishedLinks, header_links};
 pub use policy::{FileLinks, Links, explain};
 pub(crate) use policy::{owner_of, same_as_seen, sidecar_name, witness_with};
 pub use record::{LinkRecord, MAX_LINKS, absolute_uri, nearest, published_links, read_links};
 pub use relation::check_relation;
 pub use rules::RuleOptions;
 pub(crate) use rules::split;
-pub use state::{Place, PublishedLinks, header_links, state_links};
 
 /// The relation of a description of what changed; only changes carry it [rs-core §14.4].
 pub const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";

@@ -4,9 +4,12 @@
 //! The [`Publisher`] asks its projections in turn, keeps what they render and answers by path. The server, the static
 //! site and the notifier know paths, topics and positions, and no protocol.
 
+mod files;
 mod news;
+pub mod pages;
 pub mod resourcesync;
 
+pub use files::{FileError, PublishedFile};
 pub use news::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 
 use crate::publish::{PublishError, Publisher};
@@ -20,6 +23,19 @@ pub trait Projection: Send + Sync + 'static {
     /// The document at a path below the public base, which does not begin with `/`; `None` when the path is none of
     /// this projection's. A document has one path. Reads no store.
     fn resolve<'p>(&self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>>;
+
+    /// Whether a path below the public base is that of a file, whether it exists or not. Reads no store.
+    fn is_file(&self, _publisher: &Publisher, _path: &str) -> bool {
+        false
+    }
+
+    /// The file at a path, open. May block while it is made.
+    ///
+    /// # Errors
+    /// When there is none, or not now.
+    fn file(&self, _publisher: &Publisher, _path: &str, _query: Option<&str>) -> Result<PublishedFile, FileError> {
+        Err(FileError::NotFound("there is no such file".to_owned()))
+    }
 
     /// All documents of a static site, each after those that it names.
     ///
@@ -215,6 +231,13 @@ impl TopicContent {
             Self::Documents => "framework",
         }
     }
+}
+
+/// A number in its one spelling: no sign, no leading zero.
+fn plain_number(text: &str) -> Option<u64> {
+    let canonical =
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    canonical.then(|| text.parse().ok()).flatten()
 }
 
 /// The name of a document: its path, or a protocol's own name for it.

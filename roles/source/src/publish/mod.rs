@@ -4,19 +4,19 @@ mod cache;
 mod lanes;
 mod topics;
 
-pub use crate::projection::resourcesync::{
-    About, ArchiveKind, CONTENT_SECURITY_POLICY, Channel, DocumentPath, HTML, Notifications, SetUrls, SourceUrls,
-};
+pub use crate::projection::pages::{About, CONTENT_SECURITY_POLICY, HTML, PagePath};
+pub use crate::projection::resourcesync::{ArchiveKind, Channel, DocumentPath, Notifications, SetUrls, SourceUrls};
 pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list, write_uri};
 pub use cache::{Body, CacheFile, Document, Freshness};
 pub(crate) use lanes::LARGE;
 pub use topics::TopicDocument;
 
 use crate::archive::Archive;
-use crate::dump::Dumps;
 use crate::links::PublishedLinks;
+use crate::projection::pages::Pages;
+use crate::projection::resourcesync::dumps::Dumps;
 use crate::projection::resourcesync::{self, ResourceSync};
-use crate::projection::{DocumentName, Projection, ResolvedDocument, Whole};
+use crate::projection::{DocumentName, FileError, Projection, PublishedFile, ResolvedDocument, Whole};
 use crate::versions::VersionUrls;
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, LogError, SetId};
@@ -117,7 +117,8 @@ impl Publisher {
             log,
             urls,
             sets,
-            projections: vec![Box::<ResourceSync>::default()],
+            // The descriptions of ResourceSync name the pages: in a static site the pages are written first.
+            projections: vec![Box::new(Pages), Box::<ResourceSync>::default()],
             sets_per_description: resourcesync::MAX_SETS,
             entries_per_archive: resourcesync::MAX_ENTRIES,
             cache,
@@ -238,6 +239,22 @@ impl Publisher {
     /// Whether a path may be that of a document. It may still not be there.
     pub fn is_document(&self, path: &str) -> bool {
         self.resolve(path).is_some()
+    }
+
+    /// Whether a path is that of a file of a projection. It may still not be there.
+    pub fn is_file(&self, path: &str) -> bool {
+        self.projections().any(|projection| projection.is_file(self, path))
+    }
+
+    /// The file at a path, for a request with this query. May block while it is made.
+    ///
+    /// # Errors
+    /// When there is none, or not now.
+    pub fn file(&self, path: &str, query: Option<&str>) -> Result<PublishedFile, FileError> {
+        match self.projections().find(|projection| projection.is_file(self, path)) {
+            Some(projection) => projection.file(self, path, query),
+            None => Err(FileError::NotFound("there is no such file".to_owned())),
+        }
     }
 
     /// The document at a path, if it can be answered from memory without reading the store or a disk.

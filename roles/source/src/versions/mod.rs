@@ -5,13 +5,11 @@
 
 mod collector;
 mod history;
-mod links;
 mod timemap;
 mod urls;
 
 pub use collector::{Collector, KeptSet, collect_all};
 pub use history::History;
-pub(crate) use links::version_links;
 pub use timemap::{LINK_FORMAT, TimeMap, VERSIONS_PER_PAGE};
 pub use urls::{VersionUrls, at_stamp, stamp_of};
 

@@ -3,7 +3,7 @@
 use crate::world::{BASE, World, bytes};
 use abreast_core::NewSet;
 use abreast_resourcesync::v1_1::{Capability, Document, Head, Root};
-use abreast_source::publish::{About, DocumentPath, PublishedSet, Publisher, SourceUrls};
+use abreast_source::publish::{About, DocumentPath, PagePath, PublishedSet, Publisher, SourceUrls};
 use std::sync::Arc;
 
 fn sets(world: &World, number: usize) -> Publisher {
@@ -74,7 +74,7 @@ fn documents_lead_to_pages_for_people_and_these_back() {
     let list = read(&publisher, DocumentPath::CapabilityList(0));
     assert_eq!(link(&list.head, "describedby").unwrap(), described.href);
 
-    let page = String::from_utf8(bytes(&publisher, DocumentPath::SetPage(0))).unwrap();
+    let page = String::from_utf8(bytes(&publisher, PagePath::SetPage(0))).unwrap();
     for part in [
         "<title>&lt;Maps&gt; &amp; &quot;charts&quot;</title>",
         "<html lang=\"en\">",
@@ -90,7 +90,7 @@ fn documents_lead_to_pages_for_people_and_these_back() {
         assert!(page.contains(part), "{part} in {page}");
     }
     assert!(!page.contains("<script") && !page.contains("<style"));
-    let page = String::from_utf8(bytes(&publisher, DocumentPath::SourcePage)).unwrap();
+    let page = String::from_utf8(bytes(&publisher, PagePath::SourcePage)).unwrap();
     assert!(page.contains("s0/about.html") && page.contains(">s1</a>"), "{page}");
     assert_eq!(page.matches("<link rel=\"resourcesync\"").count(), 2);
 }

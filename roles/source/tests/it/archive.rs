@@ -4,7 +4,7 @@ use crate::world::{BASE, World, bytes};
 use abreast_core::{Change, PageRule, State, append};
 use abreast_resourcesync::v1_1::{Capability, Document, Entry, Root};
 use abreast_source::archive::{Archive, ArchiveRule, Keeper, take};
-use abreast_source::publish::{ArchiveKind, DocumentPath, PublishError, Publisher};
+use abreast_source::publish::{ArchiveKind, DocumentPath, PagePath, PublishError, Publisher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -241,7 +241,7 @@ fn kept_dumps_are_archived_when_the_set_has_both() {
     }
     dumper.stop();
     assert_eq!(archives(&publisher), 2);
-    let page = String::from_utf8(bytes(&publisher, DocumentPath::SetPage(0))).unwrap();
+    let page = String::from_utf8(bytes(&publisher, PagePath::SetPage(0))).unwrap();
     for name in ["Resource Dump:", "Change Dump:", "Resource List Archive:", "Change Dump Archive:"] {
         assert!(page.contains(name), "{name} in {page}");
     }

@@ -3,7 +3,7 @@
 use crate::world::{BASE, World, body, bytes};
 use abreast_core::{Change, PageRule, ShardId, State, append};
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
-use abreast_source::publish::{Body, DocumentPath, Freshness, PublishError};
+use abreast_source::publish::{Body, DocumentPath, Freshness, PagePath, PublishError};
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -66,10 +66,10 @@ fn every_document_leads_to_every_other() {
     assert_eq!(changes.head.capability, Some(Capability::ChangeList));
     assert_eq!(changes.head.from, list.head.at, "the first Change List begins where the Resource List ends");
     assert!(changes.head.until.is_none() && changes.entries.is_empty());
-    let sitemap = String::from_utf8(bytes(&publisher, DocumentPath::SitemapShard(0, ShardId(1)))).unwrap();
+    let sitemap = String::from_utf8(bytes(&publisher, PagePath::SitemapShard(0, ShardId(1)))).unwrap();
     assert!(!sitemap.contains("rs:"), "crawlers punish unknown elements: {sitemap}");
     assert!(
-        String::from_utf8(bytes(&publisher, DocumentPath::Robots))
+        String::from_utf8(bytes(&publisher, PagePath::Robots))
             .unwrap()
             .contains("Sitemap: https://example.org/sitemap.xml")
     );

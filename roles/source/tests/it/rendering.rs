@@ -3,7 +3,8 @@
 use crate::world::{BASE, body, eventually};
 use abreast_core::testing::HeldLog;
 use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, ShardId, State, SystemClock, append};
-use abreast_source::publish::{DocumentPath, PublishedSet, Publisher, SourceUrls};
+use abreast_source::projection::DocumentName;
+use abreast_source::publish::{DocumentPath, PagePath, PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryLog;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -39,7 +40,7 @@ fn slow() -> Slow {
 
 impl Slow {
     /// Asks for a document in gzip, from a thread of its own: its entries, once it is there.
-    fn ask(&self, path: DocumentPath) -> mpsc::Receiver<usize> {
+    fn ask(&self, path: impl DocumentName + Send + 'static) -> mpsc::Receiver<usize> {
         let (sender, answer) = mpsc::channel();
         let publisher = Arc::clone(&self.publisher);
         std::thread::spawn(move || {
@@ -62,14 +63,9 @@ fn a_small_document_does_not_wait_for_large_ones() {
     let large = slow.ask(DocumentPath::ResourceList(0));
     slow.scans(1);
     // More large ones than there are reading connections wait behind it, in whatever way they may.
-    let waiting: Vec<_> = (0..20).map(|_| slow.ask(DocumentPath::SitemapShard(0, ShardId(1)))).collect();
-    for path in [
-        DocumentPath::ResourceList(1),
-        DocumentPath::SitemapShard(1, ShardId(1)),
-        DocumentPath::ChangeList(0),
-        DocumentPath::ResourceListShard(1, ShardId(1)),
-    ] {
-        let answer = slow.ask(path).recv_timeout(Duration::from_secs(20));
+    let waiting: Vec<_> = (0..20).map(|_| slow.ask(PagePath::SitemapShard(0, ShardId(1)))).collect();
+    for path in ["small/resourcelist.xml", "small/sitemap/1.xml", "large/changelist.xml", "small/resourcelist/1.xml"] {
+        let answer = slow.ask(path.to_owned()).recv_timeout(Duration::from_secs(20));
         assert!(answer.is_ok(), "{path:?} waits for a large list");
     }
     assert!(large.try_recv().is_err(), "the large list is still being rendered");
@@ -96,7 +92,7 @@ fn large_documents_are_rendered_one_after_the_other() {
     let slow = slow();
     let list = slow.ask(DocumentPath::ResourceList(0));
     slow.scans(1);
-    let sitemap = slow.ask(DocumentPath::SitemapShard(0, ShardId(1)));
+    let sitemap = slow.ask(PagePath::SitemapShard(0, ShardId(1)));
     assert!(sitemap.recv_timeout(Duration::from_millis(100)).is_err());
     assert_eq!(slow.log.scans(), 1, "the second waits before it reads the store");
     slow.log.hold(None);
@@ -109,19 +105,19 @@ fn large_documents_are_rendered_one_after_the_other() {
 fn a_kept_document_is_answered_without_reading_the_store() {
     let slow = slow();
     slow.log.hold(None);
-    let paths = [DocumentPath::ResourceListShard(1, ShardId(1)), DocumentPath::SitemapShard(1, ShardId(1))];
-    for path in &paths {
+    let paths = ["small/resourcelist/1.xml", "small/sitemap/1.xml"];
+    for path in paths {
         assert!(slow.publisher.cached(path).is_none());
         slow.publisher.document(path).unwrap();
     }
     let reads = slow.log.shard_reads();
-    for path in &paths {
+    for path in paths {
         assert!(slow.publisher.cached(path).is_some(), "{path:?}");
     }
     assert_eq!(slow.log.shard_reads(), reads);
     let small = slow.publisher.sets()[1].id;
     append(&*slow.log, small, vec![Change::put("new", State::default())]).unwrap();
-    for path in &paths {
+    for path in paths {
         assert!(slow.publisher.cached(path).is_none(), "after a change of the set {path:?} is examined again");
     }
 }

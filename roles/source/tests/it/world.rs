@@ -2,7 +2,8 @@
 
 use abreast_core::{ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, ShardRule, SystemClock};
 use abreast_folder::Folder;
-use abreast_source::publish::{Body, DocumentPath, PublishedSet, Publisher, SourceUrls};
+use abreast_source::projection::DocumentName;
+use abreast_source::publish::{Body, PublishedSet, Publisher, SourceUrls};
 use abreast_source::{IngestOptions, ScanOptions, ScanReport, scan};
 use abreast_store::SqliteOptions;
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ impl World {
     }
 }
 
-pub(crate) fn bytes(publisher: &Publisher, path: DocumentPath) -> Vec<u8> {
+pub(crate) fn bytes(publisher: &Publisher, path: impl DocumentName + Copy) -> Vec<u8> {
     body(publisher.document(&path).unwrap().plain())
 }
 

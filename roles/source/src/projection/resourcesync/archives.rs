@@ -3,9 +3,9 @@
 //! An archive has no time of its own; each entry says of which time the document is that it leads to. What it is, the
 //! archive's capability tells.
 
+use super::dumps::{Dump, DumpKind};
 use super::{PublishError, PublishedSet, Publisher, Rendered, XML, exactly, link, resource_list};
 use crate::archive::Snapshot;
-use crate::dump::{Dump, DumpKind};
 use abreast_core::{ChangeLog, Shard};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
 use abreast_webtypes::Timestamp;
@@ -41,7 +41,7 @@ impl ArchiveKind {
     }
 
     /// Its name for people.
-    pub(super) const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::ResourceLists => "Resource List Archive",
             Self::ChangeLists => "Change List Archive",
@@ -114,7 +114,7 @@ impl Archives<'_> {
         let kind = self.kind.dumps().ok_or(PublishError::NotFound)?;
         let dump = self.dumps().into_iter().find(|dump| dump.begin == begin && fits(dump));
         let dump = dump.ok_or(PublishError::NotFound)?;
-        Ok(super::dump::Packages::of_one(self.set, kind, &dump).entry_point())
+        Ok(super::dump_list::Packages::of_one(self.set, kind, &dump).entry_point())
     }
 
     /// The numbers of the documents, when one is not enough.

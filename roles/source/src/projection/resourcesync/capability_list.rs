@@ -11,15 +11,15 @@ pub(crate) const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 /// added to the query. `docs/dumps.md` has what it promises; the name stays as it is.
 pub(crate) const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 
-/// What dumps of a set there are.
+/// The dumps that a set has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct HasDumps {
+pub(crate) struct HasDumps {
     /// A Resource Dump.
-    pub(super) resources: bool,
+    pub(crate) resources: bool,
     /// A Change Dump.
-    pub(super) changes: bool,
+    pub(crate) changes: bool,
     /// Changes since a time, when somebody asks.
-    pub(super) since: bool,
+    pub(crate) since: bool,
 }
 
 /// `archives`: what is archived? `notifications`: on which channels is what told?

@@ -3,9 +3,9 @@
 //! A list is one page of the log. Closed ones carry `until` and never change; the last one is open.
 //! `from` of a list is `until` of the one before, so nothing falls between two.
 
+use super::links::{Place, state_links};
+use super::version_links::version_links;
 use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
-use crate::links::{Place, state_links};
-use crate::versions::version_links;
 use abreast_core::{ChangeLog, ChangeRecord, Kind, Page};
 use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 use std::ops::ControlFlow;

@@ -1,24 +1,24 @@
-//! ResourceSync 1.1: its documents, their addresses, versions and bytes, and its topics [rs-core §6]; with the pages and
-//! plain Sitemaps that lead to them.
+//! ResourceSync 1.1: its documents and packages, their addresses, versions and bytes, and its topics [rs-core §6].
 
-mod about;
 mod archives;
 mod capability_list;
 mod change_list;
-mod dump;
+mod dump_list;
+pub mod dumps;
 mod framework;
+mod links;
 mod notification;
 mod paths;
 mod resource_list;
 mod site;
-mod sitemap;
 mod source_description;
 mod urls;
+mod version_links;
 
-pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
 pub use archives::ArchiveKind;
 pub(crate) use archives::{MAX_ENTRIES, archived_index, archived_list};
 pub(crate) use capability_list::URI_SPACE;
+pub(crate) use links::{Place, state_links};
 pub use notification::{Channel, Notifications};
 pub use paths::DocumentPath;
 pub(crate) use source_description::MAX_SETS;
@@ -26,14 +26,14 @@ pub(crate) use urls::write_uri;
 pub use urls::{SetUrls, SourceUrls};
 
 use super::{
-    EndedTopic, LogState, News, NewsRequest, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Topic,
-    Version, Whole,
+    EndedTopic, FileError, LogState, News, NewsRequest, Output, Projection, PublishedFile, Rendered, ResolvedDocument,
+    SiteDocument, Topic, Version, Whole,
 };
 use crate::publish::{LARGE, MAX_IN_MEMORY, PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
 use abreast_resourcesync::v1_1::Ln;
 use capability_list::HasDumps;
-use std::ops::Range;
+use dumps::FilePath;
 use std::sync::Arc;
 
 /// The projection of ResourceSync 1.1.
@@ -48,12 +48,21 @@ impl Projection for ResourceSync {
         Some(Box::new(Resolved { publisher, path }))
     }
 
+    fn is_file(&self, publisher: &Publisher, path: &str) -> bool {
+        FilePath::parse(path, publisher.sets().iter().map(|set| set.slug.as_str())).is_some()
+    }
+
+    fn file(&self, publisher: &Publisher, path: &str, query: Option<&str>) -> Result<PublishedFile, FileError> {
+        let found = FilePath::parse(path, publisher.sets().iter().map(|set| set.slug.as_str()));
+        found.ok_or_else(|| FileError::NotFound("there is no such file".to_owned()))?.open(publisher, query)
+    }
+
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
         site::documents(publisher)
     }
 
     fn numbered_folders(&self) -> &'static [&'static str] {
-        &["changelist", "resourcelist", "sitemap", "archived", "resourcelist-archive", "changelist-archive"]
+        &["changelist", "resourcelist", "archived", "resourcelist-archive", "changelist-archive"]
     }
 
     fn topics(&self, publisher: &Publisher) -> Vec<Topic> {
@@ -109,18 +118,8 @@ struct Resolved<'p> {
 impl ResolvedDocument for Resolved<'_> {
     fn log_state(&self) -> Option<LogState> {
         match &self.path {
-            DocumentPath::ResourceListShard(set, _) | DocumentPath::SitemapShard(set, _) => {
-                LogState::of(self.publisher, *set)
-            }
+            DocumentPath::ResourceListShard(set, _) => LogState::of(self.publisher, *set),
             _ => None,
-        }
-    }
-
-    fn introduces(&self) -> Range<usize> {
-        match self.path {
-            DocumentPath::SourcePage | DocumentPath::SitemapIndex => 0..self.publisher.sets().len(),
-            DocumentPath::SetPage(set) | DocumentPath::SitemapShard(set, _) => set..set + 1,
-            _ => 0..0,
         }
     }
 
@@ -135,7 +134,7 @@ impl ResolvedDocument for Resolved<'_> {
             Ok((head.created.as_micros() as u64, head))
         };
         let version = match &self.path {
-            DocumentPath::SourceDescription | DocumentPath::SourceDescriptionPart(_) | DocumentPath::Robots => {
+            DocumentPath::SourceDescription | DocumentPath::SourceDescriptionPart(_) => {
                 Version { of: [0, 0], immutable: false }
             }
             DocumentPath::CapabilityList(set) => {
@@ -173,32 +172,6 @@ impl ResolvedDocument for Resolved<'_> {
             DocumentPath::ArchivedResourceList(..) | DocumentPath::ArchivedResourceListPart(..) => {
                 Version { of: [0, 0], immutable: true }
             }
-            DocumentPath::SourcePage => {
-                let mut sum = [0, 0];
-                for set in &publisher.sets {
-                    let head = publisher.log.head(set.id)?;
-                    sum[0] += u64::from(head.importing);
-                    sum[1] += head.position.0;
-                }
-                Version { of: sum, immutable: false }
-            }
-            DocumentPath::SetPage(set) => {
-                let head = publisher.log.head(publisher.set(*set)?.id)?;
-                let has_dumps = publisher.has_dumps(*set);
-                let [resources, changes] = [has_dumps.resources, has_dumps.changes].map(u64::from);
-                let what = u64::from(head.importing) | resources << 1 | changes << 2;
-                Version { of: [what, head.position.0], immutable: false }
-            }
-            DocumentPath::SitemapIndex => {
-                let mut sum = [0, 0];
-                for number in 0..publisher.sets.len() {
-                    if let Ok((created, head)) = head(number) {
-                        sum[0] ^= created;
-                        sum[1] += head.position.0;
-                    }
-                }
-                Version { of: sum, immutable: false }
-            }
             DocumentPath::ResourceList(set) => {
                 let (created, head) = head(*set)?;
                 Version { of: [created, head.position.0], immutable: false }
@@ -217,7 +190,7 @@ impl ResolvedDocument for Resolved<'_> {
                     Version { of: [created, head.position.0], immutable: false }
                 }
             }
-            DocumentPath::ResourceListShard(set, id) | DocumentPath::SitemapShard(set, id) => {
+            DocumentPath::ResourceListShard(set, id) => {
                 let (created, _) = head(*set)?;
                 let shard = publisher.log.shard(publisher.set(*set)?.id, *id)?.ok_or(PublishError::NotFound)?;
                 Version { of: [created, shard.version.0], immutable: false }
@@ -237,10 +210,6 @@ impl ResolvedDocument for Resolved<'_> {
                 output.expect(publisher.description_length());
                 source_description::part(&publisher.urls, &publisher.sets, publisher.sets_per_description, *number)
             }
-            DocumentPath::SourcePage => about::source_page(publisher),
-            DocumentPath::SetPage(set) => about::set_page(publisher, *set),
-            DocumentPath::Robots => Ok(sitemap::robots(&publisher.urls)),
-            DocumentPath::SitemapIndex => sitemap::index(&*publisher.log, &publisher.sets, output),
             DocumentPath::CapabilityList(set) => {
                 let up = source_description::of_set(
                     &publisher.urls,
@@ -275,7 +244,7 @@ impl ResolvedDocument for Resolved<'_> {
             }
             DocumentPath::ResourceDump(set) | DocumentPath::ResourceDumpPart(set, _) => {
                 let dump = publisher.resource_dump(*set)?;
-                let packages = dump::Packages::of_resources(publisher.set(*set)?, &dump, dump::MAX_PACKAGES);
+                let packages = dump_list::Packages::of_resources(publisher.set(*set)?, &dump, dump_list::MAX_PACKAGES);
                 match &self.path {
                     DocumentPath::ResourceDumpPart(_, number) => packages.part(*number),
                     _ => Ok(packages.entry_point()),
@@ -283,7 +252,7 @@ impl ResolvedDocument for Resolved<'_> {
             }
             DocumentPath::ChangeDump(set) | DocumentPath::ChangeDumpPart(set, _) => {
                 let dumps = publisher.dumps.as_ref().map(|dumps| dumps.changes(*set)).unwrap_or_default();
-                let packages = dump::Packages::of_changes(publisher.set(*set)?, &dumps, dump::MAX_PACKAGES)
+                let packages = dump_list::Packages::of_changes(publisher.set(*set)?, &dumps, dump_list::MAX_PACKAGES)
                     .ok_or(PublishError::NotFound)?;
                 match &self.path {
                     DocumentPath::ChangeDumpPart(_, number) => packages.part(*number),
@@ -311,7 +280,6 @@ impl ResolvedDocument for Resolved<'_> {
                 let bytes = publisher.archive(*set).ok_or(PublishError::NotFound)?.part(*shard, *version, *number)?;
                 Ok(Rendered { bytes, modified: None, content_type: XML })
             }
-            DocumentPath::SitemapShard(set, id) => sitemap::shard(&*publisher.log, publisher.set(*set)?, *id, output),
         }
     }
 }
@@ -343,10 +311,10 @@ impl Publisher {
 
     /// How many documents so many packages of a dump are.
     fn dump_parts(packages: usize) -> u64 {
-        packages.div_ceil(dump::MAX_PACKAGES).max(1) as u64
+        packages.div_ceil(dump_list::MAX_PACKAGES).max(1) as u64
     }
 
-    /// What is archived of a set.
+    /// The kinds of archives that a set has.
     pub fn archive_kinds(&self, set: usize) -> Vec<ArchiveKind> {
         let has_dumps = self.has_dumps(set);
         let there = |kind: &ArchiveKind| match kind {
@@ -375,8 +343,8 @@ impl Publisher {
         self.sets.len().min(self.sets_per_description) as u64 * 300
     }
 
-    /// What dumps of a set are there?
-    fn has_dumps(&self, set: usize) -> HasDumps {
+    /// The dumps of a set that exist.
+    pub(crate) fn has_dumps(&self, set: usize) -> HasDumps {
         let Some(dumps) = &self.dumps else { return HasDumps::default() };
         HasDumps {
             resources: dumps.resources(set).is_some(),
@@ -386,7 +354,7 @@ impl Publisher {
     }
 
     /// The newest Resource Dump; asking for it may make a newer one.
-    fn resource_dump(&self, set: usize) -> Result<Arc<crate::dump::Dump>, PublishError> {
+    fn resource_dump(&self, set: usize) -> Result<Arc<dumps::Dump>, PublishError> {
         let dumps = self.dumps.as_ref().filter(|dumps| dumps.offered(set)).ok_or(PublishError::NotFound)?;
         dumps.ask(set);
         let none = if dumps.impossible(set) { PublishError::NotFound } else { PublishError::Making };

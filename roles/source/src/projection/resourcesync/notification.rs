@@ -4,8 +4,8 @@
 //! before, so a reader that sees a gap knows that something was missed, and finds it in the Change List.
 
 use super::change_list::ChangeWriter;
+use super::dumps::time_of;
 use super::{PublishError, Publisher, SetUrls, XML, exactly, link};
-use crate::dump::time_of;
 use crate::projection::{Topic, TopicContent};
 use abreast_core::Position;
 use abreast_resourcesync::v1_1::{Capability, Head, Root, write_end, write_head};

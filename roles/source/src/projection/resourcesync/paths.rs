@@ -1,27 +1,19 @@
 //! The path of each document: from a path to the document, and back.
 
 use crate::archive::Part;
-use crate::projection::DocumentName;
+use crate::projection::{DocumentName, plain_number as number};
 use crate::publish::{ArchiveKind, Publisher};
 use abreast_core::{Position, ShardId};
 use abreast_webtypes::Timestamp;
 use std::borrow::Cow;
 
-/// One document that a Source can be asked for; sets are numbered in their configured order.
+/// One document of ResourceSync; sets are numbered in their configured order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DocumentPath {
     /// `/.well-known/resourcesync`
     SourceDescription,
     /// `/sourcedescription/{number}.xml`: one of several Source Descriptions
     SourceDescriptionPart(u64),
-    /// `/about.html`: the Source, for people
-    SourcePage,
-    /// `/{set}/about.html`: a set, for people
-    SetPage(usize),
-    /// `/robots.txt`
-    Robots,
-    /// `/sitemap.xml`
-    SitemapIndex,
     /// `/{set}/capabilitylist.xml`
     CapabilityList(usize),
     /// `/{set}/resourcelist.xml`: the Resource List, or its index when there are several
@@ -50,19 +42,13 @@ pub enum DocumentPath {
     ArchivedResourceListPart(usize, ShardId, Position, u64),
     /// `/{set}/archived/resourcedump/{begin}.xml` or the same of a Change Dump: what one dump holds
     ArchivedDump(usize, ArchiveKind, Timestamp),
-    /// `/{set}/sitemap/{id}.xml`: a plain Sitemap for crawlers
-    SitemapShard(usize, ShardId),
 }
 
 impl DocumentPath {
     /// The document at a path below the public base; `slugs` are the sets' names.
     pub(super) fn parse<'a>(path: &str, mut slugs: impl Iterator<Item = &'a str>) -> Option<Self> {
-        match path {
-            "about.html" => return Some(Self::SourcePage),
-            "robots.txt" => return Some(Self::Robots),
-            "sitemap.xml" => return Some(Self::SitemapIndex),
-            ".well-known/resourcesync" => return Some(Self::SourceDescription),
-            _ => {}
+        if path == ".well-known/resourcesync" {
+            return Some(Self::SourceDescription);
         }
         if let Some(part) = path.strip_prefix("sourcedescription/") {
             return part.strip_suffix(".xml").and_then(number).map(Self::SourceDescriptionPart);
@@ -71,7 +57,6 @@ impl DocumentPath {
         let set = slugs.position(|name| name == slug)?;
         let numbered = |prefix: &str| rest.strip_prefix(prefix)?.strip_suffix(".xml").and_then(number);
         let document = match rest {
-            "about.html" => Self::SetPage(set),
             "capabilitylist.xml" => Self::CapabilityList(set),
             "resourcelist.xml" => Self::ResourceList(set),
             "changelist.xml" => Self::ChangeList(set),
@@ -106,8 +91,6 @@ impl DocumentPath {
                     Self::ArchivedResourceList(set, list)
                 } else if let Some([shard, version, list]) = three_numbers(rest, "archived/resourcelist/") {
                     Self::ArchivedResourceListPart(set, ShardId(shard), Position(version), list)
-                } else if let Some(id) = numbered("sitemap/") {
-                    Self::SitemapShard(set, ShardId(id))
                 } else {
                     return None;
                 }
@@ -124,10 +107,6 @@ impl DocumentName for DocumentPath {
         let url = match self {
             Self::SourceDescription => urls.source_description(),
             Self::SourceDescriptionPart(number) => urls.source_description_part(*number),
-            Self::SourcePage => urls.page(),
-            Self::SetPage(set) => of(set)?.page(),
-            Self::Robots => urls.robots(),
-            Self::SitemapIndex => urls.sitemap(),
             Self::CapabilityList(set) => of(set)?.capability_list(),
             Self::ResourceList(set) => of(set)?.resource_list(),
             Self::ResourceListShard(set, id) => of(set)?.resource_list_shard(*id),
@@ -145,7 +124,6 @@ impl DocumentName for DocumentPath {
                 of(set)?.archived_resource_list_part(&part)
             }
             Self::ArchivedDump(set, kind, begin) => of(set)?.archived_dump(*kind, *begin),
-            Self::SitemapShard(set, id) => of(set)?.sitemap_shard(*id),
         };
         url.strip_prefix(urls.base()).map(|path| Cow::Owned(path.to_owned()))
     }
@@ -161,13 +139,6 @@ fn three_numbers(path: &str, prefix: &str) -> Option<[u64; 3]> {
     let mut parts = path.strip_prefix(prefix)?.strip_suffix(".xml")?.split('-').map(number);
     let three = [parts.next()??, parts.next()??, parts.next()??];
     parts.next().is_none().then_some(three)
-}
-
-/// A number in its one spelling: no sign, no leading zero.
-fn number(text: &str) -> Option<u64> {
-    let canonical =
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    canonical.then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -196,8 +167,6 @@ mod tests {
         let dump = DocumentPath::ArchivedDump(0, ArchiveKind::ChangeDumps, Timestamp::from_micros(5));
         assert_eq!(of("a/archived/changedump/5.xml"), Some(dump));
         assert_eq!(of("a/archived/changedump/18446744073709551615.xml"), None);
-        assert_eq!(of("about.html"), Some(DocumentPath::SourcePage));
-        assert_eq!(of("b/about.html"), Some(DocumentPath::SetPage(1)));
         assert_eq!(of("a/changedump.xml"), Some(DocumentPath::ChangeDump(0)));
         assert_eq!(of("a/resourcedump/2.xml"), Some(DocumentPath::ResourceDumpPart(0, 2)));
         for path in [

@@ -5,9 +5,9 @@
 //! index is the time of the last change of the set: each list read after the index includes all changes up to
 //! then, so replaying the Change List from that `at` gives exactly the Source.
 
+use super::links::{Place, state_links};
+use super::version_links::version_links;
 use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole, XML, exactly, link, urls::write_uri};
-use crate::links::{Place, state_links};
-use crate::versions::version_links;
 use abreast_core::{ChangeLog, Shard, ShardId, ShardRule};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 use abreast_webtypes::{Precision, Timestamp};

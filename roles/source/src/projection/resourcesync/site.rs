@@ -23,7 +23,6 @@ pub(super) fn documents(publisher: &Publisher) -> Result<Vec<SiteDocument>, Publ
         let shards = log.shards(set.id)?;
         let open_page = log.head(set.id)?.open_page;
         for shard in &shards {
-            add(&mut lists, DocumentPath::SitemapShard(number, shard.id), false, false);
             if shards.len() > 1 {
                 add(&mut lists, DocumentPath::ResourceListShard(number, shard.id), false, false);
             }
@@ -51,20 +50,16 @@ pub(super) fn documents(publisher: &Publisher) -> Result<Vec<SiteDocument>, Publ
         // Changes before resources: who reads the old Resource List finds what changed since.
         add(&mut entries, DocumentPath::ChangeList(number), true, false);
         add(&mut entries, DocumentPath::ResourceList(number), true, false);
-        add(&mut capabilities, DocumentPath::SetPage(number), true, false);
         add(&mut capabilities, DocumentPath::CapabilityList(number), true, false);
     }
     let mut plan = lists;
     plan.append(&mut archived);
     plan.append(&mut archives);
     plan.append(&mut entries);
-    add(&mut plan, DocumentPath::SitemapIndex, true, false);
     plan.append(&mut capabilities);
     for part in 1..=publisher.source_description_parts() {
         add(&mut plan, DocumentPath::SourceDescriptionPart(part), true, false);
     }
-    add(&mut plan, DocumentPath::SourcePage, true, false);
     add(&mut plan, DocumentPath::SourceDescription, true, false);
-    add(&mut plan, DocumentPath::Robots, true, false);
     Ok(plan)
 }

@@ -1,8 +1,9 @@
-//! The Source Description: which sets are there? [rs-core §8]
+//! The Source Description: the sets of the Source [rs-core §8].
 //!
 //! One document, until there are more sets than a Sitemap may hold: then its address answers with an index of several.
 
-use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, about, link};
+use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, link};
+use crate::projection::pages::HTML;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 
 /// Capability Lists in one Source Description, unless fewer are asked for [rs-core §7].
@@ -70,6 +71,6 @@ fn description(urls: &SourceUrls, sets: &[PublishedSet], mut links: Vec<Ln>) -> 
 
 /// `rs:ln rel="describedby"` to a page for people.
 pub(super) fn described_by(page: &str) -> Ln {
-    let media_type = about::HTML.split(';').next().map(str::to_owned);
+    let media_type = HTML.split(';').next().map(str::to_owned);
     Ln { media_type, ..link("describedby", page) }
 }

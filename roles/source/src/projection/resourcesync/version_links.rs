@@ -1,7 +1,6 @@
-//! Which links lead from an entry of a list to the versions of its resource? [rs-core §14.6]
+//! The links from an entry of a list to the versions of its resource [rs-core §14.6].
 
-use super::VersionUrls;
-use super::timemap::LINK_FORMAT;
+use crate::versions::{LINK_FORMAT, VersionUrls};
 use abreast_core::State;
 use abreast_resourcesync::v1_1::Ln;
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
@@ -13,7 +12,7 @@ const MAX_KEY: usize = 128;
 /// Appends them: the version itself, if the time since when it was there is known, its TimeGate and its TimeMap.
 ///
 /// A change has them only if its bytes were kept when it was recorded: closed lists of before stay as they are.
-pub(crate) fn version_links(urls: &VersionUrls, key: &str, state: &State, since: Option<Timestamp>, out: &mut Vec<Ln>) {
+pub(super) fn version_links(urls: &VersionUrls, key: &str, state: &State, since: Option<Timestamp>, out: &mut Vec<Ln>) {
     if key.len() > MAX_KEY || (since.is_some() && state.content.is_none()) {
         return;
     }

@@ -3,8 +3,8 @@
 //! Only complete packages are listed. A Resource Dump lists those of the newest dump; a Change Dump lists all that are
 //! kept, one span behind the other, and says no `until`: more will follow.
 
+use super::dumps::{Dump, DumpKind, Package};
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link};
-use crate::dump::{Dump, DumpKind, Package};
 use abreast_resourcesync::v1_1::{Entry, Head, Root, write_end, write_entry, write_head};
 use abreast_webtypes::Timestamp;
 use std::sync::Arc;

@@ -4,27 +4,28 @@
 //! in the page itself forbids the rest, also where a web server adds none. HTML link discovery begins here as well
 //! [rs-core §6.3.2].
 
-use super::{PublishError, PublishedSet, Publisher, Rendered};
+use crate::projection::Rendered;
+use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Head;
 use std::fmt::Write as _;
 
 /// Content-Type of these pages.
 pub const HTML: &str = "text/html; charset=utf-8";
 
-/// What these pages may do when they are shown: nothing.
+/// The policy that browsers apply to these pages: nothing is allowed.
 pub const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What people are told of a set.
+/// The description of a set for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// Its title; the set's name when empty.
     pub title: String,
-    /// What is in it: text, paragraphs apart by an empty line.
+    /// Its content: text, paragraphs separated by an empty line.
     pub description: Option<String>,
     /// Terms of use: the address of a licence, or its name.
     pub licence: Option<String>,
-    /// Whom to ask: a mail address, or that of a page.
+    /// The contact: a mail address, or that of a page.
     pub contact: Option<String>,
 }
 

@@ -1,13 +1,13 @@
-//! How do documents and headers state the links of a resource? One way for all of them.
+//! The links of resources and sets as `rs:ln`, the same in all documents [rs-core §14].
 
-use super::{PATCH, is_absolute};
+use crate::links::{PATCH, PublishedLinks, href_of};
 use abreast_core::State;
 use abreast_resourcesync::v1_1::Ln;
-use abreast_webtypes::{Digests, Link, W3cDatetime, write_link};
+use abreast_webtypes::{Digests, Link, W3cDatetime};
 
 /// Which document states the links: some relations belong in some documents only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// What is there: no patches [rs-core §14.4].
     ResourceList,
     /// What changed.
@@ -19,7 +19,7 @@ pub enum Place {
 }
 
 /// Appends the links of a state as `rs:ln`, in their order. `resources` is what relative targets are relative to.
-pub fn state_links(resources: &str, state: &State, place: Place, out: &mut Vec<Ln>) {
+pub(crate) fn state_links(resources: &str, state: &State, place: Place, out: &mut Vec<Ln>) {
     for link in &state.links {
         let packaged = matches!(place, Place::ResourceDumpManifest | Place::ChangeDumpManifest);
         if link.has_rel(PATCH) {
@@ -49,13 +49,9 @@ pub fn state_links(resources: &str, state: &State, place: Place, out: &mut Vec<L
     }
 }
 
-/// Links of a set as a whole, for its Capability List and the Source Description.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PublishedLinks(pub Vec<Link>);
-
 impl PublishedLinks {
     /// All of them, or only those of one relation.
-    pub(crate) fn to_ln(&self, resources: &str, only: Option<&str>, out: &mut Vec<Ln>) {
+    pub(super) fn to_ln(&self, resources: &str, only: Option<&str>, out: &mut Vec<Ln>) {
         for link in self.0.iter().filter(|link| only.is_none_or(|rel| link.has_rel(rel))) {
             let mut ln = Ln { rel: link.rel.clone(), href: href_of(resources, &link.target), ..Ln::default() };
             attributes(link, &mut ln);
@@ -63,27 +59,6 @@ impl PublishedLinks {
             out.push(ln);
         }
     }
-}
-
-/// Field values for Link headers on the resource itself; patches are of one change only and stay out.
-pub fn header_links(resources: &str, links: &[Link]) -> Vec<String> {
-    links
-        .iter()
-        .filter(|link| !link.has_rel(PATCH))
-        .map(|link| {
-            let mut link = link.clone();
-            link.target = href_of(resources, &link.target);
-            let bare = link.has_rel("timegate");
-            link.params.retain(|(name, _)| !bare && name != "path");
-            let mut value = String::new();
-            write_link(&mut value, &link);
-            value
-        })
-        .collect()
-}
-
-fn href_of(resources: &str, target: &str) -> String {
-    if is_absolute(target) { target.to_owned() } else { format!("{resources}{target}") }
 }
 
 fn attributes(link: &Link, ln: &mut Ln) {
@@ -104,8 +79,8 @@ fn attributes(link: &Link, ln: &mut Ln) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LinkRecord, read_links};
     use super::*;
+    use crate::links::{LinkRecord, read_links};
 
     const BASE: &str = "https://example.org/set/r/";
 
@@ -166,17 +141,5 @@ mod tests {
         let state = state(r#"[{"rel":"timegate","href":"http://example.com/timegate/x","type":"a/b","length":1}]"#);
         let ln = lns(&state, Place::ResourceList).remove(0);
         assert_eq!((ln.media_type, ln.length), (None, None));
-    }
-
-    #[test]
-    fn headers_carry_what_is_true_of_the_resource_now() {
-        let state = state(
-            r#"[{"rel":"describedby","href":"res1.xml","type":"application/xml","path":"/x"},
-                {"rel":"http://www.openarchives.org/rs/terms/patch","href":"p","type":"a/b"}]"#,
-        );
-        assert_eq!(
-            header_links(BASE, &state.links),
-            ["<https://example.org/set/r/d/res1.xml>; rel=\"describedby\"; type=\"application/xml\""]
-        );
     }
 }

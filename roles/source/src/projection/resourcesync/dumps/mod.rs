@@ -1,18 +1,20 @@
-//! Dumps: resources and changes in packages, made in the background, shown when complete [rs-core §11, §13].
+//! Dumps: resources and changes in packages, made in the background, published when complete [rs-core §11, §13].
 //!
-//! | file | answers |
+//! | file | subject |
 //! |---|---|
-//! | `keeper.rs` | when is which dump made, and when does it leave? |
-//! | `resources.rs`, `changes.rs`, `since.rs` | what is in each? |
-//! | `copy.rs` | how do bytes get into a package, verified? |
-//! | `parts.rs`, `package.rs` | how is a package written, and when does the next begin? |
-//! | `shelf.rs`, `record.rs` | where are complete ones, over crashes? |
-//! | `check.rs` | are they still whole? |
+//! | `keeper.rs` | when each dump is made, and when it is removed |
+//! | `resources.rs`, `changes.rs`, `since.rs` | the contents of each kind |
+//! | `copy.rs` | verified bytes on their way into a package |
+//! | `parts.rs`, `package.rs` | writing a package, and the beginning of the next |
+//! | `shelf.rs`, `record.rs` | complete dumps on the disk, over crashes |
+//! | `files.rs` | the paths of packages |
+//! | `check.rs` | checking complete dumps for damage |
 
 mod changes;
 mod check;
 mod copy;
 mod error;
+mod files;
 mod keeper;
 mod options;
 mod package;
@@ -25,6 +27,7 @@ mod since;
 pub use changes::Which;
 pub use check::{check_dumps, remove_unsound_dumps};
 pub use error::SinceError;
+pub(super) use files::FilePath;
 pub use keeper::{DumpSet, Dumper, Dumps, OpenKept};
 pub use options::{Compression, DumpOptions};
 pub use record::{Dump, DumpKind, Package};

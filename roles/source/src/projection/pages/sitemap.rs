@@ -1,10 +1,13 @@
 //! Plain Sitemaps for crawlers, which punish unknown elements, and robots.txt that names them.
 
-use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, SourceUrls, XML, exactly, urls::write_uri};
+use crate::projection::{Output, Rendered};
+use crate::publish::{MAX_IN_MEMORY, PublishError, PublishedSet, SourceUrls, write_uri};
 use abreast_core::{ChangeLog, ShardId, ShardRule};
-use abreast_resourcesync::v1_1::{Entry, Root, write_end, write_plain_entry, write_plain_head};
+use abreast_resourcesync::plain_sitemap::{Entry, Root, write_end, write_plain_entry, write_plain_head};
 use abreast_webtypes::{Precision, W3cDatetime};
 use std::ops::ControlFlow;
+
+const XML: &str = "application/xml";
 
 /// `/robots.txt`: all may read; the Sitemap is where discovery begins [rs-core §6.3].
 pub(super) fn robots(urls: &SourceUrls) -> Rendered {
@@ -30,8 +33,8 @@ pub(super) fn index(
             continue;
         }
         for shard in log.shards(set.id)? {
-            let entry =
-                Entry { loc: set.urls.sitemap_shard(shard.id), lastmod: Some(exactly(shard.time)), ..Entry::default() };
+            let lastmod = W3cDatetime { instant: shard.time, precision: Precision::Fraction };
+            let entry = Entry { loc: set.urls.sitemap_shard(shard.id), lastmod: Some(lastmod), ..Entry::default() };
             write_plain_entry(&mut bytes, Root::SitemapIndex, &entry);
         }
     }

@@ -1,0 +1,65 @@
+//! Files of projections, such as packages: opened, or made, on a thread that may block.
+//!
+//! A file with an address of its own never changes there, so it may be kept for ever and asked for in parts. An address
+//! whose bytes follow the changes of a set is answered with the address at which these bytes stay.
+
+use crate::respond::{Answer, Content, Representation, problem, try_later};
+use crate::site::Site;
+use abreast_folder::Stat;
+use abreast_source::projection::{FileError, PublishedFile};
+use http::header::{CACHE_CONTROL, CONTENT_LOCATION, LINK};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::io;
+use std::sync::Arc;
+
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    path: String,
+    query: Option<&str>,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
+    let (open, query) = (Arc::clone(site), query.map(str::to_owned));
+    let opened = move || open.publisher.file(&path, query.as_deref());
+    match tokio::task::spawn_blocking(opened).await.map_err(io::Error::other)? {
+        Ok(file) => Ok(represent(site, file)?.answer(method, headers)),
+        Err(error) => Ok(refusal(&error)),
+    }
+}
+
+fn represent(site: &Site, file: PublishedFile) -> io::Result<Representation> {
+    let PublishedFile { file, content_type, set, location } = file;
+    let stat = Stat::of(&file).map_err(io::Error::other)?;
+    let changing = location.is_some();
+    let kept = if changing { "no-cache" } else { "public, max-age=31536000, immutable" };
+    let mut more = vec![(CACHE_CONTROL, HeaderValue::from_static(kept))];
+    more.extend(site.sets.get(set).map(|set| (LINK, set.link.clone())));
+    if let Some(url) = location.and_then(|url| HeaderValue::from_str(&url).ok()) {
+        more.push((CONTENT_LOCATION, url));
+    }
+    Ok(Representation {
+        length: stat.size,
+        tag: format!("\"{:x}-{:x}-{:x}\"", stat.mtime_ns, stat.size, stat.inode),
+        modified: Some(stat.mtime_ns.div_euclid(1_000_000_000)),
+        content_type: HeaderValue::from_static(content_type),
+        coarse_time: changing,
+        content: Content::File(Arc::new(file), stat),
+        more,
+    })
+}
+
+fn refusal(error: &FileError) -> Answer {
+    let detail = error.to_string();
+    match error {
+        FileError::NotFound(_) => problem(StatusCode::NOT_FOUND, &detail),
+        FileError::BadQuery(_) => problem(StatusCode::BAD_REQUEST, &detail),
+        FileError::Gone(_) => problem(StatusCode::GONE, &detail),
+        FileError::TooLarge(_) => problem(StatusCode::PAYLOAD_TOO_LARGE, &detail),
+        FileError::Later { seconds, .. } => try_later(&detail, *seconds),
+        _ => {
+            let cause = std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
+            tracing::error!("cannot make a file that was asked for: {error}{cause}");
+            problem(StatusCode::INTERNAL_SERVER_ERROR, &format!("{detail}; the server's log says why"))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Files of a projection: published as they are, not rendered, such as packages.
+
+use std::fs::File;
+use thiserror::Error;
+
+/// A file that is published, open.
+#[derive(Debug)]
+pub struct PublishedFile {
+    /// Its bytes.
+    pub file: File,
+    /// Its Content-Type.
+    pub content_type: &'static str,
+    /// Its set, by the place in the publisher.
+    pub set: usize,
+    /// The URL at which these bytes stay, if the URL asked for has others after the next change; `None` if that URL has
+    /// the same bytes for ever.
+    pub location: Option<String>,
+}
+
+/// The reason why a file cannot be sent; each text is for the reader who asked.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// There is no such file.
+    #[error("{0}")]
+    NotFound(String),
+    /// The query cannot be answered.
+    #[error("{0}")]
+    BadQuery(String),
+    /// There was such a file, or could have been.
+    #[error("{0}")]
+    Gone(String),
+    /// It would be larger than allowed.
+    #[error("{0}")]
+    TooLarge(String),
+    /// It cannot be sent now.
+    #[error("{detail}")]
+    Later {
+        /// The reason.
+        detail: String,
+        /// Seconds until it may be asked for again.
+        seconds: u32,
+    },
+    /// It could not be made.
+    #[error("{detail}")]
+    Failed {
+        /// What was attempted.
+        detail: String,
+        /// The cause.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,153 @@
+//! The paths of packages: `/{set}/dump/NAME.zip`, its manifest `NAME.xml`, and `/{set}/changedump/since`
+//! [rs-core §11, §13].
+//!
+//! Packages are whole when they have a name and never change under it. The changes since a point are packaged when they
+//! are asked for, and answered with the address under which the same package stays for a while.
+
+use super::{Dumps, Since, SinceError, Which};
+use crate::projection::{FileError, PublishedFile};
+use crate::publish::Publisher;
+use abreast_webtypes::W3cDatetime;
+use std::fs::File;
+use std::path::Path;
+
+/// A file of a set, by the set's place in the publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum FilePath {
+    /// A package or a manifest, by its name.
+    Package(usize, String),
+    /// The changes since the point that the query names.
+    ChangesSince(usize),
+}
+
+impl FilePath {
+    pub(in super::super) fn parse<'a>(path: &str, mut slugs: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let (slug, rest) = path.split_once('/')?;
+        let package = rest.strip_prefix("dump/");
+        if package.is_none() && rest != "changedump/since" {
+            return None;
+        }
+        let set = slugs.position(|name| name == slug)?;
+        Some(package.map_or(Self::ChangesSince(set), |name| Self::Package(set, name.to_owned())))
+    }
+
+    /// Opens the file; makes it first if it is made on demand.
+    pub(in super::super) fn open(
+        &self,
+        publisher: &Publisher,
+        query: Option<&str>,
+    ) -> Result<PublishedFile, FileError> {
+        match self {
+            Self::Package(set, name) => package(publisher.dumps().map(|dumps| &**dumps), *set, name),
+            Self::ChangesSince(set) => since(publisher, *set, query.unwrap_or_default()),
+        }
+    }
+}
+
+fn package(dumps: Option<&Dumps>, set: usize, name: &str) -> Result<PublishedFile, FileError> {
+    let file = dumps.and_then(|dumps| dumps.file(set, name)).and_then(|path| File::open(path).ok());
+    let none = "there is no such package; it may have been replaced: read the Resource Dump or the Change Dump again";
+    let file = file.ok_or_else(|| FileError::NotFound(none.to_owned()))?;
+    Ok(PublishedFile { file, content_type: content_type(name), set, location: None })
+}
+
+fn since(publisher: &Publisher, set: usize, query: &str) -> Result<PublishedFile, FileError> {
+    let Some((since, which)) = point(query) else {
+        let detail = "say from where: `?position=` and the position of a change, or `?time=` and a time such as \
+                      2026-01-31T12:00:00Z; `&changes=last` leaves out those that a later change of the same resource followed";
+        return Err(FileError::BadQuery(detail.to_owned()));
+    };
+    let dumps = publisher.dumps().ok_or_else(|| refusal(SinceError::Disabled))?;
+    let path = dumps.since(set, since, which).map_err(refusal)?;
+    let name = path.file_name().map(Path::new).and_then(Path::to_str);
+    let (Ok(file), Some(name), Some(published)) = (File::open(&path), name, publisher.sets().get(set)) else {
+        return Err(FileError::Later { detail: "the package is just being replaced".to_owned(), seconds: 1 });
+    };
+    let location = Some(published.urls.package(name.trim_end_matches(".zip")));
+    Ok(PublishedFile { file, content_type: content_type(name), set, location })
+}
+
+fn content_type(name: &str) -> &'static str {
+    if name.strip_suffix(".zip").is_some() { "application/zip" } else { "application/xml" }
+}
+
+fn refusal(error: SinceError) -> FileError {
+    let detail = error.to_string();
+    match error {
+        SinceError::Disabled => FileError::NotFound(detail),
+        SinceError::Ahead { .. } => FileError::BadQuery(detail),
+        SinceError::TooOld { .. } | SinceError::NotKept { .. } => FileError::Gone(detail),
+        SinceError::TooLarge { .. } => FileError::TooLarge(detail),
+        SinceError::Importing => FileError::Later { detail, seconds: 2 },
+        SinceError::Busy | SinceError::Unsettled => FileError::Later { detail, seconds: 1 },
+        SinceError::Failed(cause) => FileError::Failed { detail, cause },
+    }
+}
+
+/// `position=N` or `time=W3CDATETIME`, and perhaps `changes=all` or `changes=last`, each once.
+fn point(query: &str) -> Option<(Since, Which)> {
+    let (mut since, mut which) = (None, None);
+    for pair in query.split('&') {
+        let (name, value) = pair.split_once('=')?;
+        let is_new = match name {
+            "position" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                since.replace(Since::Position(value.parse().ok()?)).is_none()
+            }
+            "time" => {
+                let time = abreast_webtypes::decode_segment(value.as_bytes());
+                since.replace(Since::Time(W3cDatetime::parse(&time).ok()?.instant)).is_none()
+            }
+            "changes" => {
+                let wanted = match value {
+                    "all" => Which::Every,
+                    "last" => Which::Last,
+                    _ => return None,
+                };
+                which.replace(wanted).is_none()
+            }
+            _ => false,
+        };
+        if !is_new {
+            return None;
+        }
+    }
+    Some((since?, which.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_and_changes_since_have_one_path() {
+        let of = |path: &str| FilePath::parse(path, ["a", "b"].into_iter());
+        assert_eq!(of("b/dump/resources-x-1.zip"), Some(FilePath::Package(1, "resources-x-1.zip".into())));
+        assert_eq!(of("a/changedump/since"), Some(FilePath::ChangesSince(0)));
+        for path in ["", "dump/x.zip", "c/dump/x.zip", "c/changedump/since", "a/changedump/since/", "a/dump"] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_point_is_a_position_or_a_time() {
+        assert_eq!(point("position=17"), Some((Since::Position(17), Which::Every)));
+        assert_eq!(point("changes=last&position=17"), Some((Since::Position(17), Which::Last)));
+        assert_eq!(point("position=17&changes=all"), Some((Since::Position(17), Which::Every)));
+        let time = W3cDatetime::parse(b"2026-01-31T12:00:00.5Z").unwrap().instant;
+        assert_eq!(point("time=2026-01-31T12%3A00%3A00.5Z"), Some((Since::Time(time), Which::Every)));
+        for bad in [
+            "",
+            "position=",
+            "position=+1",
+            "changes=last",
+            "position=1&changes=first",
+            "position=1&changes=all&changes=all",
+            "position=1&time=2026",
+            "time=soon",
+            "since=1",
+            "position",
+        ] {
+            assert_eq!(point(bad), None, "{bad}");
+        }
+    }
+}
