@@ -109,8 +109,11 @@ Stops on SIGTERM or Ctrl-C after finishing requests in flight.";
 #[command(after_help = SERVE_HELP)]
 pub(crate) struct ServeArgs {
     /// Folder to publish
-    #[arg(required_unless_present = "config")]
+    #[arg(required_unless_present_any = ["config", "origin"])]
     pub(crate) folder: Option<PathBuf>,
+    /// Origin of the resources: a folder, or records that come through the API (needs --name and --data)
+    #[arg(long, value_name = "KIND", value_parser = ["folder", "records"])]
+    pub(crate) origin: Option<String>,
     /// Configuration file, for several sets and all settings
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     pub(crate) config: Option<PathBuf>,

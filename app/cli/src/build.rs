@@ -1,16 +1,17 @@
 //! `abreast build`: a whole Source as files, for a web server or a bucket that only sends files.
 
-use crate::config::{File, ServeConfig, SetConfig, SetFile, Unusable};
-use crate::data_folder::NewData;
+use crate::config::{File, FolderOrigin, Origin, ServeConfig, SetFile, Unusable};
+use crate::open_set::{open_folder, open_log, publish};
+use crate::stores::{Stores, Task};
 use crate::terminal::{line, warning};
-use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
+use abreast_core::ChangeLog;
 use abreast_folder::Folder;
+use abreast_source::Representations;
 use abreast_source::archive::ArchiveError;
 use abreast_source::links::Links;
-use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
+use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use abreast_source::{Deletions, Held, IngestOptions, ScanError, ScanOptions, ScanReport, scan};
-use abreast_store::SqliteLog;
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -125,7 +126,6 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
                 _ if matches!(error.downcast_ref(), Some(ScanError::Stopped)) => 130,
                 _ if matches!(error.downcast_ref(), Some(ArchiveError::Stopped)) => 130,
                 _ if error.is::<HeldDeletions>() => 7,
-                _ if error.is::<Locked>() => 10,
                 _ => return Err(error),
             };
             crate::logging::failure(&error, code);
@@ -141,18 +141,6 @@ struct Scanned {
     changes: u64,
     links: u64,
 }
-
-/// Somebody else has the store.
-#[derive(Debug)]
-struct Locked(String);
-
-impl std::fmt::Display for Locked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "another abreast uses the store `{}` (help: wait for it, or name another with --data)", self.0)
-    }
-}
-
-impl std::error::Error for Locked {}
 
 /// The guard holds the deletion of most of a set.
 #[derive(Debug)]
@@ -197,13 +185,13 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     file.given(None, Some(&args.base_url), Some(&data));
     let config = ServeConfig::check(file)?;
     for set in &config.sets {
-        if set.records {
+        let Origin::Folder(folder) = &set.origin else {
             bail!(Unusable(format!(
                 "the set `{}` has no folder: its records come over the API, and `abreast serve` publishes them",
                 set.slug
             )));
-        }
-        check_place(&args.out, &set.folder, args.copy)?;
+        };
+        check_place(&args.out, &folder.path, args.copy)?;
     }
     Ok(config)
 }
@@ -233,54 +221,38 @@ fn check_place(site: &Path, folder: &Path, copy: bool) -> Result<()> {
 }
 
 fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(Scanned, SiteReport)> {
-    let new_data = NewData::make(&config.data)?;
-    let data = Folder::open(&config.data).context("cannot open the store's folder")?;
-    let Some(_lock) = data.root().lock(b"source.lock").context("cannot lock the store")? else {
-        bail!(Locked(config.data.display().to_string()));
-    };
-    let mut new_data = Some(new_data.locked());
-    let path = config.data.join("source.db");
-    let log: Arc<dyn ChangeLog> = Arc::new(
-        SqliteLog::open(&path, Arc::new(SystemClock))
-            .with_context(|| format!("cannot open the store `{}`", path.display()))?,
-    );
+    let mut stores = Stores::open(&config.data, Task::Build)?;
+    let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
     let urls = SourceUrls::new(&args.base_url);
     let mut scanned = Scanned::default();
     let mut unreadable = SiteReport::default();
-    let (mut published, mut folders, mut abouts, mut archives) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut published, mut representations) = (Vec::new(), Vec::new());
     for set in config.sets {
-        let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
-        let opened = log
-            .open_set(&NewSet { slug: set.slug.clone(), page_rule, ..NewSet::default() })
-            .with_context(|| format!("cannot open the set `{}`", set.slug))?;
-        let folder = abreast_source::open_folder(&set.folder, set.follow_links, &set.filter)
-            .context("cannot open a published folder")?;
+        // Sets of records are refused before.
+        let Origin::Folder(origin) = &set.origin else { continue };
+        let id = open_log(&*log, &set)?;
+        let folder = open_folder(origin)?;
         let set_urls = urls.set(&set.slug);
         let set_urls = args.resources_url.as_ref().map(|url| set_urls.clone().with_resources(url)).unwrap_or(set_urls);
         let links = set.links.policy(&set_urls.resources())?;
-        // What a scan recorded is of use to the next build.
-        new_data.take().into_iter().for_each(NewData::keep);
-        let report = scan_set(&*log, opened.id, &folder, &set, links, args, cancel)?;
+        // The records of a scan are of use to the next build.
+        stores.keep();
+        let report = scan_set(&*log, id, &folder, origin, links, args, cancel)?;
         scanned.files += report.files;
         scanned.changes += report.ingest.recorded;
         scanned.links += report.links;
         unreadable.problem_count += report.ingest.problem_count;
         unreadable.problems.extend(report.ingest.problems);
-        archives.push(crate::serve::open_archive(&config.data, &set)?);
-        let links = set.links.published()?;
-        published.push(PublishedSet { links, ..PublishedSet::new(opened.id, set.slug, set_urls) });
-        folders.push(folder);
-        abouts.push(set.about);
+        published.push(publish(&stores, &set, id, set_urls)?);
+        representations.push(Representations::of_folder(folder, Arc::default()));
     }
-    let publisher = Publisher::new(Arc::clone(&log), urls, published, config.data.join("documents"))
-        .context("cannot make the folder for rendered documents")?
-        .with_abouts(abouts)
-        .with_archives(archives);
+    let publisher = Publisher::new(Arc::clone(&log), urls, published, stores.path("documents"))
+        .context("cannot make the folder for rendered documents")?;
     for set in 0..publisher.sets().len() {
         abreast_source::archive::take(&publisher, set, cancel)?;
     }
     let options = SiteOptions { copy: args.copy, gzip: args.gzip };
-    let mut report = write_site(&publisher, &folders, &args.out, options, cancel)?;
+    let mut report = write_site(&publisher, &representations, &args.out, options, cancel)?;
     report.problem_count += unreadable.problem_count;
     report.problems.extend(unreadable.problems);
     Ok((scanned, report))
@@ -291,12 +263,12 @@ fn scan_set(
     log: &dyn ChangeLog,
     id: abreast_core::SetId,
     folder: &Folder,
-    set: &SetConfig,
+    origin: &FolderOrigin,
     links: Arc<Links>,
     args: &BuildArgs,
     cancel: &AtomicBool,
 ) -> Result<ScanReport> {
-    let ingest = IngestOptions { digests: set.digests, settle: SETTLE, links, ..IngestOptions::default() };
+    let ingest = IngestOptions { digests: origin.digests, settle: SETTLE, links, ..IngestOptions::default() };
     let deletions = if args.confirm_deletions { Deletions::Confirmed } else { Deletions::default() };
     let options = ScanOptions { ingest, read_all: args.reread, deletions, ..ScanOptions::default() };
     let importing = log.head(id)?.importing;
@@ -306,7 +278,7 @@ fn scan_set(
         let mut report = scan(folder, b"", log, id, &options, cancel)?;
         recorded += report.ingest.recorded;
         if let Some(held) = report.held {
-            bail!(HeldDeletions { folder: set.folder.clone(), held });
+            bail!(HeldDeletions { folder: origin.path.clone(), held });
         }
         // An import only adds: if one was interrupted, what is gone since is found once it is complete.
         if report.ingest.deferred.is_empty() || Instant::now() >= until {
@@ -321,7 +293,7 @@ fn scan_set(
         if report.gone > 0 {
             let report = scan(folder, b"", log, id, &options, cancel)?;
             if let Some(held) = report.held {
-                bail!(HeldDeletions { folder: set.folder.clone(), held });
+                bail!(HeldDeletions { folder: origin.path.clone(), held });
             }
         }
     }

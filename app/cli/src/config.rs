@@ -52,10 +52,13 @@ pub(crate) struct SetFile {
     pub(crate) licence: Option<String>,
     /// Whom to ask: a mail address, or that of a page.
     pub(crate) contact: Option<String>,
+    /// The origin of the resources: `folder` (default), or `records` of resources that live elsewhere, which come through
+    /// the API.
+    pub(crate) origin: Option<String>,
     /// The folder to publish.
     #[serde(default)]
     pub(crate) folder: PathBuf,
-    /// Records of resources that live elsewhere, taken in through the API, and no folder? Default false.
+    /// The older spelling of `origin = "records"`, which is still read.
     pub(crate) records: Option<bool>,
     /// Rules for links of resources.
     #[serde(default)]
@@ -126,6 +129,7 @@ pub(crate) const SET_KEYS: &[&str] = &[
     "filter_from",
     "archives",
     "folder",
+    "origin",
     "records",
     "links",
     "set_links",
@@ -153,7 +157,11 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
             slug_of(&std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())).into()
         }),
         "title" => set.get("name").cloned().or_else(|| set_default_of(set, "name")),
-        "records" | "wait_for_quiet" | "follow_links" => Some(false.into()),
+        "origin" => {
+            let old = set.get("records").and_then(toml::Value::as_bool) == Some(true);
+            Some(if old { "records" } else { "folder" }.into())
+        }
+        "wait_for_quiet" | "follow_links" => Some(false.into()),
         "events" => Some(true.into()),
         "links" | "set_links" | "include" | "exclude" | "filter" | "filter_from" => {
             Some(toml::Value::Array(Vec::new()))
@@ -202,7 +210,7 @@ impl File {
             |set: &&SetFile| set.name.as_ref().map_or_else(|| slug_of(&set.folder) == name, |known| known == name);
         match self.set.iter().find(is_meant) {
             None => bail!(Unusable(format!("there is no set `{name}`"))),
-            Some(set) if set.records == Some(true) => {
+            Some(set) if set.is_records() => {
                 bail!(Unusable(format!("the set `{name}` has no folder: it is a set of records")))
             }
             Some(set) => Ok(set.folder.clone()),
@@ -280,10 +288,37 @@ pub(crate) struct SetConfig {
     pub(crate) title: String,
     /// For people, the title once more.
     pub(crate) about: abreast_source::publish::About,
-    /// Of a set of records: an empty one in the store's folder.
-    pub(crate) folder: PathBuf,
-    pub(crate) records: bool,
+    pub(crate) origin: Origin,
     pub(crate) links: crate::api::LinksConfig,
+    pub(crate) archives: Option<abreast_source::archive::ArchiveRule>,
+    pub(crate) changes_per_list: u32,
+    pub(crate) dumps: Option<abreast_source::dump::DumpOptions>,
+    pub(crate) versions: Option<abreast_core::VersionPolicy>,
+}
+
+/// The origin of a set's resources.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// Files in a folder.
+    Folder(FolderOrigin),
+    /// Records of resources that live elsewhere, which come through the API.
+    Records,
+}
+
+impl Origin {
+    /// The folder, if there is one.
+    pub(crate) fn folder(&self) -> Option<&FolderOrigin> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Records => None,
+        }
+    }
+}
+
+/// A folder that is published, and how it is read.
+#[derive(Clone, Debug)]
+pub(crate) struct FolderOrigin {
+    pub(crate) path: PathBuf,
     pub(crate) digests: abreast_source::DigestPolicy,
     pub(crate) debounce: Duration,
     pub(crate) wait_for_quiet: bool,
@@ -293,13 +328,32 @@ pub(crate) struct SetConfig {
     pub(crate) events: bool,
     pub(crate) follow_links: bool,
     pub(crate) filter: Arc<Filter>,
-    pub(crate) archives: Option<abreast_source::archive::ArchiveRule>,
-    pub(crate) changes_per_list: u32,
-    pub(crate) dumps: Option<abreast_source::dump::DumpOptions>,
-    pub(crate) versions: Option<abreast_core::VersionPolicy>,
 }
 
-/// What to serve, checked.
+impl SetFile {
+    /// Whether its resources are records, in either spelling.
+    pub(crate) fn is_records(&self) -> bool {
+        self.origin.as_deref().map_or(self.records == Some(true), |origin| origin == "records")
+    }
+
+    /// Checks `origin` and the older `records`.
+    fn check_origin(&self, problems: &mut Vec<String>) {
+        match (self.origin.as_deref(), self.records) {
+            (None | Some("folder" | "records"), None) => {}
+            (None, Some(_)) => {
+                let name = self.name.as_deref().unwrap_or_default();
+                let help = if self.is_records() { "write `origin = \"records\"`" } else { "leave it out" };
+                tracing::warn!("set `{name}`: `records` is the older spelling of `origin` (help: {help})");
+            }
+            (Some("folder" | "records"), Some(_)) => {
+                problems.push("`records`: `origin` is given as well (help: leave `records` out)".to_owned());
+            }
+            (Some(other), _) => problems.push(format!("`origin`: `{other}` is not known (help: folder or records)")),
+        }
+    }
+}
+
+/// The configuration of a Source, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct ServeConfig {
     pub(crate) listen: SocketAddr,
@@ -314,6 +368,11 @@ pub(crate) struct ServeConfig {
 }
 
 impl ServeConfig {
+    /// Whether any set keeps versions.
+    pub(crate) fn keeps_versions(&self) -> bool {
+        self.sets.iter().any(|set| set.versions.is_some())
+    }
+
     /// Checks everything, and reports all faults at once.
     ///
     /// # Errors
@@ -345,7 +404,7 @@ impl ServeConfig {
                 }
                 data.clone()
             }
-            (None, [only]) if only.records != Some(true) => only.folder.join(".abreast"),
+            (None, [only]) if !only.is_records() => only.folder.join(".abreast"),
             (None, _) => {
                 problems.push(
                     "`data`: several sets, or one of records, need a folder for the store (help: --data DIR)"
@@ -361,14 +420,17 @@ impl ServeConfig {
         let mut sets: Vec<SetConfig> = Vec::new();
         for (number, set) in file.set.into_iter().enumerate() {
             let mut problems = Vec::new();
-            let set = check_set(set, &data, &mut slugs, &mut problems);
-            let has_folder = |set: &SetConfig| !set.folder.as_os_str().is_empty();
-            if !set.records && has_folder(&set) {
-                problems.extend(misplaced_store(&data, &set.folder));
-            }
-            for other in sets.iter().filter(|other| has_folder(other) && has_folder(&set)) {
-                if set.folder.starts_with(&other.folder) || other.folder.starts_with(&set.folder) {
-                    let (one, two) = (other.folder.display(), set.folder.display());
+            let set = check_set(set, &mut slugs, &mut problems);
+            // One that is missing is reported already.
+            let folder_of = |set: &SetConfig| {
+                let path = set.origin.folder().map(|folder| folder.path.clone());
+                path.filter(|path| !path.as_os_str().is_empty())
+            };
+            let folder = folder_of(&set);
+            problems.extend(folder.as_ref().and_then(|folder| misplaced_store(&data, folder)));
+            for (folder, other) in sets.iter().filter_map(|other| folder.clone().zip(folder_of(other))) {
+                if folder.starts_with(&other) || other.starts_with(&folder) {
+                    let (one, two) = (other.display(), folder.display());
                     problems.push(format!(
                         "`folder`: `{one}` and `{two}` overlap; their resources would be published twice (help: name \
                          one of them only, or folders beside each other)"
@@ -435,23 +497,24 @@ fn misplaced_store(data: &Path, folder: &Path) -> Option<String> {
     })
 }
 
-fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
+fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
     let shown = set.folder.display().to_string();
-    let records = set.records.unwrap_or(false);
+    let records = set.is_records();
+    set.check_origin(problems);
     let filter = crate::rule_args::check(&set, records, problems);
     let has_folder = !set.folder.as_os_str().is_empty();
     let folder = match std::fs::canonicalize(&set.folder) {
         _ if records => {
             if has_folder {
-                problems.push(format!("`records`: a set of records has no folder (help: leave out `{shown}`)"));
+                problems.push(format!("`folder`: a set of records has none (help: leave out `{shown}`)"));
             }
             if set.name.is_none() {
-                problems.push("`records`: a set of records needs a `name` (help: add `name = \"records\"`)".to_owned());
+                problems.push("`name`: a set of records needs one (help: add `name = \"records\"`)".to_owned());
             }
-            data.join("records").join(set.name.as_deref().unwrap_or("set"))
+            PathBuf::new()
         }
         _ if !has_folder => {
-            problems.push("`folder`: the set has none (help: name one, or set `records = true`)".to_owned());
+            problems.push("`folder`: the set has none (help: name one, or set `origin = \"records\"`)".to_owned());
             set.folder
         }
         Ok(folder) if folder.is_dir() => folder,
@@ -528,27 +591,23 @@ fn check_set(set: SetFile, data: &Path, slugs: &mut HashSet<String>, problems: &
     let versions =
         crate::versions::check(set.versions, problems).or_else(|| crate::dumps::versions_needed(dumps.as_ref()));
     let links = crate::api::check_links(&slug, set.links, set.set_links, problems);
-    SetConfig {
-        records,
-        links,
-        versions,
-        title,
-        about,
-        slug,
-        folder,
-        digests,
-        debounce,
-        wait_for_quiet: set.wait_for_quiet.unwrap_or(false),
-        hold_deletions,
-        rescan,
-        reread,
-        events: set.events.unwrap_or(true),
-        follow_links: set.follow_links.unwrap_or(false),
-        filter,
-        archives,
-        changes_per_list,
-        dumps,
-    }
+    let origin = if records {
+        Origin::Records
+    } else {
+        Origin::Folder(FolderOrigin {
+            path: folder,
+            digests,
+            debounce,
+            wait_for_quiet: set.wait_for_quiet.unwrap_or(false),
+            hold_deletions,
+            rescan,
+            reread,
+            events: set.events.unwrap_or(true),
+            follow_links: set.follow_links.unwrap_or(false),
+            filter,
+        })
+    };
+    SetConfig { slug, title, about, origin, links, archives, changes_per_list, dumps, versions }
 }
 
 /// Where to listen: an address or a host name with a port.
@@ -612,7 +671,8 @@ mod tests {
     fn all_problems_are_told_at_once() {
         let file = File::parse(
             "listen = \"0.0.0.0:80\"\n[[set]]\nname = \"API\"\nfolder = \"/nowhere/at/all\"\nrescan = \"often\"\n\
-             [[set]]\nname = \"r\"\nrecords = true\ndumps = {}\n",
+             [[set]]\nname = \"r\"\nrecords = true\ndumps = {}\n\
+             [[set]]\nname = \"s\"\norigin = \"nowhere\"\n[[set]]\nname = \"t\"\norigin = \"records\"\nrecords = true\n",
         )
         .unwrap();
         let error = ServeConfig::check(file).unwrap_err().to_string();
@@ -622,8 +682,19 @@ mod tests {
             "`name`: `API`",
             "`rescan`: `often`",
             "`dumps`: a set of",
+            "`origin`: `nowhere` is not known",
+            "`records`: `origin` is given as well",
         ] {
             assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+
+    #[test]
+    fn records_are_an_origin_in_both_spellings() {
+        for spelling in ["origin = \"records\"", "records = true"] {
+            let file = File::parse(&format!("data = \"/nowhere\"\n[[set]]\nname = \"known\"\n{spelling}\n")).unwrap();
+            let config = ServeConfig::check(file).unwrap();
+            assert!(config.sets[0].origin.folder().is_none(), "{spelling}");
         }
     }
 

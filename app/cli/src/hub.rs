@@ -5,19 +5,18 @@ mod admin;
 
 use crate::api::ApiConfig;
 use crate::config::{self, File, Unusable};
-use crate::data_folder::NewData;
 use crate::faults::Fault;
 use crate::push::{self, PushConfig};
 use crate::serve::raise_file_limit;
 use crate::signals::Signals;
+use crate::stores::{Stores, Task};
 use abreast_core::SystemClock;
-use abreast_folder::Folder;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{Server, ServerOptions, Site};
 use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_store::MemoryLog;
 use admin::HubCommand;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -151,13 +150,8 @@ fn serve(config: HubConfig) -> Result<()> {
         .block_on(Server::bind(config.listen, ServerOptions::default()))
         .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
     let address = server.address().context("cannot learn the address listened on")?;
-    let new_data = NewData::make(&config.data)?;
+    let mut stores = Stores::open(&config.data, Task::Serve)?;
     let shown = config.data.display();
-    let data = Folder::open(&config.data).context("cannot open the store's folder")?;
-    let Some(_lock) = data.root().lock(b"source.lock").context("cannot lock the store")? else {
-        bail!("another abreast is serving from the store `{shown}` (help: stop it, or name another with --data)");
-    };
-    let new_data = new_data.locked();
     let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
     let api = Api::new(ApiOptions {
         readers: config.api.readers,
@@ -178,7 +172,7 @@ fn serve(config: HubConfig) -> Result<()> {
         .name("server".into())
         .spawn(move || runtime.block_on(server.run(site, stopped)))
         .context("cannot start the server's thread")?;
-    new_data.keep();
+    stores.keep();
     crate::logging::ready(&format!("a hub at {}hub", urls.base()));
     crate::logging::ready(&format!("  store          {shown}"));
     crate::logging::ready(&format!("  listening on   http://{address}/"));

@@ -1,7 +1,8 @@
 //! `abreast import`: records of resources that live elsewhere, from lines of JSON, a table or a Sitemap.
 
-use crate::log_access::{Counted, LogAccess, LogAccessArgs, Refused, Task};
+use crate::log_access::{Counted, LogAccess, LogAccessArgs, Refused};
 use crate::logging;
+use crate::stores::Task;
 use abreast_resourcesync::v1_1::{Change, Entry, Ln, Reader, Root};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
 use abreast_server::api::{JsonLines, ReadError, Table};

@@ -1,7 +1,8 @@
 //! `abreast log`: what was recorded, one JSON object a line, oldest first.
 
-use crate::log_access::{LogAccess, LogAccessArgs, Task};
+use crate::log_access::{LogAccess, LogAccessArgs};
 use crate::logging;
+use crate::stores::Task;
 use abreast_webtypes::{Timestamp, W3cDatetime};
 use anyhow::Result;
 use clap::Args;

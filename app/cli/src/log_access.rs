@@ -1,10 +1,10 @@
-//! Where is the log of a set? Behind the API of a running server, or in a store that no server has open.
+//! The log of a set: behind the API of a running server, or in a store that no server has open.
 
 use crate::access::AccessArgs;
 use crate::config::{File, ServeConfig, Unusable};
 use crate::data_folder::check_data;
-use abreast_core::{Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, SystemClock, append};
-use abreast_folder::Folder;
+use crate::stores::{Stores, Task};
+use abreast_core::{Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, append};
 use abreast_net::{Client, Options, Post, Request, Response, Retries, Shared};
 use abreast_server::api::change_of;
 use abreast_server::api::model::{RecordAnswer, RecordRequest};
@@ -16,7 +16,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of one answer of the API.
@@ -61,17 +60,10 @@ pub(crate) struct Counted {
     pub(crate) unchanged: u64,
 }
 
-/// What the log is wanted for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Task {
-    Read,
-    Record,
-}
-
 /// The log of one set.
 pub(crate) enum LogAccess {
     Server(Box<Remote>),
-    Store(Local),
+    Store(Box<Local>),
 }
 
 impl LogAccess {
@@ -81,7 +73,7 @@ impl LogAccess {
             return Ok(Self::Server(Box::new(Remote::new(args, server, set)?)));
         }
         if let Some(config) = &args.config {
-            return Local::configured(config, set, task).map(Self::Store);
+            return Local::configured(config, set, task).map(|local| Self::Store(Box::new(local)));
         }
         let Some(data) = &args.data else {
             bail!(Unusable(
@@ -91,7 +83,7 @@ impl LogAccess {
         if task == Task::Record {
             check_data(data)?;
         }
-        Local::open(data, set, None, true, String::new(), task).map(Self::Store)
+        Local::open(data, set, None, true, String::new(), task).map(|local| Self::Store(Box::new(local)))
     }
 
     /// Records changes, all or none.
@@ -137,7 +129,7 @@ pub(crate) struct Local {
     resources: String,
     /// Resources come from here only, so the base is complete when the import is.
     records: bool,
-    _lock: abreast_folder::Locked,
+    _stores: Stores,
 }
 
 impl Local {
@@ -152,7 +144,7 @@ impl Local {
             .base_url
             .as_ref()
             .map_or(String::new(), |base| abreast_source::publish::SourceUrls::new(base).set(set).resources());
-        Self::open(&config.data, set, Some(rule), found.records, resources, task)
+        Self::open(&config.data, set, Some(rule), found.origin.folder().is_none(), resources, task)
     }
 
     fn open(
@@ -163,24 +155,12 @@ impl Local {
         resources: String,
         task: Task,
     ) -> Result<Self> {
-        let path = data.join("source.db");
-        if task == Task::Read && !path.is_file() {
+        if task == Task::Read && !data.join("source.db").is_file() {
             let message = format!("there is no store in `{}`", data.display());
             bail!(Refused { message, code: 2 });
         }
-        std::fs::create_dir_all(data)
-            .with_context(|| format!("cannot make the store's folder `{}`", data.display()))?;
-        let folder = Folder::open(data).context("cannot open the store's folder")?;
-        let lock = folder.root().lock(b"source.lock").context("cannot lock the store")?;
-        let Some(lock) = lock else {
-            let message = format!(
-                "a server has the store `{}` open\n  help: go through it: --server URL instead of --data or --config",
-                data.display()
-            );
-            bail!(Refused { message, code: 10 });
-        };
-        let log = SqliteLog::open(&path, Arc::new(SystemClock))
-            .with_context(|| format!("cannot open the store `{}`", path.display()))?;
+        let mut stores = Stores::open(data, task)?;
+        let log = stores.log()?;
         let opened = match (log.find_set(set).context("cannot open the set")?, page_rule) {
             // As it is: nobody said how its lists are to be made.
             (Some(known), None) => known,
@@ -196,7 +176,8 @@ impl Local {
                 log.open_set(&new).context("cannot open the set")?
             }
         };
-        Ok(Self { log, set: opened.id, resources, records, _lock: lock })
+        stores.keep();
+        Ok(Self { log, set: opened.id, resources, records, _stores: stores })
     }
 
     fn record(&self, requests: &[RecordRequest]) -> Result<Counted> {

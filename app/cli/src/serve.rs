@@ -1,28 +1,28 @@
 //! `abreast serve`: watch folders and publish them, until told to stop.
 
+use crate::api::ApiConfig;
 use crate::args::ServeArgs;
-use crate::config::{File, ServeConfig, SetConfig, SetFile, Unusable};
-use crate::data_folder::NewData;
+use crate::config::{File, Origin, ServeConfig, SetConfig, SetFile, Unusable};
+use crate::open_set::SetOpener;
 use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;
-use abreast_core::{ChangeLog, NewSet, PageRule, SystemClock};
-use abreast_folder::Folder;
+use crate::stores::{Stores, Task};
+use abreast_core::ChangeLog;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{ServedSet, Server, ServerOptions, Site};
-use abreast_source::archive::{self, Archive};
-use abreast_source::deposit::Deposit;
+use abreast_source::archive;
 use abreast_source::dump::{DumpSet, Dumper, Dumps};
 use abreast_source::notify::Notifier;
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
-use abreast_source::versions::{Collector, VersionUrls};
-use abreast_source::watch::{Watch, WatchOptions};
-use abreast_store::SqliteLog;
+use abreast_source::versions::{Collector, KeptSet};
+use abreast_source::watch::Watch;
 use anyhow::{Context as _, Result, bail};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Time for what requests left behind, once they are finished or given up.
@@ -34,7 +34,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
         Some(path) => File::read_with_faults(path)?,
         None => File::default(),
     };
-    if let Some(folder) = &args.folder {
+    if args.folder.is_some() || args.origin.is_some() {
         if !file.set.is_empty() {
             bail!(Unusable("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
         }
@@ -43,7 +43,8 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
             title: args.title.clone(),
             follow_links: args.follow_links.then_some(true),
             filter: args.rules.rules.clone(),
-            folder: folder.clone(),
+            origin: args.origin.clone(),
+            folder: args.folder.clone().unwrap_or_default(),
             digests: args.digests.clone(),
             debounce: args.debounce.clone(),
             wait_for_quiet: args.wait_for_quiet.then_some(true),
@@ -78,161 +79,54 @@ pub(crate) struct Running {
     notifier: Option<Notifier>,
     delivery: Option<Delivery>,
     collector: Option<Collector>,
-    /// Held: no second process writes the same store.
-    _lock: abreast_folder::Locked,
+    /// Locked: no second process writes the same stores.
+    _stores: Stores,
 }
 
 impl Running {
-    /// Opens the store, starts watching and listening.
+    /// Opens the stores, starts watching and listening.
     pub(crate) fn start(config: ServeConfig) -> Result<Self> {
-        // A second Source in this process shares the first one's recorder, and shows nothing of its own.
-        let metrics: Box<dyn Fn() -> String + Send + Sync> =
-            match metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder() {
-                Ok(recorder) => Box::new(move || recorder.render()),
-                Err(_) => Box::new(String::new),
-            };
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-        let server = runtime
-            .block_on(Server::bind(config.listen, ServerOptions::default()))
-            .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
-        let address = server.address().context("cannot learn the address listened on")?;
-        let new_data = NewData::make(&config.data)?;
-        let data = Folder::open(&config.data).context("cannot open the store's folder")?;
-        let lock = data.root().lock(b"source.lock").context("cannot lock the store")?;
-        let Some(lock) = lock else {
-            bail!(
-                "another abreast is serving from the store `{}` (help: stop it, or name another with --data)",
-                config.data.display()
-            );
+        let metrics = metrics_recorder();
+        let Listening { runtime, server, address } = listen(config.listen)?;
+        let mut stores = Stores::open(&config.data, Task::Serve)?;
+        let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
+        let contents = config.keeps_versions().then(|| stores.contents()).transpose()?;
+        let urls = SourceUrls::new(&config.base_url.clone().unwrap_or_else(|| format!("http://{address}/")));
+        let opener = SetOpener {
+            stores: &stores,
+            log: &log,
+            urls: &urls,
+            contents: contents.as_ref(),
+            api_writes: config.api.write,
+            confirm_deletions: config.confirm_deletions,
         };
-        let new_data = new_data.locked();
-        let path = config.data.join("source.db");
-        let log: Arc<dyn ChangeLog> = Arc::new(
-            SqliteLog::open(&path, Arc::new(SystemClock))
-                .with_context(|| format!("cannot open the store `{}`", path.display()))?,
-        );
-        let urls = SourceUrls::new(&config.base_url.unwrap_or_else(|| format!("http://{address}/")));
-        let (mut published, mut served, mut watches, mut abouts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut dump_sets = Vec::new();
-        let contents = crate::versions::open(&config.data, &config.sets)?;
-        let mut kept_sets = Vec::new();
-        let mut archives = Vec::new();
-        for set in config.sets {
-            let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
-            let opened = log
-                .open_set(&NewSet { slug: set.slug.clone(), page_rule, ..NewSet::default() })
-                .with_context(|| format!("cannot open the set `{}`", set.slug))?;
-            let set_urls = urls.set(&set.slug);
-            let mut options = WatchOptions::new(&set.folder);
-            options.ingest.digests = set.digests;
-            options.debounce = set.debounce;
-            options.at_once = !set.wait_for_quiet;
-            options.hold_deletions = set.hold_deletions;
-            options.confirm_deletions = config.confirm_deletions;
-            options.rescan = set.rescan;
-            options.reread = set.reread;
-            options.events = set.events;
-            options.follow_links = set.follow_links;
-            options.filter = Arc::clone(&set.filter);
-            let kept = crate::versions::keep(&*log, opened.id, &set)?;
-            if kept.is_some() {
-                options.ingest.contents.clone_from(&contents);
-            }
-            options.ingest.links = set.links.policy(&set_urls.resources())?;
-            let links = Arc::clone(&options.ingest.links);
-            let deposit = (config.api.write && !set.records)
-                .then(|| Arc::new(Deposit::new(Arc::clone(&log), opened.id, options.ingest.clone())));
-            let (watch, status) = if set.records {
-                // Nothing to read first: changes are taken in from now on.
-                log.complete_import(opened.id).with_context(|| format!("cannot open the set `{}`", set.slug))?;
-                std::fs::create_dir_all(&set.folder).context("cannot make a folder in the store")?;
-                (None, Arc::default())
-            } else {
-                let watch = Watch::start(options, Arc::clone(&log), opened.id);
-                let status = Arc::clone(watch.status());
-                (Some(watch), status)
-            };
-            let served_folder = abreast_source::open_folder(&set.folder, set.follow_links, &set.filter)
-                .context("cannot open a published folder")?;
-            served.push(ServedSet {
-                slug: set.slug.clone(),
-                title: set.title.clone(),
-                folder: served_folder.clone(),
-                watch: Arc::clone(&status),
-                link: abreast_server::resourcesync_link(&set_urls.capability_list())
-                    .context("the base URL cannot stand in a header")?,
-                links,
-                deposit,
-                records: set.records,
-            });
-            archives.push(open_archive(&config.data, &set)?);
-            abouts.push(set.about);
-            let versions = kept.is_some().then(|| VersionUrls::new(&urls, &set.slug, &set_urls.resources()));
-            kept_sets.extend(kept);
-            let set_published = PublishedSet {
-                versions,
-                links: set.links.published()?,
-                ..PublishedSet::new(opened.id, set.slug, set_urls)
-            };
-            dump_sets.push(DumpSet {
-                set: set_published.clone(),
-                folder: served_folder,
-                watch: status,
-                kept: crate::versions::reader(contents.as_ref()),
-                options: set.dumps,
-            });
-            watches.extend(watch);
-            published.push(set_published);
-        }
-        let sets = published.len();
-        let dumps = Dumps::open(Arc::clone(&log), &config.data.join("dumps"), dump_sets)
-            .context("cannot open the folder of dumps")?;
-        let dumps = Arc::new(dumps);
-        let publisher = Publisher::new(Arc::clone(&log), urls.clone(), published, config.data.join("documents"))
+        let Sets { published, served, dumps, watches, versions } = Sets::open(&opener, config.sets)?;
+        let dumps = Dumps::open(Arc::clone(&log), &stores.path("dumps"), dumps);
+        let dumps = Arc::new(dumps.context("cannot open the folder of dumps")?);
+        let notifications = config.push.notifications(urls.base(), published.len());
+        let mut publisher = Publisher::new(Arc::clone(&log), urls.clone(), published, stores.path("documents"))
             .context("cannot make the folder for rendered documents")?
-            .with_abouts(abouts)
-            .with_archives(archives)
-            .with_notifications(config.push.notifications(urls.base(), sets))
+            .with_notifications(notifications)
             .with_dumps(Arc::clone(&dumps));
-        let publisher = match &contents {
-            Some(contents) => publisher.with_contents(contents.clone()),
-            None => publisher,
-        };
-        let api = Api::new(ApiOptions {
-            write: config.api.write,
-            readers: config.api.readers,
-            local: config.api.local,
-            max_content: config.api.max_content,
-            ..ApiOptions::new(crate::api::tokens_path(&config.data))
-        });
-        let api = Some(api.context("cannot read the tokens of the API")?);
-        let delivery = if config.push.is_wanted() { Some(config.push.start(&config.data, urls.base())?) } else { None };
+        if let Some(contents) = &contents {
+            publisher = publisher.with_contents(contents.clone());
+        }
+        let api = Some(open_api(&config.api, stores.data())?);
+        let delivery =
+            if config.push.is_wanted() { Some(config.push.start(stores.data(), urls.base())?) } else { None };
         let hub = delivery.as_ref().map(|delivery| delivery.site_hub(&config.push));
         let site = Arc::new(Site { publisher, sets: served, api, hub, metrics });
         let notifier = match &delivery {
-            Some(delivery) => delivery.notify(&config.push, &site, &config.data)?,
+            Some(delivery) => delivery.notify(&config.push, &site, stores.data())?,
             None => None,
         };
-        let keeper = if site.sets.iter().enumerate().any(|(set, _)| site.publisher.archive(set).is_some()) {
-            let publisher = SitePublisher(Arc::clone(&site));
-            Some(archive::Keeper::start(publisher).context("cannot start the thread that archives lists")?)
-        } else {
-            None
-        };
+        let keeper = start_archiving(&site)?;
         let (stop, stopped) = watch::channel(false);
-        let thread = std::thread::Builder::new()
-            .name("server".into())
-            .spawn(move || {
-                runtime.block_on(server.run(site, stopped));
-                // What still runs is not waited for: requests were.
-                runtime.shutdown_timeout(STOP_REST);
-            })
-            .context("cannot start the server's thread")?;
+        let thread = start_server(runtime, server, site, stopped)?;
         let dumper =
             if dumps.any() { Some(dumps.start().context("cannot start the thread that makes dumps")?) } else { None };
-        let collector = crate::versions::collect(log, contents.as_ref(), kept_sets)?;
-        new_data.keep();
+        let collector = crate::versions::collect(log, contents.as_ref(), versions)?;
+        stores.keep();
         Ok(Self {
             collector,
             address,
@@ -244,7 +138,7 @@ impl Running {
             keeper,
             notifier,
             delivery,
-            _lock: lock,
+            _stores: stores,
         })
     }
 
@@ -272,12 +166,87 @@ impl Running {
     }
 }
 
-/// The archive of a set, if it keeps one.
-pub(crate) fn open_archive(data: &Path, set: &SetConfig) -> Result<Option<Arc<Archive>>> {
-    let Some(rule) = set.archives else { return Ok(None) };
-    let archive = Archive::open(data.join("archives").join(&set.slug), rule)
-        .with_context(|| format!("cannot open the archive of the set `{}`", set.slug))?;
-    Ok(Some(Arc::new(archive)))
+/// Renders `/metrics`. A second Source in this process shares the first one's recorder, and shows nothing of its own.
+fn metrics_recorder() -> Box<dyn Fn() -> String + Send + Sync> {
+    match metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder() {
+        Ok(recorder) => Box::new(move || recorder.render()),
+        Err(_) => Box::new(String::new),
+    }
+}
+
+/// A server that listens, and does not answer yet.
+struct Listening {
+    runtime: Runtime,
+    server: Server,
+    address: SocketAddr,
+}
+
+fn listen(address: SocketAddr) -> Result<Listening> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let server = runtime
+        .block_on(Server::bind(address, ServerOptions::default()))
+        .context("cannot start the server (help: if the address is in use, choose another with --listen)")?;
+    let address = server.address().context("cannot learn the address listened on")?;
+    Ok(Listening { runtime, server, address })
+}
+
+/// The parts of all sets, in their order.
+#[derive(Default)]
+struct Sets {
+    published: Vec<PublishedSet>,
+    served: Vec<ServedSet>,
+    dumps: Vec<DumpSet>,
+    watches: Vec<Watch>,
+    versions: Vec<KeptSet>,
+}
+
+impl Sets {
+    fn open(opener: &SetOpener<'_>, configs: Vec<SetConfig>) -> Result<Self> {
+        let mut sets = Self::default();
+        for config in configs {
+            let set = opener.open(config)?;
+            sets.published.push(set.published);
+            sets.served.push(set.served);
+            sets.dumps.push(set.dumps);
+            sets.watches.extend(set.watch);
+            sets.versions.extend(set.versions);
+        }
+        Ok(sets)
+    }
+}
+
+fn open_api(config: &ApiConfig, data: &Path) -> Result<Api> {
+    let api = Api::new(ApiOptions {
+        write: config.write,
+        readers: config.readers,
+        local: config.local,
+        max_content: config.max_content,
+        ..ApiOptions::new(crate::api::tokens_path(data))
+    });
+    api.context("cannot read the tokens of the API")
+}
+
+/// Starts to archive old lists, if any set keeps them.
+fn start_archiving(site: &Arc<Site>) -> Result<Option<archive::Keeper>> {
+    if site.publisher.sets().iter().all(|set| set.archive.is_none()) {
+        return Ok(None);
+    }
+    let publisher = SitePublisher(Arc::clone(site));
+    archive::Keeper::start(publisher).map(Some).context("cannot start the thread that archives lists")
+}
+
+fn start_server(
+    runtime: Runtime,
+    server: Server,
+    site: Arc<Site>,
+    stopped: watch::Receiver<bool>,
+) -> Result<JoinHandle<()>> {
+    let run = move || {
+        runtime.block_on(server.run(site, stopped));
+        // Requests were waited for; nothing else is.
+        runtime.shutdown_timeout(STOP_REST);
+    };
+    std::thread::Builder::new().name("server".into()).spawn(run).context("cannot start the server's thread")
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -289,8 +258,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         .sets
         .iter()
         .map(|set| {
-            let what = if set.records { "records".to_owned() } else { set.folder.display().to_string() };
-            (set.slug.clone(), what)
+            let origin = match &set.origin {
+                Origin::Folder(folder) => folder.path.display().to_string(),
+                Origin::Records => "records".to_owned(),
+            };
+            (set.slug.clone(), origin)
         })
         .collect();
     let writes = config.api.write;

@@ -52,7 +52,7 @@ impl StoreArgs {
                 let file = File::read(config)?;
                 match (file.data, file.set.as_slice()) {
                     (Some(data), _) => data,
-                    (None, [only]) if only.records != Some(true) => only.folder.join(".abreast"),
+                    (None, [only]) if !only.is_records() => only.folder.join(".abreast"),
                     _ => bail!(Unusable(format!("`{}` names no `data`", config.display()))),
                 }
             }

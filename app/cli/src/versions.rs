@@ -1,15 +1,13 @@
-//! Which earlier versions does a set keep? The `versions` of a `[[set]]`, the flags of `serve` that say the same, and
-//! what follows from them.
+//! The earlier versions that a set keeps: `versions` of a `[[set]]`, the same as flags of `serve`, and what follows.
 
 use crate::config::SetConfig;
 use abreast_contents::Contents;
 use abreast_core::{ChangeLog, SetId, VersionPolicy};
-use abreast_source::dump::OpenKept;
+use abreast_source::OpenKept;
 use abreast_source::versions::{Collector, KeptSet};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::Deserialize;
-use std::path::Path;
 use std::sync::Arc;
 
 /// `versions` of a `[[set]]`: a number of versions, or a table.
@@ -102,16 +100,7 @@ pub(crate) fn check(file: Option<VersionsFile>, problems: &mut Vec<String>) -> O
     Some(policy)
 }
 
-/// Where contents are kept, if any set keeps versions.
-pub(crate) fn open(data: &Path, sets: &[SetConfig]) -> Result<Option<Contents>> {
-    if sets.iter().all(|set| set.versions.is_none()) {
-        return Ok(None);
-    }
-    let path = data.join("contents");
-    Contents::open(&path).map(Some).with_context(|| format!("cannot open the kept contents `{}`", path.display()))
-}
-
-/// Tells the log whether a set keeps versions; what it is to be collected by, if it does.
+/// Sets in the log whether a set keeps versions; returns the rule by which they are collected, if it does.
 pub(crate) fn keep(log: &dyn ChangeLog, set: SetId, config: &SetConfig) -> Result<Option<KeptSet>> {
     log.keep_versions(set, config.versions.is_some())
         .with_context(|| format!("cannot keep versions of the set `{}`", config.slug))?;

@@ -1,13 +1,12 @@
-//! What does this server serve?
+//! The site: everything that the requests to a server can reach.
 
-use crate::api::{Api, path_of};
+use crate::api::Api;
 use abreast_core::{ChangeLog, SetId};
-use abreast_folder::{Folder, Kind};
 use abreast_hub::Hub;
-use abreast_source::WatchStatus;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::Links;
 use abreast_source::publish::Publisher;
+use abreast_source::{Representations, WatchStatus};
 use http::HeaderValue;
 use std::sync::Arc;
 
@@ -17,35 +16,27 @@ pub struct ServedSet {
     pub slug: String,
     /// Its title for people.
     pub title: String,
-    /// Where its resources are.
-    pub folder: Folder,
-    /// How the watching goes.
+    /// The bytes of its resources.
+    pub representations: Representations,
+    /// The state of the watch of its folder; of a set without a folder, one that never changes.
     pub watch: Arc<WatchStatus>,
     /// Value of the Link header on every resource: where the Capability List is [rs-core §6.3.2].
     pub link: HeaderValue,
-    /// Where the links of its files come from.
+    /// The source of the links of its files.
     pub links: Arc<Links>,
-    /// How content comes into its folder through the API; `None` when it does not.
+    /// Puts content that comes through the API into its folder; `None` when the API does not write there.
     pub deposit: Option<Arc<Deposit>>,
-    /// It has records of resources that live elsewhere, and no content: its folder is empty and not watched.
-    pub records: bool,
 }
 
 impl ServedSet {
-    /// The folder as it was last read; `None` for a set of records.
-    pub(crate) fn current_folder(&self) -> Option<Folder> {
-        (!self.records).then(|| self.watch.folder().unwrap_or_else(|| self.folder.clone()))
-    }
-
-    /// May anything of the resource with this key be shown? Not if the set's rules leave it out now, unless its deletion
-    /// is held.
+    /// Whether anything of the resource with this key may be shown: not if the set's rules leave it out now, unless its
+    /// deletion is held.
     pub(crate) fn shows(&self, log: &dyn ChangeLog, id: SetId, key: &str) -> bool {
-        // Keys of resources that live elsewhere are URIs.
-        key.contains(':') || self.folder.selects(&path_of(key), Kind::File) || self.holds(log, id, key)
+        self.representations.selects(key) || self.holds(log, id, key)
     }
 
-    /// Is this a resource that the rules leave out, and whose deletion is held? The lists name it until that is confirmed,
-    /// and it is served until then.
+    /// Whether this is a resource that the rules leave out, and whose deletion is held: the lists name it until that is
+    /// confirmed, and it is served until then.
     pub(crate) fn holds(&self, log: &dyn ChangeLog, id: SetId, key: &str) -> bool {
         self.watch.held().is_some_and(|held| held.left_out > 0) && matches!(log.resource(id, key), Ok(Some(_)))
     }
@@ -55,11 +46,11 @@ impl ServedSet {
 pub struct Site {
     /// Documents.
     pub publisher: Publisher,
-    /// Folders.
+    /// Resources.
     pub sets: Vec<ServedSet>,
     /// The API, if there is one.
     pub api: Option<Api>,
-    /// Who delivers notifications, if any are published.
+    /// The hub that delivers notifications, if any are published.
     pub hub: Option<SiteHub>,
     /// Renders `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
@@ -69,7 +60,7 @@ pub struct Site {
 pub struct SiteHub {
     /// It delivers; its store has the topics.
     pub hub: Hub,
-    /// Strangers may subscribe at `/hub`. Otherwise it only tells other hubs.
+    /// Anybody may subscribe at `/hub`. Otherwise it only notifies other hubs.
     pub serves: bool,
 }
 

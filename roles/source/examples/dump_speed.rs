@@ -27,9 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let temporary = tempfile::tempdir()?;
     let source = DumpSet {
         set: PublishedSet::new(set, "set", SourceUrls::new("https://example.org/").set("set")),
-        folder,
-        watch: Arc::default(),
-        kept: None,
+        representations: abreast_source::Representations::of_folder(folder, Arc::default()),
         options: Some(DumpOptions::default()),
     };
     let dumps = Arc::new(Dumps::open(log, temporary.path(), vec![source])?);

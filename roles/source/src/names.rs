@@ -72,9 +72,52 @@ pub(crate) fn is_published_path(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_published_name)
 }
 
-/// Does a resource with this key live elsewhere? It is an absolute URI then; in keys of our own a colon is encoded.
-pub(crate) fn is_elsewhere(key: &str) -> bool {
-    key.contains(':')
+/// The names of a set's resources: keys in the log, paths in the folder, URIs in documents.
+///
+/// The key of a resource of the set is its path with each name encoded; in such a key a colon is encoded, too. Any other
+/// resource has its absolute URI as its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    resources: String,
+}
+
+impl Naming {
+    /// With URIs of the set's resources that begin so, ending in `/`.
+    #[must_use]
+    pub fn new(resources: impl Into<String>) -> Self {
+        Self { resources: resources.into() }
+    }
+
+    /// Whether this is the key of a resource of the set, and not a URI.
+    pub fn is_own(key: &str) -> bool {
+        !key.contains(':')
+    }
+
+    /// The relative path of a key; `None` for a URI.
+    pub fn path(key: &str) -> Option<Vec<u8>> {
+        Self::is_own(key).then(|| path_of(key))
+    }
+
+    /// The key of a relative path.
+    pub fn key(path: &[u8]) -> String {
+        key_of(path)
+    }
+
+    /// The URI of a key.
+    pub fn uri(&self, key: &str) -> String {
+        let mut uri = String::with_capacity(self.resources.len() + key.len());
+        self.write_uri(key, &mut uri);
+        uri
+    }
+
+    /// Replaces `out` with the URI of a key.
+    pub(crate) fn write_uri(&self, key: &str, out: &mut String) {
+        out.clear();
+        if Self::is_own(key) {
+            out.push_str(&self.resources);
+        }
+        out.push_str(key);
+    }
 }
 
 /// The key of a relative path: each name encoded as one segment.
@@ -89,7 +132,7 @@ pub(crate) fn key_of(path: &[u8]) -> String {
     key
 }
 
-/// The relative path of a key.
+/// The relative path of a key that is one of the set's own.
 pub(crate) fn path_of(key: &str) -> Vec<u8> {
     let names: Vec<_> = key.split('/').map(|segment| abreast_webtypes::decode_segment(segment.as_bytes())).collect();
     names.join(&b'/')
@@ -117,6 +160,17 @@ mod tests {
         assert!(too_long(&[b'a'; MAX_PATH + 1]).is_some_and(|why| why.contains("path")));
         assert_eq!(too_long(&[0xff; MAX_KEY / 3]), None);
         assert!(too_long(&[0xff; MAX_KEY / 3 + 1]).is_some_and(|why| why.contains("URI")));
+    }
+
+    #[test]
+    fn own_keys_have_paths_and_uris_of_the_set() {
+        let naming = Naming::new("https://example.org/set/r/");
+        assert_eq!(naming.uri("a%20b/c"), "https://example.org/set/r/a%20b/c");
+        assert_eq!(Naming::path("a%20b/c").unwrap(), b"a b/c");
+        assert_eq!(Naming::key(b"a b/x:y"), "a%20b/x%3Ay");
+        for uri in ["https://example.net/a", "urn:isbn:0451450523"] {
+            assert_eq!((naming.uri(uri).as_str(), Naming::path(uri)), (uri, None));
+        }
     }
 
     #[test]

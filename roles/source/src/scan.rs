@@ -9,7 +9,7 @@ use crate::guard::{Deletions, Held};
 use crate::hash::Reading;
 use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest, ingest_now};
 use crate::links::{same_as_seen, witness_with};
-use crate::names::{MAX_KEY, MAX_PATH, is_elsewhere, is_published_name, is_published_path, key_of, path_of};
+use crate::names::{MAX_KEY, MAX_PATH, Naming, is_published_name, is_published_path, key_of, path_of};
 use crate::writers::Writers;
 use abreast_core::{ChangeLog, Imported, KeyRange, LogError, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
@@ -641,7 +641,7 @@ impl<'a> KnownResources<'a> {
             if let Some(last) = page.back() {
                 self.range.start = format!("{}\0", last.key);
             }
-            page.retain(|known| !is_elsewhere(&known.key));
+            page.retain(|known| Naming::is_own(&known.key));
         }
         Ok(self.page.front())
     }

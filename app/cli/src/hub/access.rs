@@ -2,8 +2,8 @@
 
 use crate::config::{File, Unusable};
 use crate::log_access::{LogAccessArgs, Refused, base_of, exchange};
+use crate::stores::{Stores, Task};
 use abreast_core::{LogError, Offset, SystemClock, TopicId};
-use abreast_folder::Folder;
 use abreast_net::{Client, Options, Post, Request, Shared};
 use abreast_server::api::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
 use abreast_store::hub::{Ending, HubStore, Target, TargetId};
@@ -19,7 +19,7 @@ const PAGE: usize = 1_000;
 /// A hub, as its operators see it.
 pub(super) enum HubAccess {
     Server { runtime: tokio::runtime::Runtime, client: Client, base: String },
-    Store { store: HubStore, _lock: abreast_folder::Locked },
+    Store { store: HubStore, _stores: Stores },
 }
 
 /// Entries, and where the next ones are.
@@ -40,17 +40,10 @@ impl HubAccess {
             let message = format!("there is no hub's store in `{}`", data.display());
             bail!(Refused { message, code: 2 });
         }
-        let folder = Folder::open(&data).context("cannot open the store's folder")?;
-        let Some(lock) = folder.root().lock(b"source.lock").context("cannot lock the store")? else {
-            let message = format!(
-                "a server has the store `{}` open\n  help: go through it: --server URL instead of --data or --config",
-                data.display()
-            );
-            bail!(Refused { message, code: 10 });
-        };
+        let stores = Stores::open(&data, Task::Read)?;
         let store = HubStore::open(&path, Arc::new(SystemClock))
             .with_context(|| format!("cannot open the hub's store `{}`", path.display()))?;
-        Ok(Self::Store { store, _lock: lock })
+        Ok(Self::Store { store, _stores: stores })
     }
 
     /// Topics after one.
@@ -155,7 +148,7 @@ fn data_of(args: &LogAccessArgs) -> Result<PathBuf> {
     let file = File::read(config)?;
     match (file.data, file.set.as_slice()) {
         (Some(data), _) => Ok(data),
-        (None, [only]) if only.records != Some(true) => Ok(only.folder.join(".abreast")),
+        (None, [only]) if !only.is_records() => Ok(only.folder.join(".abreast")),
         _ => bail!(Unusable(format!("`{}` names no `data`", config.display()))),
     }
 }

@@ -44,17 +44,7 @@ impl Place {
     fn serve(&self, port: u16) -> Source {
         let mut command = abreast();
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--config"]).arg(self.path("abreast.toml"));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut address = None;
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            if let Some(url) = line.unwrap().trim().strip_prefix("listening on") {
-                address = Some(url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned());
-                break;
-            }
-        }
-        let source = Source { child: Running(child), address: address.expect("serve tells where it listens") };
-        eventually("the server is ready", || source.get("/readyz").is_some());
-        source
+        started(&mut command)
     }
 
     /// `abreast` with these arguments and a text on its standard input.
@@ -71,6 +61,21 @@ impl Place {
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     }
+}
+
+/// A server, once it is ready.
+fn started(command: &mut Command) -> Source {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut address = None;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        if let Some(url) = line.unwrap().trim().strip_prefix("listening on") {
+            address = Some(url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned());
+            break;
+        }
+    }
+    let source = Source { child: Running(child), address: address.expect("serve tells where it listens") };
+    eventually("the server is ready", || source.get("/readyz").is_some());
+    source
 }
 
 /// One request; `None` when the connection ends before a whole answer.
@@ -398,4 +403,39 @@ fn tokens_are_made_in_the_folder_of_a_store_only() {
 fn no_secret_in(folder: &Path, secret: &str) {
     let output = Command::new("grep").args(["-rl", "--", &secret["abreast_".len()..]]).arg(folder).output().unwrap();
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_set_of_records_needs_no_folder() {
+    let place = Place { temporary: tempfile::tempdir().unwrap() };
+    let data = place.path("data");
+    let mut command = abreast();
+    command.args([
+        "serve",
+        "--origin",
+        "records",
+        "--name",
+        "known",
+        "--api-write",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+    ]);
+    let source = started(command.arg(&data));
+    let url = source.url();
+    let body = br#"[{"uri":"urn:x:1","length":3}]"#;
+    let (status, _) = send(&source.address, "POST", "/api/v1/sets/known/changes", body).unwrap();
+    assert_eq!(status, 200);
+    let list = String::from_utf8(source.get("/known/resourcelist.xml").unwrap()).unwrap();
+    assert!(list.contains("<loc>urn:x:1</loc>"), "{list}");
+    assert!(source.get("/known/r/x").is_none(), "nothing is served where there is no folder");
+    assert_eq!(log("known", &url).len(), 1);
+    let folders = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!folders.into_iter().any(|name| name == "records"), "no folder stands in for one");
+    let refused = run(abreast().args(["serve", "--origin", "records", "--listen", "127.0.0.1:0", "."]));
+    let (code, text) = told(&refused);
+    assert_eq!(code, Some(2), "{text}");
+    for part in ["`data`", "`folder`: a set of records has none", "`name`: a set of records needs one"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
 }

@@ -1,11 +1,12 @@
 //! Reading the log, and recording many changes at once.
 
 use super::intake::{self, MAX_BATCH_BYTES, parameter, unreadable};
-use super::model::{RecordAnswer, RecordRequest, check_idempotency_key, is_elsewhere, key_of_uri};
+use super::model::{RecordAnswer, RecordRequest, check_idempotency_key, key_of_uri};
 use super::problem::{FieldError, Problem, ProblemKind};
 use super::{Api, Context, RecordedAnswer, blocking, durable, json, typed, waiting};
 use crate::respond::Answer;
 use abreast_core::{Change, ChangeLog, LogError, Position, SetId};
+use abreast_source::Naming;
 use abreast_webtypes::{Timestamp, W3cDatetime};
 use http::header::ACCEPT;
 use http::{Request, StatusCode};
@@ -166,7 +167,7 @@ pub(super) async fn record(context: &Context<'_>, slug: &str, request: Request<I
         check_reuse(context.api, target.id, name, digest)?;
     }
     let (id, resources) = (target.id, target.resources(context.site));
-    let folder = !target.served.records;
+    let folder = target.served.representations.has_folder();
     let receiver = blocking(move || {
         let records = records_of(&body)?;
         drop(body);
@@ -291,7 +292,7 @@ pub fn change_of(
 ) -> Result<Change, String> {
     let uri = record.uri.as_deref().ok_or("`uri` is missing")?;
     let key = key_of_uri(uri, resources)?;
-    if !is_elsewhere(&key) {
+    if Naming::is_own(&key) {
         return Err(if folder {
             "`uri`: the folder says what it holds (help: PUT its content, or its links, one resource at a time)"
                 .to_owned()

@@ -8,6 +8,7 @@ use super::record::elsewhere_only;
 use super::{Context, RecordedAnswer, Target, blocking, durable, json, waiting};
 use crate::respond::Answer;
 use crate::routes::resource::{self, relative_path};
+use abreast_source::Naming;
 use abreast_source::deposit::{Condition, DepositError, Upload, tag_of};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -25,7 +26,7 @@ pub(super) fn read(
     request: &Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    if target.served.records {
+    if !target.served.representations.has_folder() {
         return Err(elsewhere_only());
     }
     let answer = resource::answer(context.site, target.number, path, request.method(), request.headers());
@@ -64,7 +65,7 @@ pub(super) async fn put(
         return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
     };
     let condition = condition(request.headers());
-    let key = key_of(&path);
+    let key = Naming::key(&path);
     let id = target.id;
     let log = Arc::clone(context.site.publisher.log());
     let (at, begun) = (folder.clone(), Arc::clone(&deposit));
@@ -134,7 +135,7 @@ pub(super) async fn remove(target: &Target<'_>, path: Vec<u8>, condition: Condit
 type Place = (Arc<abreast_source::deposit::Deposit>, abreast_folder::Folder);
 
 fn place(target: &Target<'_>) -> Result<Place, Problem> {
-    target.deposit().map(Arc::clone).zip(target.served.current_folder()).ok_or_else(elsewhere_only)
+    target.deposit().map(Arc::clone).zip(target.served.representations.folder()).ok_or_else(elsewhere_only)
 }
 
 fn path_in(path: &str) -> Result<Vec<u8>, Problem> {
@@ -142,23 +143,6 @@ fn path_in(path: &str) -> Result<Vec<u8>, Problem> {
         Problem::new(ProblemKind::Field, "the path has an empty, hidden or impossible name")
             .help("hidden names (`.x`) and leftovers of editors (`x~`, `#x#`) are not published")
     })
-}
-
-/// The relative path of a key.
-pub(crate) fn path_of(key: &str) -> Vec<u8> {
-    let names: Vec<_> = key.split('/').map(|segment| abreast_webtypes::decode_segment(segment.as_bytes())).collect();
-    names.join(&b'/')
-}
-
-fn key_of(path: &[u8]) -> String {
-    let mut key = String::new();
-    for (number, name) in path.split(|byte| *byte == b'/').enumerate() {
-        if number > 0 {
-            key.push('/');
-        }
-        abreast_webtypes::encode_segment(name, &mut key);
-    }
-    key
 }
 
 /// If-Match and If-None-Match of a write [rfc9110 §13.1].

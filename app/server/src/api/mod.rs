@@ -21,7 +21,6 @@ pub use access::is_local_host;
 pub(crate) use access::may_publish;
 pub use changes::change_of;
 pub(crate) use changes::records_of;
-pub(crate) use content::path_of;
 pub(crate) use hub::TopicUrls;
 pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use tokens::{PREFIX, Scope, Token, new_token, read_tokens, write_tokens};

@@ -1,6 +1,7 @@
 //! What does the API read and write? JSON with the names of `rs:md` and `rs:ln` [rs-core §7].
 
 use abreast_core::{Change, ChangeLog, ChangeRecord, Clock as _, Kind, SetId, State, SystemClock};
+use abreast_source::Naming;
 use abreast_source::links::{LinkRecord, absolute_uri, published_links, read_links};
 use abreast_webtypes::{Digests, Timestamp, W3cDatetime};
 use serde::{Deserialize, Serialize};
@@ -246,12 +247,7 @@ impl RecordAnswer {
 }
 
 fn uri_of(key: &str, resources: &str) -> String {
-    if key.contains(':') { key.to_owned() } else { format!("{resources}{key}") }
-}
-
-/// Is this a change of a resource that lives elsewhere?
-pub(crate) fn is_elsewhere(key: &str) -> bool {
-    key.contains(':')
+    Naming::new(resources).uri(key)
 }
 
 #[cfg(test)]

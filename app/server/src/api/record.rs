@@ -1,13 +1,14 @@
-//! One resource: what is recorded of it. Its URI is a parameter, since it may be any.
+//! The record of one resource. Its URI is a parameter, since it may be any.
 
 use super::changes::{check_reuse, hex, idempotency_key, not_importing};
 use super::content::{condition, refused};
 use super::intake::{self, MAX_RECORD_BYTES, parameter};
-use super::model::{ChangeWord, RecordAnswer, RecordRequest, is_elsewhere, key_of_uri, relative};
+use super::model::{ChangeWord, RecordAnswer, RecordRequest, key_of_uri, relative};
 use super::problem::{Problem, ProblemKind};
 use super::{Context, RecordedAnswer, Target, blocking, durable, json, waiting};
 use crate::respond::Answer;
 use abreast_core::Change;
+use abreast_source::Naming;
 use abreast_source::links::LinkRecord;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, Request, StatusCode};
@@ -52,7 +53,7 @@ pub(super) async fn put(context: &Context<'_>, slug: &str, request: Request<Inco
     if other {
         return Err(Problem::new(ProblemKind::Field, "`uri`: not the resource that the address names"));
     }
-    if !is_elsewhere(&key) {
+    if Naming::is_own(&key) {
         return links(context, &target, &key, record).await;
     }
     let id = target.id;
@@ -75,7 +76,7 @@ async fn links(
     key: &str,
     record: RecordRequest,
 ) -> Result<Answer, Problem> {
-    let Some((deposit, folder)) = target.deposit().zip(target.served.current_folder()) else {
+    let Some((deposit, folder)) = target.deposit().zip(target.served.representations.folder()) else {
         return Err(elsewhere_only());
     };
     let stated = [
@@ -95,7 +96,7 @@ async fn links(
     let resources = target.resources(context.site);
     let records: Vec<LinkRecord> = records.iter().map(|record| relative(record, &resources)).collect();
     let deposit = Arc::clone(deposit);
-    let path = super::content::path_of(key);
+    let path = Naming::path(key).ok_or_else(elsewhere_only)?;
     let receiver = blocking(move || {
         let (done, receiver) = waiting();
         deposit.relink(&folder, &path, &records, done).map_err(|error| refused(&error))?;
@@ -110,8 +111,8 @@ pub(super) async fn delete(context: &Context<'_>, slug: &str, request: &Request<
     let key = key_in(context, &target, request)?;
     let log = Arc::clone(context.site.publisher.log());
     not_importing(&*log, target.id)?;
-    if !is_elsewhere(&key) {
-        return super::content::remove(&target, super::content::path_of(&key), condition(request.headers())).await;
+    if let Some(path) = Naming::path(&key) {
+        return super::content::remove(&target, path, condition(request.headers())).await;
     }
     no_condition(request.headers())?;
     let name = named(context, &target, idempotency_key(request)?, &[b"DELETE", key.as_bytes()])?;

@@ -56,7 +56,7 @@ fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, 
     Ok(SetAnswer {
         name: &target.served.slug,
         title: &target.served.title,
-        kind: if target.served.records { "records" } else { "folder" },
+        kind: if target.served.representations.has_folder() { "folder" } else { "records" },
         capability_list: published.urls.capability_list(),
         resources: published.urls.resources(),
         head: head.position.0,

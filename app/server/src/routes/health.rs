@@ -68,7 +68,8 @@ pub(crate) fn metrics(site: &Site) -> Answer {
             gauge!("abreast_log_head_time_seconds", "set" => set.slug.clone()).set(head.time.as_micros() as f64 / 1e6);
             gauge!("abreast_resources", "set" => set.slug.clone()).set(head.resources as f64);
         }
-        let watching = set.records || matches!(set.watch.state(), WatchState::Watching | WatchState::Scanning);
+        let watching = !set.representations.has_folder()
+            || matches!(set.watch.state(), WatchState::Watching | WatchState::Scanning);
         gauge!("abreast_source_watching", "set" => set.slug.clone()).set(f64::from(u8::from(watching)));
         let held = set.watch.held().map_or(0, |held| held.missing);
         gauge!("abreast_source_held_deletions", "set" => set.slug.clone()).set(held as f64);

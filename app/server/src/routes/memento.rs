@@ -11,7 +11,8 @@ use crate::site::Site;
 use abreast_contents::{Content as Kept, ErrorKind};
 use abreast_core::{LogError, SetId, State, Version};
 use abreast_folder::Stat;
-use abreast_source::versions::{History, VersionUrls, at_stamp, key_of};
+use abreast_source::Naming;
+use abreast_source::versions::{History, VersionUrls, at_stamp};
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, LINK, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::io;
@@ -206,7 +207,7 @@ fn nothing() -> Answer {
 pub(crate) fn key_of_path(path: &str) -> Option<String> {
     // Our own resources have no query.
     let own = path.split('?').next().unwrap_or_default();
-    absolute(path).or_else(|| relative_path(own).map(|path| key_of(&path)))
+    absolute(path).or_else(|| relative_path(own).map(|path| Naming::key(&path)))
 }
 
 fn absolute(uri: &str) -> Option<String> {

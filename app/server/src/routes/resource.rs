@@ -7,7 +7,7 @@ use crate::body::unchanged;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::site::Site;
 use abreast_folder::{ErrorKind, Kind, Stat};
-use abreast_source::versions::key_of;
+use abreast_source::Naming;
 use abreast_webtypes::decode_segment;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LINK};
@@ -25,9 +25,10 @@ pub(crate) fn answer(site: &Site, set: usize, path: &str, method: &Method, heade
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
     let (set, id) = (&site.sets[set], site.publisher.sets()[set].id);
-    // Until the watch has read the folder for the first time, the one opened at the start.
-    let mut folder = set.watch.folder().unwrap_or_else(|| set.folder.clone());
-    if !folder.selects(&relative, Kind::File) && set.holds(&**site.publisher.log(), id, &key_of(&relative)) {
+    let Some(mut folder) = set.representations.folder() else {
+        return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
+    };
+    if !folder.selects(&relative, Kind::File) && set.holds(&**site.publisher.log(), id, &Naming::key(&relative)) {
         folder = folder.selecting_all();
     }
     let (file, stat) = match folder.open_file(&relative) {

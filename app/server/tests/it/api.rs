@@ -5,6 +5,7 @@ use abreast_core::{ChangeLog, Clock, KeyRange, NewSet, PageRule, Position, SetId
 use abreast_folder::Folder;
 use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, read_tokens, write_tokens};
 use abreast_server::{ServedSet, ServerOptions, Site};
+use abreast_source::Representations;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::{LinkRecord, Links, RuleOptions};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
@@ -52,9 +53,7 @@ impl ApiWorld {
     pub(crate) fn new(settings: &Settings) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let folder = temporary.path().join("folder");
-        let empty = temporary.path().join("empty");
         std::fs::create_dir(&folder).unwrap();
-        std::fs::create_dir(&empty).unwrap();
         std::fs::write(folder.join("old.txt"), "old").unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let log: Arc<dyn ChangeLog> = Arc::new(SqliteLog::open(&temporary.path().join("source.db"), clock).unwrap());
@@ -78,22 +77,20 @@ impl ApiWorld {
             ServedSet {
                 slug: "set".into(),
                 title: "Files".into(),
-                folder: Folder::open(&folder).unwrap(),
+                representations: Representations::of_folder(Folder::open(&folder).unwrap(), Arc::clone(watch.status())),
                 watch: Arc::clone(watch.status()),
                 link: link("set"),
                 links,
                 deposit: Some(Arc::new(deposit)),
-                records: false,
             },
             ServedSet {
                 slug: "records".into(),
                 title: "Records".into(),
-                folder: Folder::open(&empty).unwrap(),
+                representations: Representations::elsewhere(),
                 watch: Arc::default(),
                 link: link("records"),
                 links: Arc::default(),
                 deposit: None,
-                records: true,
             },
         ];
         let published = vec![

@@ -12,9 +12,10 @@ fn world(options: DumpOptions) -> World {
     let mut world = World::new();
     let source = DumpSet {
         set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
-        folder: Folder::open(&world.folder).unwrap(),
-        watch: Arc::default(),
-        kept: None,
+        representations: abreast_source::Representations::of_folder(
+            Folder::open(&world.folder).unwrap(),
+            Arc::default(),
+        ),
         options: Some(options),
     };
     let folder = world.temporary.path().join("dumps");

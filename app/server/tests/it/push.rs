@@ -8,6 +8,7 @@ use abreast_folder::Folder;
 use abreast_hub::{Hub, HubOptions, Payloads};
 use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, write_tokens};
 use abreast_server::{ServedSet, ServerOptions, Site, SiteHub};
+use abreast_source::Representations;
 use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::hub::{HubStore, NewTarget, Target, TargetKind};
 use abreast_websub::{Event, EventReader};
@@ -78,12 +79,14 @@ impl Pushing {
         let served = ServedSet {
             slug: "set".into(),
             title: "Set".into(),
-            folder: Folder::open(&world.folder).unwrap(),
+            representations: Representations::of_folder(
+                Folder::open(&world.folder).unwrap(),
+                Arc::clone(&world.status),
+            ),
             watch: Arc::clone(&world.status),
             link,
             links: Arc::default(),
             deposit: None,
-            records: false,
         };
         let api = ApiOptions { readers, ..ApiOptions::new(folder.join("tokens.json")) };
         let api = Some(Api::new(api).unwrap());

@@ -3,6 +3,7 @@
 use abreast_core::{ChangeLog, Clock, NewSet, PageRule, SetId, SystemClock};
 use abreast_folder::Folder;
 use abreast_server::{ServedSet, Server, ServerOptions, Site};
+use abreast_source::Representations;
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::versions::VersionUrls;
 use abreast_source::{IngestOptions, ScanOptions, WatchStatus, scan};
@@ -95,12 +96,11 @@ impl World {
         let served = ServedSet {
             slug: "set".into(),
             title: "A <set>".into(),
-            folder: Folder::open(&self.folder).unwrap(),
+            representations: Representations::of_folder(Folder::open(&self.folder).unwrap(), Arc::clone(&self.status)),
             watch: Arc::clone(&self.status),
             link,
             links: Arc::default(),
             deposit: None,
-            records: false,
         };
         let metrics = Box::new(|| "abreast_test 1\n".into());
         let site = Site { publisher: more(publisher), sets: vec![served], api: None, hub: None, metrics };

@@ -6,7 +6,7 @@ mod topics;
 
 pub use crate::projection::pages::{About, CONTENT_SECURITY_POLICY, HTML, PagePath};
 pub use crate::projection::resourcesync::{ArchiveKind, Channel, DocumentPath, Notifications, SetUrls, SourceUrls};
-pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list, write_uri};
+pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list};
 pub use cache::{Body, CacheFile, Document, Freshness};
 pub(crate) use lanes::LARGE;
 pub use topics::TopicDocument;

@@ -7,14 +7,14 @@ use super::book::{Book, Mark};
 use super::ground::Ground;
 use super::tree_of;
 use super::{SiteError, SiteReport};
-use crate::names::{is_elsewhere, key_of, path_of};
+use crate::names::key_of;
 use crate::publish::Publisher;
+use crate::{Naming, Representation, Representations};
 use abreast_core::{KeyRange, Position, Resource, State};
-use abreast_folder::{Folder, Stat, set_modified};
+use abreast_folder::{Stat, set_modified};
 use abreast_webtypes::Digests;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
-use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ const CHUNK: usize = 256 * 1024;
 
 pub(super) struct Copies<'a> {
     pub(super) publisher: &'a Publisher,
-    pub(super) folders: &'a [Folder],
+    pub(super) representations: &'a [Representations],
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -84,7 +84,9 @@ impl Copies<'_> {
         if let Some(mark) = book.mark(&published.slug).filter(|mark| mark.created == created) {
             return self.changed(set, mark.position, &mut |key| {
                 if log.resource(published.id, key)?.is_none() {
-                    report.removed += u64::from(ground.remove_bytes(&target(&tree, key), keep)?);
+                    let gone = target(&tree, key);
+                    let removed = gone.map(|path| ground.remove_bytes(&path, keep)).transpose()?;
+                    report.removed += u64::from(removed.unwrap_or(false));
                 }
                 Ok(())
             });
@@ -125,7 +127,7 @@ impl Copies<'_> {
             })?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = *last;
-            for (_, key) in page.iter().filter(|(_, key)| !is_elsewhere(key)) {
+            for (_, key) in page.iter().filter(|(_, key)| Naming::is_own(key)) {
                 if self.stop.load(Ordering::Relaxed) {
                     return Err(SiteError::Stopped);
                 }
@@ -144,28 +146,27 @@ impl Copies<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(SiteError::Stopped);
         }
-        if is_elsewhere(&resource.key) {
-            return Ok(());
-        }
         let published = &self.publisher.sets()[set];
         let tree = tree_of(self.publisher, published);
-        let target = target(&tree, &resource.key);
+        // A resource that is not of the set has no place in the site.
+        let Some(target) = target(&tree, &resource.key) else { return Ok(()) };
         let shown = || String::from_utf8_lossy(&target).escape_debug().to_string();
         if let Some(file) = ground.open_file(&target, resource.state.length.unwrap_or(0))?
             && digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same)
         {
             return Ok(());
         }
-        let source = path_of(&resource.key);
-        let (mut file, stat): (File, Stat) = match self.folders[set].open_file(&source) {
-            Ok(opened) => opened,
+        let opened = self.representations[set].open(&resource.key, &resource.state);
+        let (mut bytes, mtime_ns) = match opened.and_then(|from| read(from, &resource.state)) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Ok(()),
             Err(error) => {
-                report.problem(error.to_string());
+                report.problem(error);
                 return Ok(());
             }
         };
         let mut draft = ground.draft()?;
-        match digests_of(&mut file, &mut draft.file, &resource.state) {
+        match digests_of(&mut bytes, &mut draft.file, &resource.state) {
             Ok(true) => {}
             Ok(false) => {
                 report.problem(format!("`{}` changed while it was copied (help: build again)", shown()));
@@ -177,7 +178,7 @@ impl Copies<'_> {
             }
             Err(Failed::Write(error)) => return Err(SiteError::Write(shown(), error)),
         }
-        set_modified(&draft.file, stat.mtime_ns)?;
+        set_modified(&draft.file, mtime_ns)?;
         let ours = tree.split('/').filter(|name| !name.is_empty()).count();
         ground.place(&draft, &target, ours)?;
         report.copied += 1;
@@ -185,9 +186,24 @@ impl Copies<'_> {
     }
 }
 
-/// The path of a key's copy in the site.
-fn target(tree: &str, key: &str) -> Vec<u8> {
-    [tree.as_bytes(), path_of(key).as_slice()].concat()
+/// The bytes to copy and their time, in nanoseconds since 1970.
+type Opened = (Box<dyn io::Read>, i64);
+
+/// Opens them; `None` when they are not here.
+fn read(from: Representation, state: &State) -> Result<Option<Opened>, String> {
+    Ok(match from {
+        Representation::File(file) => {
+            let mtime_ns = Stat::of(&file).map_err(|error| error.to_string())?.mtime_ns;
+            Some((Box::new(file), mtime_ns))
+        }
+        Representation::Kept(kept) => Some((Box::new(kept), state.modified.as_micros().saturating_mul(1_000))),
+        Representation::Elsewhere => None,
+    })
+}
+
+/// The path of a key's copy in the site; `None` for a URI.
+fn target(tree: &str, key: &str) -> Option<Vec<u8>> {
+    Some([tree.as_bytes(), Naming::path(key)?.as_slice()].concat())
 }
 
 enum Failed {

@@ -9,10 +9,10 @@ mod book;
 mod copies;
 mod ground;
 
+use crate::Representations;
 use crate::projection::{Projection, SiteDocument};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::LogError;
-use abreast_folder::Folder;
 use book::Book;
 use copies::Copies;
 use flate2::{Compression, write::GzEncoder};
@@ -111,14 +111,14 @@ impl SiteError {
     }
 }
 
-/// Writes everything a publisher publishes into a folder, made if it is missing; `folders` hold the resources of its
+/// Writes everything a publisher publishes into a folder, made if it is missing; `representations` are those of its
 /// sets, in their order. Only what changed is written.
 ///
 /// # Errors
 /// See [`SiteError`].
 pub fn write_site(
     publisher: &Publisher,
-    folders: &[Folder],
+    representations: &[Representations],
     site: &Path,
     options: SiteOptions,
     stop: &AtomicBool,
@@ -177,7 +177,7 @@ pub fn write_site(
     }
     book.claim(&claims)?;
 
-    let copies = Copies { publisher, folders, stop };
+    let copies = Copies { publisher, representations, stop };
     let mut copied = Vec::new();
     for number in (0..publisher.sets().len()).filter(|_| options.copy) {
         copied.push(copies.put(number, &mut ground, &book, &mut report)?);

@@ -36,9 +36,7 @@ impl VersionUrls {
 
     /// The original resource.
     pub fn original(&self, key: &str) -> String {
-        let mut uri = String::new();
-        crate::publish::write_uri(&self.resources, key, &mut uri);
-        uri
+        crate::Naming::new(self.resources.as_str()).uri(key)
     }
 
     /// The version since that time.

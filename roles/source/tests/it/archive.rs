@@ -216,9 +216,10 @@ fn kept_dumps_are_archived_when_the_set_has_both() {
     world.log.complete_import(world.set).unwrap();
     let source = DumpSet {
         set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
-        folder: Folder::open(&world.folder).unwrap(),
-        watch: Arc::default(),
-        kept: None,
+        representations: abreast_source::Representations::of_folder(
+            Folder::open(&world.folder).unwrap(),
+            Arc::default(),
+        ),
         options: Some(DumpOptions { every: Duration::ZERO, keep: 2, changes: true, ..DumpOptions::default() }),
     };
     let dumps = Dumps::open(Arc::clone(&world.log), &world.temporary.path().join("dumps"), vec![source]).unwrap();

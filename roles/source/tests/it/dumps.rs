@@ -4,8 +4,9 @@ use crate::world::{BASE, World, bytes, eventually};
 use abreast_core::{Change as LogChange, PageRule, append};
 use abreast_folder::Folder;
 use abreast_resourcesync::package::member_name;
-use abreast_resourcesync::v1_1::{Capability, Change, Document, Root};
-use abreast_source::dump::{Compression, DumpOptions, DumpSet, Dumper, Dumps, OpenKept, Since, SinceError, Which};
+use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry, Root};
+use abreast_source::OpenKept;
+use abreast_source::dump::{Compression, DumpOptions, DumpSet, Dumper, Dumps, Since, SinceError, Which};
 use abreast_source::publish::{DocumentPath, PublishError, PublishedSet, Publisher, SourceUrls};
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
@@ -37,9 +38,11 @@ fn options() -> DumpOptions {
 fn open(world: &World, options: DumpOptions, kept: Option<OpenKept>) -> Made {
     let source = DumpSet {
         set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
-        folder: Folder::open(&world.folder).unwrap(),
-        watch: Arc::default(),
-        kept,
+        representations: abreast_source::Representations::of_folder(
+            Folder::open(&world.folder).unwrap(),
+            Arc::default(),
+        )
+        .with_kept(kept),
         options: Some(options),
     };
     let folder = world.temporary.path().join("dumps");
@@ -635,4 +638,37 @@ fn a_set_with_resources_elsewhere_has_no_resource_dump_and_spans_with_their_chan
     assert!(matches!(asked, Err(PublishError::NotFound)), "nobody is told to wait for what does not come");
     let left = fs::read_dir(world.temporary.path().join("dumps/set/resources")).unwrap().count();
     assert_eq!(left, 0, "nothing of the try is left");
+}
+
+#[test]
+fn kept_contents_are_in_dumps_whatever_their_uris() {
+    let world = World::with(PageRule { changes: 4, ..PageRule::default() }, 40_000);
+    world.log.complete_import(world.set).unwrap();
+    let (open_kept, put) = kept(&world);
+    let odd = "https://elsewhere.example/a/../b//c?d";
+    let large = "large ".repeat(100_000);
+    let expected = [(odd, "odd"), ("https://elsewhere.example/large", &large), ("urn:isbn:0451450523", "urn")];
+    for (uri, content) in expected {
+        put(uri, content);
+    }
+    let expected = expected.map(|(uri, content)| (uri.to_owned(), Some(content.as_bytes().to_vec())));
+    let made = start(&world, DumpOptions { changes: true, ..options() }, Some(open_kept));
+    let packages = |entries: &[Entry]| -> Vec<Bitstream> {
+        let packages = entries.iter().map(|entry| made.file(&entry.loc));
+        packages
+            .flat_map(|path| {
+                let (manifest, found) = unpack(&path);
+                let safe = |path: &String| path.split('/').skip(1).all(|name| !matches!(name, "" | "." | ".."));
+                assert!(manifest.entries.iter().filter_map(|entry| entry.path.as_ref()).all(safe));
+                found
+            })
+            .collect()
+    };
+    let mut found = packages(&made.resource_dump().entries);
+    found.sort();
+    assert_eq!(found, expected);
+    let since = made.dumps.since(0, Since::Position(0), Which::Every).unwrap();
+    let mut found = unpack(&since).1;
+    found.sort();
+    assert_eq!(found, expected);
 }

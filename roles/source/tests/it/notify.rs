@@ -449,9 +449,10 @@ fn dumps_and_archives_are_told_when_they_are_made() {
     world.scan();
     let source = DumpSet {
         set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
-        folder: abreast_folder::Folder::open(&world.folder).unwrap(),
-        watch: Arc::default(),
-        kept: None,
+        representations: abreast_source::Representations::of_folder(
+            abreast_folder::Folder::open(&world.folder).unwrap(),
+            Arc::default(),
+        ),
         options: Some(DumpOptions { every: Duration::ZERO, changes: true, ..DumpOptions::default() }),
     };
     let folder = world.temporary.path();

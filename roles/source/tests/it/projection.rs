@@ -4,6 +4,7 @@ use crate::csv::Csv;
 use crate::world::{BASE, World, body, eventually};
 use abreast_core::{Change, Offset, Payload, State, SystemClock, TopicLog, append};
 use abreast_folder::Folder;
+use abreast_source::Representations;
 use abreast_source::notify::{Notifier, NotifyOptions};
 use abreast_source::publish::{DocumentPath, Notifications, PublishError, PublishedSet, Publisher, SourceUrls};
 use abreast_source::static_site::{SiteOptions, write_site};
@@ -123,7 +124,7 @@ fn a_static_site_holds_the_documents_of_every_projection() {
     world.log.complete_import(world.set).unwrap();
     put(&world, "b");
     let (publisher, site) = (publisher(&world), world.temporary.path().join("site"));
-    let folders = [Folder::open(&world.folder).unwrap()];
+    let folders = [Representations::of_folder(Folder::open(&world.folder).unwrap(), Arc::default())];
     let build = || write_site(&publisher, &folders, &site, SiteOptions::default(), &AtomicBool::new(false)).unwrap();
     let first = build();
     assert_eq!(std::fs::read_to_string(site.join(PATH)).unwrap(), text(&publisher));

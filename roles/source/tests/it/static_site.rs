@@ -4,12 +4,14 @@ use crate::world::{BASE, World};
 use abreast_core::PageRule;
 use abreast_folder::Folder;
 use abreast_resourcesync::v1_1::{Capability, Document, Root};
+use abreast_source::Representations;
 use abreast_source::publish::Publisher;
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const COPY: SiteOptions = SiteOptions { copy: true, gzip: false };
@@ -19,7 +21,7 @@ fn site(world: &World) -> PathBuf {
 }
 
 fn try_build(world: &World, publisher: &Publisher, options: SiteOptions) -> Result<SiteReport, SiteError> {
-    let folders = [Folder::open(&world.folder).unwrap()];
+    let folders = [Representations::of_folder(Folder::open(&world.folder).unwrap(), Arc::default())];
     write_site(publisher, &folders, &site(world), options, &AtomicBool::new(false))
 }
 

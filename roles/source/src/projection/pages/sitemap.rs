@@ -1,7 +1,7 @@
 //! Plain Sitemaps for crawlers, which punish unknown elements, and robots.txt that names them.
 
 use crate::projection::{Output, Rendered};
-use crate::publish::{MAX_IN_MEMORY, PublishError, PublishedSet, SourceUrls, write_uri};
+use crate::publish::{MAX_IN_MEMORY, PublishError, PublishedSet, SourceUrls};
 use abreast_core::{ChangeLog, ShardId, ShardRule};
 use abreast_resourcesync::plain_sitemap::{Entry, Root, write_end, write_plain_entry, write_plain_head};
 use abreast_webtypes::{Precision, W3cDatetime};
@@ -50,14 +50,14 @@ pub(super) fn shard(
     output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
     let shard = log.shard(set.id, id)?.ok_or(PublishError::NotFound)?;
-    let resources = set.urls.resources();
+    let naming = set.urls.naming();
     let length = 512 + shard.resources * 100;
     output.expect(length);
     let mut bytes = Vec::with_capacity((length as usize).min(MAX_IN_MEMORY));
     write_plain_head(&mut bytes, Root::UrlSet);
     let mut entry = Entry::default();
     log.scan(set.id, &shard.range, &mut |resource| {
-        write_uri(&resources, &resource.key, &mut entry.loc);
+        naming.write_uri(&resource.key, &mut entry.loc);
         entry.lastmod = Some(W3cDatetime { instant: resource.state.modified, precision: Precision::Second });
         write_plain_entry(&mut bytes, Root::UrlSet, &entry);
         output.drain(&mut bytes);

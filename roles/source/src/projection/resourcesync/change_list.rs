@@ -5,7 +5,8 @@
 
 use super::links::{Place, state_links};
 use super::version_links::version_links;
-use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly, link, urls::write_uri};
+use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly, link};
+use crate::Naming;
 use abreast_core::{ChangeLog, ChangeRecord, Kind, Page};
 use abreast_resourcesync::v1_1::{Capability, Change, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 use std::ops::ControlFlow;
@@ -118,17 +119,18 @@ fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page, archive: Option<
 pub(super) struct ChangeWriter<'a> {
     set: &'a PublishedSet,
     resources: String,
+    naming: Naming,
     entry: Entry,
 }
 
 impl<'a> ChangeWriter<'a> {
     pub(super) fn new(set: &'a PublishedSet) -> Self {
-        Self { set, resources: set.urls.resources(), entry: Entry::default() }
+        Self { set, resources: set.urls.resources(), naming: set.urls.naming(), entry: Entry::default() }
     }
 
     pub(super) fn write(&mut self, out: &mut Vec<u8>, record: &ChangeRecord) {
         let entry = &mut self.entry;
-        write_uri(&self.resources, &record.key, &mut entry.loc);
+        self.naming.write_uri(&record.key, &mut entry.loc);
         entry.links.clear();
         // 1.0 clients take `lastmod` for the time of the change, and would lose renamed files with their old
         // Last-Modified, and deletions, if it were anything else [rs-core-1.0 §12.1]. 1.1 clients read `datetime`.

@@ -22,7 +22,6 @@ pub(crate) use links::{Place, state_links};
 pub use notification::{Channel, Notifications};
 pub use paths::DocumentPath;
 pub(crate) use source_description::MAX_SETS;
-pub(crate) use urls::write_uri;
 pub use urls::{SetUrls, SourceUrls};
 
 use super::{

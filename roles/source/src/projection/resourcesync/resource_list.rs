@@ -7,7 +7,7 @@
 
 use super::links::{Place, state_links};
 use super::version_links::version_links;
-use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole, XML, exactly, link, urls::write_uri};
+use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole, XML, exactly, link};
 use abreast_core::{ChangeLog, Shard, ShardId, ShardRule};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 use abreast_webtypes::{Precision, Timestamp};
@@ -109,10 +109,10 @@ fn list(
             ..Head::default()
         },
     );
-    let resources = set.urls.resources();
+    let (resources, naming) = (set.urls.resources(), set.urls.naming());
     let mut entry = Entry::default();
     log.scan(set.id, &shard.range, &mut |resource| {
-        write_uri(&resources, &resource.key, &mut entry.loc);
+        naming.write_uri(&resource.key, &mut entry.loc);
         let state = &resource.state;
         entry.lastmod = Some(abreast_webtypes::W3cDatetime { instant: state.modified, precision: Precision::Second });
         entry.digests.clone_from(&state.digests);

@@ -1,6 +1,7 @@
 //! The URLs of documents, built from the configured public base only, never from a request.
 
 use super::{ArchiveKind, Channel};
+use crate::Naming;
 use crate::archive::Part;
 use abreast_core::ShardId;
 use abreast_webtypes::Timestamp;
@@ -178,14 +179,9 @@ impl SetUrls {
     pub fn resources(&self) -> String {
         self.resources.clone().unwrap_or_else(|| format!("{}r/", self.base))
     }
-}
 
-/// The URI of a key: absolute keys are URIs already.
-pub(crate) fn write_uri(resources: &str, key: &str, out: &mut String) {
-    out.clear();
-    // Relative keys never hold a `:`; their encoder escapes it.
-    if !crate::names::is_elsewhere(key) {
-        out.push_str(resources);
+    /// The names of resources.
+    pub fn naming(&self) -> Naming {
+        Naming::new(self.resources())
     }
-    out.push_str(key);
 }

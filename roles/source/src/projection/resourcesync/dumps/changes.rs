@@ -1,4 +1,4 @@
-//! A Change Dump: what changed in a span of the log, one bitstream for each change [rs-core §13].
+//! A Change Dump: the changes of a span of the log, one bitstream for each change [rs-core §13].
 //!
 //! A resource that changed twice is in it twice, at two paths, unless only the last changes are wanted. The bytes of a change that another followed are those
 //! kept as an earlier version; the last ones are in the folder. If bytes of one change are neither here nor there, no
@@ -7,12 +7,9 @@
 use super::copy::{Copier, Item, Refused};
 use super::parts::{Parts, Span};
 use super::record::Dump;
-use super::{DumpError, Job};
-use crate::names::is_elsewhere;
+use super::{DumpError, Job, path_in_package};
 use crate::projection::resourcesync::{Place, state_links};
-use crate::publish::write_uri;
 use abreast_core::{ChangeRecord, Kind, Position};
-use abreast_resourcesync::package::bitstream_path;
 use abreast_resourcesync::v1_1::{Change, Entry, SPEC_MAX_ENTRIES};
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 use std::ops::ControlFlow;
@@ -81,7 +78,7 @@ fn is_last(job: &Job<'_>, record: &ChangeRecord) -> Result<bool, DumpError> {
     Ok(now.map_or(record.state.is_none(), |resource| resource.position == record.position))
 }
 
-/// The last change of a span whose bytes are neither kept nor in the folder: not any more, or since they live elsewhere.
+/// The last change of a span whose bytes are neither kept nor in the folder: no longer, or because they live elsewhere.
 pub(super) fn last_missing(job: &Job<'_>, range: &Range) -> Result<Option<(Position, String)>, DumpError> {
     let mut missing = None;
     let mut after = range.after;
@@ -91,12 +88,11 @@ pub(super) fn last_missing(job: &Job<'_>, range: &Range) -> Result<Option<(Posit
         after = last.position;
         for record in slice {
             let Some(state) = &record.state else { continue };
-            let kept = job.kept.zip(state.content.as_ref()).is_some_and(|(open, content)| open(content).is_ok());
-            if kept {
+            if job.bytes.kept(state).is_some() {
                 continue;
             }
             let is_last = is_last(job, &record)?;
-            let is_missing = is_elsewhere(&record.key) || !is_last;
+            let is_missing = !is_last || !job.bytes.has(&record.key, state);
             if is_missing && (is_last || range.which == Which::Every) {
                 missing = Some((record.position, record.key));
             }
@@ -125,7 +121,7 @@ fn visit(job: &Job<'_>, range: &Range, see: &mut dyn FnMut(&ChangeRecord) -> Con
 pub(super) fn make(job: &Job<'_>, range: &Range, folder: &Path, name: &str) -> Result<Dump, DumpError> {
     let span = Span::Changes { from: range.from, until: range.until };
     let mut parts = Parts::new(folder, name, span, &job.set.urls, job.options);
-    let mut copier = Copier::new(job.folder.clone(), job.kept, job.cancel);
+    let mut copier = Copier::new(&job.bytes, job.cancel);
     let mut after = range.after;
     while after < range.last {
         let slice = slice(job, range, after)?;
@@ -177,13 +173,13 @@ fn item(job: &Job<'_>, record: ChangeRecord) -> Item {
     };
     // Both, as in Change Lists: clients of 1.0 take `lastmod` for the time of the change.
     let mut entry = Entry { lastmod: at, datetime: at, change: Some(change), ..Entry::default() };
-    write_uri(&resources, &key, &mut entry.loc);
+    job.set.urls.naming().write_uri(&key, &mut entry.loc);
     if let Some(state) = &state {
         entry.digests.clone_from(&state.digests);
         entry.length = state.length;
         entry.media_type.clone_from(&state.media_type);
         entry.encoding.clone_from(&state.encoding);
-        entry.path = Some(bitstream_path(&format!("changes/{position}"), &key));
+        entry.path = Some(path_in_package(&format!("changes/{position}"), &key));
         state_links(&resources, state, Place::ChangeDumpManifest, &mut entry.links);
     }
     Item { key, state, entry, time }

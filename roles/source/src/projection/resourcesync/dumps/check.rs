@@ -1,4 +1,4 @@
-//! Are the packages of dumps whole? Looks at the folder of dumps only; a server may have it open.
+//! The check of complete dumps for damage. Reads the folder of dumps only; a server may have it open.
 
 use crate::DigestPolicy;
 use abreast_core::{Finding, Severity};

@@ -1,14 +1,13 @@
-//! How do bytes get into a package? Read once, hashed in that pass, and listed only if they are what the log says.
+//! Bytes on their way into a package: read once, hashed in that pass, and listed only if they agree with the log.
 //!
 //! Small ones are read in groups and hashed side by side, large ones stream through. What does not agree with the log
 //! is handed back, with the reason: the caller decides whether to try again.
 
+use super::DumpError;
 use super::package::PackageWriter;
 use super::parts::Parts;
-use super::{DumpError, OpenKept};
-use crate::names;
+use crate::Representations;
 use abreast_core::State;
-use abreast_folder::{Folder, Kind};
 use abreast_resourcesync::v1_1::Entry;
 use abreast_webtypes::{Timestamp, md5_lanes};
 use md5::{Digest as _, Md5};
@@ -50,8 +49,7 @@ struct Waiting {
 }
 
 pub(super) struct Copier<'a> {
-    folder: Folder,
-    kept: Option<&'a OpenKept>,
+    bytes: &'a Representations,
     cancel: &'a AtomicBool,
     small: Vec<u8>,
     chunk: Vec<u8>,
@@ -61,9 +59,9 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(folder: Folder, kept: Option<&'a OpenKept>, cancel: &'a AtomicBool) -> Self {
+    pub(super) fn new(bytes: &'a Representations, cancel: &'a AtomicBool) -> Self {
         let (small, chunk) = (Vec::with_capacity(TOGETHER + SMALL as usize), vec![0; CHUNK]);
-        Self { folder, kept, cancel, small, chunk, waiting: Vec::new(), refused: Vec::new() }
+        Self { bytes, cancel, small, chunk, waiting: Vec::new(), refused: Vec::new() }
     }
 
     /// Packages an item, or will with the next [`Self::flush`]; order is kept.
@@ -72,7 +70,7 @@ impl<'a> Copier<'a> {
             self.waiting.push(Waiting { item, bytes: None });
             return self.flush_if_full(parts);
         };
-        if !names::is_elsewhere(&item.key) && !self.folder.selects(&names::path_of(&item.key), Kind::File) {
+        if !self.bytes.selects(&item.key) {
             // Neither the file nor what is kept of it.
             self.refuse(item.key, "the rules of the set leave it out".to_owned());
             return Ok(());
@@ -156,16 +154,13 @@ impl<'a> Copier<'a> {
     }
 
     fn open(&self, key: &str) -> Result<std::fs::File, String> {
-        let path = names::path_of(key);
-        if names::is_elsewhere(key) || !names::is_published_path(&path) {
-            return Err("it does not live in the published folder".to_owned());
-        }
-        self.folder.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string())
+        let elsewhere = || Err("it does not live in the published folder".to_owned());
+        self.bytes.open_file(key).unwrap_or_else(elsewhere)
     }
 
     /// Kept bytes of a small state, if they are there and right.
     fn read_kept(&self, state: &State) -> Option<Vec<u8>> {
-        let kept = (self.kept?)(state.content.as_ref()?).ok()?;
+        let kept = self.bytes.kept(state)?;
         let length = state.length?;
         let mut bytes = Vec::with_capacity(length as usize);
         kept.take(length + 1).read_to_end(&mut bytes).ok()?;
@@ -186,8 +181,7 @@ impl<'a> Copier<'a> {
             },
             Err(why) => why,
         };
-        if let (Some(kept), Some(content)) = (self.kept, &state.content)
-            && let Ok(bytes) = kept(content)
+        if let Some(bytes) = self.bytes.kept(&state)
             && self.copy(bytes, &entry, &state, length, parts.room_for(length)?)?.is_none()
         {
             parts.wrote(time);

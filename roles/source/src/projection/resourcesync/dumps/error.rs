@@ -1,4 +1,4 @@
-//! Why is there no dump?
+//! The reasons why there is no dump.
 
 use abreast_core::LogError;
 use std::io;

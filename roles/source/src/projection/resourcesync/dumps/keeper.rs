@@ -1,15 +1,13 @@
-//! When is which dump made, and when does it leave? One thread for all sets, one dump at a time.
+//! The keeper of dumps: one thread for all sets makes those that are due, one at a time, and removes old ones.
 
 use super::changes::{self, Range, Which};
 use super::record::{Dump, DumpKind};
 use super::shelf::{Making, Shelf};
 use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, now, resources};
-use crate::WatchStatus;
+use crate::Representations;
 use crate::publish::PublishedSet;
-use abreast_contents::Content;
-use abreast_core::{ChangeLog, ContentId, Position};
-use abreast_folder::Folder;
+use abreast_core::{ChangeLog, Position};
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::count_of;
 use std::io;
@@ -34,20 +32,13 @@ const SINCE_AGE: Duration = Duration::from_secs(3_600);
 /// Longest wait of one who asks for a file that is just being changed.
 const SINCE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Opens kept bytes of earlier versions.
-pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<Content> + Send + Sync>;
-
-/// A set, and what its dumps are made from.
+/// A set whose dumps are made.
 pub struct DumpSet {
     /// The set, as it is published.
     pub set: PublishedSet,
-    /// Its folder.
-    pub folder: Folder,
-    /// How the watching goes: it knows when another folder took the first one's place.
-    pub watch: Arc<WatchStatus>,
-    /// Earlier versions, if the set keeps them.
-    pub kept: Option<OpenKept>,
-    /// What to make; nothing for `None`.
+    /// The bytes of its resources and of their earlier versions.
+    pub representations: Representations,
+    /// The dumps to make; none for `None`.
     pub options: Option<DumpOptions>,
 }
 
@@ -228,8 +219,7 @@ impl Dumps {
         Job {
             log: &*self.log,
             set: &kept.source.set,
-            folder: kept.source.watch.folder().unwrap_or_else(|| kept.source.folder.clone()),
-            kept: kept.source.kept.as_ref(),
+            bytes: kept.source.representations.now(),
             options,
             cancel: &self.cancel,
         }

@@ -28,16 +28,16 @@ pub use changes::Which;
 pub use check::{check_dumps, remove_unsound_dumps};
 pub use error::SinceError;
 pub(super) use files::FilePath;
-pub use keeper::{DumpSet, Dumper, Dumps, OpenKept};
+pub use keeper::{DumpSet, Dumper, Dumps};
 pub use options::{Compression, DumpOptions};
 pub use record::{Dump, DumpKind, Package};
 pub use since::Since;
 pub(crate) use since::time_of;
 
-use crate::DigestPolicy;
 use crate::publish::PublishedSet;
+use crate::{DigestPolicy, Naming, Representations};
 use abreast_core::ChangeLog;
-use abreast_folder::Folder;
+use abreast_resourcesync::package::bitstream_path;
 use abreast_webtypes::{Digests, Timestamp};
 use error::DumpError;
 use md5::{Digest as _, Md5};
@@ -48,14 +48,23 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What making a dump needs.
+/// One set whose dump is made, and the options.
 struct Job<'a> {
     log: &'a dyn ChangeLog,
     set: &'a PublishedSet,
-    folder: Folder,
-    kept: Option<&'a OpenKept>,
+    bytes: Representations,
     options: &'a DumpOptions,
     cancel: &'a AtomicBool,
+}
+
+/// The path of a bitstream in a package. A URI is encoded as one name: its own names may be empty, or lead upwards.
+fn path_in_package(folder: &str, key: &str) -> String {
+    if Naming::is_own(key) {
+        return bitstream_path(folder, key);
+    }
+    let mut path = format!("/elsewhere/{folder}/");
+    abreast_webtypes::encode_segment(key.as_bytes(), &mut path);
+    path
 }
 
 /// The clock on the wall.

@@ -1,4 +1,4 @@
-//! When does the next package begin? Parts of one dump, each small enough, each with its manifest beside it.
+//! The packages of one dump while it is made: each small enough, each with its manifest beside it.
 
 use super::package::PackageWriter;
 use super::record::Package;

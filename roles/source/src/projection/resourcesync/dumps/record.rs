@@ -1,4 +1,4 @@
-//! Which packages make up a dump? Kept as the document that announces them, in the folder that holds them.
+//! The record of a dump: the packages that make it up, kept as the document that announces them, in the folder that holds them.
 
 use crate::publish::SetUrls;
 use abreast_resourcesync::package::ZIP;

@@ -7,18 +7,15 @@
 //! Only bytes that the log vouches for are packaged. A file that does not agree with the log was changed a moment ago:
 //! it is tried again, until the log has caught up, the file has, or patience is at its end. Then a resource that the
 //! log says changed after `at` is left to the Change List; any other would be missing, so there is no dump. Nor is there
-//! one of a set with resources that live elsewhere: what is in the Resource List must be in the dump [rs-core §9], each
+//! one of a set with resources whose bytes are not here: what is in the Resource List must be in the dump [rs-core §9], each
 //! with its bitstream [rs-core §11.2].
 
 use super::copy::{Copier, Item, Refused};
 use super::parts::{Parts, Span};
 use super::record::Dump;
-use super::{DumpError, Job, now};
-use crate::names::is_elsewhere;
+use super::{DumpError, Job, now, path_in_package};
 use crate::projection::resourcesync::{Place, state_links};
-use crate::publish::write_uri;
 use abreast_core::{KeyRange, Position, Resource};
-use abreast_resourcesync::package::bitstream_path;
 use abreast_resourcesync::v1_1::Entry;
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 use std::collections::BTreeMap;
@@ -41,7 +38,7 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
         return Err(DumpError::Importing);
     }
     let mut parts = Parts::new(folder, name, Span::Resources { at: head.time }, &job.set.urls, job.options);
-    let mut copier = Copier::new(job.folder.clone(), job.kept, job.cancel);
+    let mut copier = Copier::new(&job.bytes, job.cancel);
     let mut open = BTreeMap::new();
     let mut range = KeyRange::default();
     loop {
@@ -54,7 +51,7 @@ pub(super) fn make(job: &Job<'_>, folder: &Path, name: &str) -> Result<Dump, Dum
         // The first key behind it.
         range.start = format!("{}\0", last.key);
         for resource in slice {
-            if is_elsewhere(&resource.key) {
+            if !job.bytes.has(&resource.key, &resource.state) {
                 if resource.position <= head.position {
                     return Err(DumpError::Elsewhere(resource.key));
                 }
@@ -129,10 +126,10 @@ fn item(job: &Job<'_>, resource: Resource, at: Timestamp) -> Item {
         length: state.length,
         media_type: state.media_type.clone(),
         encoding: state.encoding.clone(),
-        path: Some(bitstream_path("resources", &key)),
+        path: Some(path_in_package("resources", &key)),
         ..Entry::default()
     };
-    write_uri(&resources, &key, &mut entry.loc);
+    job.set.urls.naming().write_uri(&key, &mut entry.loc);
     state_links(&resources, &state, Place::ResourceDumpManifest, &mut entry.links);
     Item { key, state: Some(state), entry, time: at }
 }

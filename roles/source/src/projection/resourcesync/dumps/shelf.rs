@@ -1,4 +1,4 @@
-//! Where are complete dumps, and how does one become complete? Made aside, durable, then visible in one step.
+//! The folder of complete dumps: each is made aside, made durable, then visible in one step.
 //!
 //! A dump is a folder. It is filled under a name that begins with [`MAKING`], the last file in it being the record
 //! that lists its packages; when all of it is durable, the folder gets its name. What a crash leaves under another

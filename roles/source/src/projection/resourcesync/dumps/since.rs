@@ -1,4 +1,4 @@
-//! What changed since then, in one package, made when somebody asks.
+//! The changes since a point, in one package, made on demand.
 
 use super::changes::{self, Range, Which};
 use super::error::SinceError;

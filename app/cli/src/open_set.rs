@@ -1,0 +1,162 @@
+//! One set of a configuration, opened: its log, its watch, and the parts of it that are published, served and packaged.
+
+use crate::config::{FolderOrigin, Origin, SetConfig};
+use crate::stores::Stores;
+use abreast_contents::Contents;
+use abreast_core::{ChangeLog, NewSet, PageRule, SetId};
+use abreast_folder::Folder;
+use abreast_server::ServedSet;
+use abreast_source::archive::Archive;
+use abreast_source::deposit::Deposit;
+use abreast_source::dump::DumpSet;
+use abreast_source::links::Links;
+use abreast_source::publish::{PublishedSet, SetUrls, SourceUrls};
+use abreast_source::versions::{KeptSet, VersionUrls};
+use abreast_source::watch::{Watch, WatchOptions};
+use abreast_source::{Representations, WatchStatus};
+use anyhow::{Context as _, Result};
+use std::sync::Arc;
+
+/// The parts that all sets of a Source share.
+pub(crate) struct SetOpener<'a> {
+    pub(crate) stores: &'a Stores,
+    pub(crate) log: &'a Arc<dyn ChangeLog>,
+    pub(crate) urls: &'a SourceUrls,
+    /// Kept contents, if any set keeps versions.
+    pub(crate) contents: Option<&'a Contents>,
+    /// Whether the API writes into folders.
+    pub(crate) api_writes: bool,
+    /// Whether the files that are missing at the start were removed on purpose.
+    pub(crate) confirm_deletions: bool,
+}
+
+/// A set that is served.
+pub(crate) struct OpenSet {
+    pub(crate) published: PublishedSet,
+    pub(crate) served: ServedSet,
+    pub(crate) dumps: DumpSet,
+    /// The watch of its folder.
+    pub(crate) watch: Option<Watch>,
+    /// The rule by which its versions are collected, if it keeps them.
+    pub(crate) versions: Option<KeptSet>,
+}
+
+/// Opens a set in the log.
+///
+/// # Errors
+/// The log fails.
+pub(crate) fn open_log(log: &dyn ChangeLog, set: &SetConfig) -> Result<SetId> {
+    let page_rule = PageRule { changes: set.changes_per_list, ..PageRule::default() };
+    let opened = log
+        .open_set(&NewSet { slug: set.slug.clone(), page_rule, ..NewSet::default() })
+        .with_context(|| format!("cannot open the set `{}`", set.slug))?;
+    Ok(opened.id)
+}
+
+/// Opens a published folder.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn open_folder(folder: &FolderOrigin) -> Result<Folder> {
+    abreast_source::open_folder(&folder.path, folder.follow_links, &folder.filter)
+        .context("cannot open a published folder")
+}
+
+/// A set as it is published, with its archive.
+///
+/// # Errors
+/// Its links are wrong, or its archive cannot be opened.
+pub(crate) fn publish(stores: &Stores, set: &SetConfig, id: SetId, urls: SetUrls) -> Result<PublishedSet> {
+    let open_archive = |rule| {
+        Archive::open(stores.path("archives").join(&set.slug), rule)
+            .map(Arc::new)
+            .with_context(|| format!("cannot open the archive of the set `{}`", set.slug))
+    };
+    Ok(PublishedSet {
+        links: set.links.published()?,
+        about: set.about.clone(),
+        archive: set.archives.map(open_archive).transpose()?,
+        ..PublishedSet::new(id, set.slug.clone(), urls)
+    })
+}
+
+impl SetOpener<'_> {
+    /// Opens a set, and starts to watch its folder if it has one.
+    ///
+    /// # Errors
+    /// The log, the folder or the archive cannot be opened, or the links are wrong.
+    pub(crate) fn open(&self, set: SetConfig) -> Result<OpenSet> {
+        let id = open_log(&**self.log, &set)?;
+        let urls = self.urls.set(&set.slug);
+        let link = abreast_server::resourcesync_link(&urls.capability_list())
+            .context("the base URL cannot stand in a header")?;
+        let links = set.links.policy(&urls.resources())?;
+        let versions = crate::versions::keep(&**self.log, id, &set)?;
+        let mut published = publish(self.stores, &set, id, urls)?;
+        let resources = published.urls.resources();
+        published.versions = versions.is_some().then(|| VersionUrls::new(self.urls, &set.slug, &resources));
+        let Opened { representations, watch, status, deposit } = match &set.origin {
+            Origin::Records => self.records(&set.slug, id)?,
+            Origin::Folder(folder) => self.folder(folder, id, &links, versions.is_some())?,
+        };
+        Ok(OpenSet {
+            served: ServedSet {
+                slug: set.slug,
+                title: set.title,
+                representations: representations.clone(),
+                watch: status,
+                link,
+                links,
+                deposit,
+            },
+            dumps: DumpSet { set: published.clone(), representations, options: set.dumps },
+            published,
+            watch,
+            versions,
+        })
+    }
+
+    fn kept(&self, representations: Representations) -> Representations {
+        representations.with_kept(crate::versions::reader(self.contents))
+    }
+
+    /// There is nothing to read first: changes are recorded from now on.
+    fn records(&self, slug: &str, id: SetId) -> Result<Opened> {
+        self.log.complete_import(id).with_context(|| format!("cannot open the set `{slug}`"))?;
+        let representations = self.kept(Representations::elsewhere());
+        Ok(Opened { representations, watch: None, status: Arc::default(), deposit: None })
+    }
+
+    fn folder(&self, folder: &FolderOrigin, id: SetId, links: &Arc<Links>, keeps_versions: bool) -> Result<Opened> {
+        let opened = open_folder(folder)?;
+        let mut options = WatchOptions::new(&folder.path);
+        options.ingest.digests = folder.digests;
+        options.ingest.links = Arc::clone(links);
+        if keeps_versions {
+            options.ingest.contents = self.contents.cloned();
+        }
+        options.debounce = folder.debounce;
+        options.at_once = !folder.wait_for_quiet;
+        options.hold_deletions = folder.hold_deletions;
+        options.confirm_deletions = self.confirm_deletions;
+        options.rescan = folder.rescan;
+        options.reread = folder.reread;
+        options.events = folder.events;
+        options.follow_links = folder.follow_links;
+        options.filter = Arc::clone(&folder.filter);
+        let deposit = || Arc::new(Deposit::new(Arc::clone(self.log), id, options.ingest.clone()));
+        let deposit = self.api_writes.then(deposit);
+        let watch = Watch::start(options, Arc::clone(self.log), id);
+        let status = Arc::clone(watch.status());
+        let representations = self.kept(Representations::of_folder(opened, Arc::clone(&status)));
+        Ok(Opened { representations, watch: Some(watch), status, deposit })
+    }
+}
+
+/// The origin of a set, opened.
+struct Opened {
+    representations: Representations,
+    watch: Option<Watch>,
+    status: Arc<WatchStatus>,
+    deposit: Option<Arc<Deposit>>,
+}

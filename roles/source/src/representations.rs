@@ -1,0 +1,168 @@
+//! Representations: the bytes of a set's resources, from the set's folder or from kept contents.
+//!
+//! A resource whose URI is not of this set ([`Naming`](crate::Naming)) lives elsewhere, and so do its bytes, unless a copy of
+//! them is kept here.
+
+use crate::WatchStatus;
+use crate::names::{Naming, is_published_path};
+use abreast_contents::Content;
+use abreast_core::{ContentId, State};
+use abreast_folder::{Folder, Kind};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+/// Opens kept bytes.
+pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<Content> + Send + Sync>;
+
+/// Where the bytes of a set's resources come from.
+#[derive(Clone, Default)]
+pub struct Representations {
+    folder: Option<SetFolder>,
+    kept: Option<OpenKept>,
+}
+
+/// The folder of a set.
+#[derive(Clone)]
+struct SetFolder {
+    opened: Folder,
+    /// Knows when another folder took the place of the one opened first.
+    watch: Arc<WatchStatus>,
+}
+
+/// The bytes of one state of a resource.
+#[derive(Debug)]
+pub enum Representation {
+    /// The file of the resource as it is now, which may have another state.
+    File(File),
+    /// Kept bytes, which are of this state.
+    Kept(Content),
+    /// They are not here.
+    Elsewhere,
+}
+
+impl Representations {
+    /// Those of a set without a folder: nothing is here but what is kept.
+    #[must_use]
+    pub fn elsewhere() -> Self {
+        Self::default()
+    }
+
+    /// Those of files in a folder.
+    #[must_use]
+    pub fn of_folder(opened: Folder, watch: Arc<WatchStatus>) -> Self {
+        Self { folder: Some(SetFolder { opened, watch }), kept: None }
+    }
+
+    /// With kept contents, if there are any.
+    #[must_use]
+    pub fn with_kept(self, kept: Option<OpenKept>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// The folder as it was last read: until the watch has read it for the first time, the one opened at the start. `None`
+    /// for a set without a folder.
+    pub fn folder(&self) -> Option<Folder> {
+        let folder = self.folder.as_ref()?;
+        Some(folder.watch.folder().unwrap_or_else(|| folder.opened.clone()))
+    }
+
+    /// The same, with the folder as it is now for all that follows.
+    #[must_use]
+    pub(crate) fn now(&self) -> Self {
+        let folder = self.folder.as_ref().zip(self.folder());
+        let folder = folder.map(|(folder, opened)| SetFolder { opened, watch: Arc::clone(&folder.watch) });
+        Self { folder, kept: self.kept.clone() }
+    }
+
+    /// Whether the set has a folder.
+    pub fn has_folder(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Whether the rules of the set select the resource with this key. They are about files: any other is selected.
+    pub fn selects(&self, key: &str) -> bool {
+        let file = self.folder.as_ref().zip(Naming::path(key));
+        file.is_none_or(|(folder, path)| folder.opened.selects(&path, Kind::File))
+    }
+
+    /// Whether the bytes of this state should be here: in the folder, or kept.
+    pub(crate) fn has(&self, key: &str, state: &State) -> bool {
+        (self.folder.is_some() && Naming::is_own(key)) || self.kept(state).is_some()
+    }
+
+    /// Opens the bytes of a resource: its file, else what is kept of this state.
+    ///
+    /// # Errors
+    /// There should be a file, and neither can it be opened nor is anything kept.
+    pub fn open(&self, key: &str, state: &State) -> Result<Representation, String> {
+        let missing = match self.open_file(key) {
+            Some(Ok(file)) => return Ok(Representation::File(file)),
+            Some(Err(why)) => Err(why),
+            None => Ok(Representation::Elsewhere),
+        };
+        self.kept(state).map_or(missing, |kept| Ok(Representation::Kept(kept)))
+    }
+
+    /// Opens the file of a resource; `None` when the resource is not one of the folder.
+    pub(crate) fn open_file(&self, key: &str) -> Option<Result<File, String>> {
+        let (folder, path) = self.folder.as_ref().zip(Naming::path(key))?;
+        if !is_published_path(&path) {
+            return Some(Err("it does not live in the published folder".to_owned()));
+        }
+        Some(folder.opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()))
+    }
+
+    /// Opens what is kept of a state.
+    pub(crate) fn kept(&self, state: &State) -> Option<Content> {
+        let open = self.kept.as_ref()?;
+        open(state.content.as_ref()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Seek as _};
+
+    fn state(kept: bool) -> State {
+        let content = kept.then_some(ContentId([7; 32]));
+        State { content, ..State::default() }
+    }
+
+    fn text(representation: Representation) -> String {
+        let mut text = String::new();
+        match representation {
+            Representation::File(mut file) => drop(file.read_to_string(&mut text)),
+            Representation::Kept(mut kept) => drop(kept.read_to_string(&mut text)),
+            Representation::Elsewhere => "elsewhere".clone_into(&mut text),
+        }
+        text
+    }
+
+    #[test]
+    fn bytes_come_from_the_folder_else_from_kept_contents() {
+        let temporary = tempfile::tempdir().unwrap();
+        std::fs::write(temporary.path().join("a"), "file").unwrap();
+        let open: OpenKept = Arc::new(|_| {
+            let mut file = tempfile::tempfile()?;
+            io::Write::write_all(&mut file, b"kept")?;
+            file.rewind()?;
+            Ok(Content::File(file))
+        });
+        let folder = Representations::of_folder(Folder::open(temporary.path()).unwrap(), Arc::default());
+        let both = folder.clone().with_kept(Some(Arc::clone(&open)));
+        let records = Representations::elsewhere().with_kept(Some(open));
+        let uri = "https://example.net/a";
+        assert_eq!(text(both.open("a", &state(true)).unwrap()), "file");
+        assert_eq!(text(both.open("gone", &state(true)).unwrap()), "kept");
+        assert!(folder.open("gone", &state(true)).is_err() && both.open("gone", &state(false)).is_err());
+        for set in [&both, &records] {
+            assert_eq!(text(set.open(uri, &state(true)).unwrap()), "kept", "whatever its URI looks like");
+            assert_eq!(text(set.open(uri, &state(false)).unwrap()), "elsewhere");
+            assert!(set.has(uri, &state(true)) && !set.has(uri, &state(false)));
+        }
+        assert_eq!(text(folder.open(uri, &state(true)).unwrap()), "elsewhere");
+        assert!(folder.has("a", &state(false)) && folder.folder().is_some() && records.folder().is_none());
+    }
+}
