@@ -5,6 +5,7 @@ mod any_input;
 pub mod api;
 mod body;
 mod conditional;
+mod heads;
 mod lines;
 mod range;
 mod respond;

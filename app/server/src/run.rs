@@ -4,6 +4,7 @@
 //! (at most [`ServerOptions::stop_timeout`]), connections are closed. The caller then stops the watches and closes the store.
 
 use crate::api;
+use crate::heads::Heads;
 use crate::respond::{Answer, problem};
 use crate::route::{Route, route};
 use crate::routes::{document, file, health, hub, memento, resource, timegate, timemap, topic};
@@ -90,12 +91,20 @@ impl Server {
 
     /// Answers until `stop` becomes true, then finishes what is in flight.
     pub async fn run(self, site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+        let heads = match Heads::start(Arc::clone(site.publisher.log())) {
+            Ok(heads) => heads,
+            Err(error) => {
+                tracing::error!("cannot start the thread that waits for changes: {error}");
+                return;
+            }
+        };
         let shared = Arc::new(Shared {
             site,
             stopping: AtomicBool::new(false),
             stop: stop.clone(),
             counters: Counters::new(),
             turns: document::Turns::default(),
+            heads,
         });
         let places = Places::new(self.options.connections);
         let mut connections = JoinSet::new();
@@ -152,6 +161,8 @@ struct Shared {
     counters: Counters,
     /// Documents that are made now.
     turns: document::Turns,
+    /// The ends of the logs, for requests that wait.
+    heads: Heads,
 }
 
 /// Answers by class of status, looked up once.
@@ -240,7 +251,7 @@ async fn handle_api(shared: &Arc<Shared>, request: Request<Incoming>) -> Answer 
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let answer = match refused {
         Some(answer) => answer,
-        None => api::answer(&shared.site, request).await,
+        None => api::answer(&shared.site, &shared.heads, request).await,
     };
     shared.counters.count(answer.status());
     tracing::debug!(%method, path = uri.path(), status = answer.status().as_u16());
@@ -259,14 +270,17 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
     let site = &shared.site;
     match route(request.uri().path(), site.sets.iter().map(|set| set.slug.as_str())) {
         Route::Live => Ok(health::live()),
-        Route::Ready => Ok(health::ready(site, shared.stopping.load(Ordering::Relaxed))),
-        Route::Metrics => Ok(health::metrics(site)),
+        Route::Ready => {
+            let stopping = shared.stopping.load(Ordering::Relaxed);
+            blocking(site, move |site| health::ready(site, stopping)).await
+        }
+        Route::Metrics => blocking(site, health::metrics).await,
         Route::Published(_) if site.sets.is_empty() => {
             Ok(problem(StatusCode::NOT_FOUND, "this server is a hub only: ask /hub"))
         }
         Route::Published(path) => published(shared, path, request).await,
         Route::Resource(set, path) => {
-            let mut answer = resource::answer(site, set, &path, request.method(), request.headers())?;
+            let mut answer = resource::answer(site, set, &path, request.method(), request.headers()).await?;
             memento::link_original(site, set, &path, &mut answer).await?;
             Ok(answer)
         }
@@ -306,6 +320,12 @@ async fn published(shared: &Arc<Shared>, path: String, request: &Request<Incomin
         return Ok(topic::removed(site, &path, method, headers).await);
     }
     Ok(nothing())
+}
+
+/// Work that may wait for the store, on a thread that may.
+async fn blocking(site: &Arc<Site>, work: impl FnOnce(&Site) -> Answer + Send + 'static) -> io::Result<Answer> {
+    let site = Arc::clone(site);
+    tokio::task::spawn_blocking(move || work(&site)).await.map_err(io::Error::other)
 }
 
 fn nothing() -> Answer {

@@ -35,10 +35,15 @@ impl ServedSet {
         self.representations.selects(key) || self.holds(log, id, key)
     }
 
+    /// Whether the deletion of any resource that the rules leave out is held.
+    pub(crate) fn holds_any(&self) -> bool {
+        self.watch.held().is_some_and(|held| held.left_out > 0)
+    }
+
     /// Whether this is a resource that the rules leave out, and whose deletion is held: the lists name it until that is
     /// confirmed, and it is served until then.
     pub(crate) fn holds(&self, log: &dyn ChangeLog, id: SetId, key: &str) -> bool {
-        self.watch.held().is_some_and(|held| held.left_out > 0) && matches!(log.resource(id, key), Ok(Some(_)))
+        self.holds_any() && matches!(log.resource(id, key), Ok(Some(_)))
     }
 }
 

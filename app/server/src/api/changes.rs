@@ -27,8 +27,6 @@ const READ: usize = 1_000;
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Longest that a reader waits for a change.
 const MAX_WAIT: u64 = 30;
-/// How often it is looked whether there is one.
-const LOOK: Duration = Duration::from_millis(50);
 /// Faults told of one batch.
 const MAX_FAULTS: usize = 20;
 /// Idempotency keys of requests remembered in memory.
@@ -94,8 +92,8 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
         }
     }
     let until = tokio::time::Instant::now() + Duration::from_secs(wait);
-    while log.head(id)?.position <= start && tokio::time::Instant::now() < until {
-        tokio::time::sleep(LOOK).await;
+    if wait > 0 {
+        context.heads.wait_behind(id, start, until).await;
     }
     let page = blocking(move || Ok(page(&*log, id, start, since, limit as usize, &resources)?)).await?;
     let lines = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());

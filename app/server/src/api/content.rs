@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Bytes collected before they are handed to a blocking thread.
 const CHUNK: usize = 256 * 1024;
 
-pub(super) fn read(
+pub(super) async fn read(
     context: &Context<'_>,
     slug: &str,
     path: &str,
@@ -29,7 +29,7 @@ pub(super) fn read(
     if !target.served.representations.has_folder() {
         return Err(elsewhere_only());
     }
-    let answer = resource::answer(context.site, target.number, path, request.method(), request.headers());
+    let answer = resource::answer(context.site, target.number, path, request.method(), request.headers()).await;
     answer.map_err(|error| Problem::new(ProblemKind::Store, format!("the file cannot be read: {error}")))
 }
 

@@ -26,6 +26,7 @@ pub use import::{JsonLines, MAX_LINE, ReadError, Table};
 pub use tokens::{PREFIX, Scope, Token, new_token, read_tokens, write_tokens};
 
 use crate::body::ResponseBody;
+use crate::heads::Heads;
 use crate::respond::Answer;
 use crate::site::{ServedSet, Site};
 use abreast_core::{AppendDone, Appended, LogError, SetId};
@@ -123,6 +124,7 @@ impl Api {
 /// One request on its way through.
 struct Context<'s> {
     site: &'s Arc<Site>,
+    heads: &'s Heads,
     api: &'s Api,
     operation: &'static Operation,
     seen: Seen,
@@ -164,10 +166,10 @@ pub(crate) fn is_path(path: &str) -> bool {
 }
 
 /// Answers a request to the API.
-pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Answer {
+pub(crate) async fn answer(site: &Arc<Site>, heads: &Heads, request: Request<Incoming>) -> Answer {
     let has_body = !request.body().is_end_stream();
     let chunked = request.headers().contains_key(http::header::TRANSFER_ENCODING);
-    let mut answer = match respond(site, request).await {
+    let mut answer = match respond(site, heads, request).await {
         Ok(answer) => answer,
         Err(problem) => problem.answer(),
     };
@@ -181,13 +183,13 @@ pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Answ
     answer
 }
 
-async fn respond(site: &Arc<Site>, request: Request<Incoming>) -> Result<Answer, Problem> {
+async fn respond(site: &Arc<Site>, heads: &Heads, request: Request<Incoming>) -> Result<Answer, Problem> {
     let Some(api) = &site.api else {
         return Err(Problem::new(ProblemKind::NotFound, "this server has no API"));
     };
     let path = request.uri().path().to_owned();
     let (operation, call) = find(request.method(), &path)?;
-    let mut context = Context { site, api, operation, seen: Seen::All };
+    let mut context = Context { site, heads, api, operation, seen: Seen::All };
     context.seen = access::check(&context, &call, &request)?;
     let answer = run(&context, call, request).await;
     if cfg!(debug_assertions) {
@@ -219,7 +221,7 @@ async fn run(context: &Context<'_>, call: Call<'_>, request: Request<Incoming>) 
         Call::ReadRecord(slug) => record::read(context, slug, &request).await,
         Call::PutRecord(slug) => record::put(context, slug, request).await,
         Call::DeleteRecord(slug) => record::delete(context, slug, &request).await,
-        Call::ReadContent(slug, path) => content::read(context, slug, path, &request),
+        Call::ReadContent(slug, path) => content::read(context, slug, path, &request).await,
         Call::PutContent(slug, path) => content::put(context, slug, path, request).await,
         Call::DeleteContent(slug, path) => content::delete(context, slug, path, &request).await,
     }

@@ -47,6 +47,8 @@ pub(crate) async fn answer(
 
 /// A resource that was asked for, of a set that keeps versions.
 pub(crate) struct Asked {
+    /// The set's place in the site.
+    number: usize,
     pub(crate) set: SetId,
     pub(crate) key: String,
     pub(crate) urls: VersionUrls,
@@ -55,9 +57,7 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn of(site: &Site, set: usize, key: Option<String>) -> Option<Self> {
         let published = site.publisher.sets().get(set)?;
-        let key = key
-            .filter(|key| site.sets.get(set).is_none_or(|set| set.shows(&**site.publisher.log(), published.id, key)))?;
-        Some(Self { set: published.id, key, urls: published.versions.clone()? })
+        Some(Self { number: set, set: published.id, key: key?, urls: published.versions.clone()? })
     }
 
     /// The resource of a URI, in whichever set it is.
@@ -74,18 +74,23 @@ impl Asked {
         }
     }
 
-    /// Asks the log, on a thread that may block; what cannot be answered now is refused.
+    /// Asks the log, on a thread that may block; `None` for a resource that is not shown. What cannot be answered now is
+    /// refused.
     pub(crate) async fn find<T: Send + 'static>(
         &self,
         site: &Arc<Site>,
-        read: impl FnOnce(&dyn abreast_core::ChangeLog, SetId, &str) -> Result<T, LogError> + Send + 'static,
-    ) -> io::Result<Result<T, Answer>> {
-        let (log, set, key) = (Arc::clone(site.publisher.log()), self.set, self.key.clone());
+        read: impl FnOnce(&dyn abreast_core::ChangeLog, SetId, &str) -> Result<Option<T>, LogError> + Send + 'static,
+    ) -> io::Result<Result<Option<T>, Answer>> {
+        let (asked, number, set, key) = (Arc::clone(site), self.number, self.set, self.key.clone());
         let read = move || {
+            let log = &**asked.publisher.log();
+            if asked.sets.get(number).is_some_and(|served| !served.shows(log, set, &key)) {
+                return Ok(Some(None));
+            }
             if log.head(set)?.importing {
                 return Ok(None);
             }
-            read(&*log, set, &key).map(Some)
+            read(log, set, &key).map(Some)
         };
         Ok(match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)? {
             Ok(Some(found)) => Ok(found),

@@ -20,15 +20,21 @@ use std::sync::Arc;
 /// Files up to this size are read at once, on the thread that answers: they are in the page cache or cost one read.
 const READ_AT_ONCE: u64 = 64 * 1024;
 
-pub(crate) fn answer(site: &Site, set: usize, path: &str, method: &Method, headers: &HeaderMap) -> io::Result<Answer> {
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    number: usize,
+    path: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
     let Some(relative) = relative_path(path) else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
-    let (set, id) = (&site.sets[set], site.publisher.sets()[set].id);
+    let set = &site.sets[number];
     let Some(mut folder) = set.representations.folder() else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
-    if !folder.selects(&relative, Kind::File) && set.holds(&**site.publisher.log(), id, &Naming::key(&relative)) {
+    if !folder.selects(&relative, Kind::File) && holds(site, number, Naming::key(&relative)).await? {
         folder = folder.selecting_all();
     }
     let (file, stat) = match folder.open_file(&relative) {
@@ -67,6 +73,16 @@ pub(crate) fn answer(site: &Site, set: usize, path: &str, method: &Method, heade
         more,
     }
     .answer(method, headers))
+}
+
+/// Whether the deletion of a resource that the rules leave out is held; asks the store only while any is.
+async fn holds(site: &Arc<Site>, set: usize, key: String) -> io::Result<bool> {
+    if !site.sets[set].holds_any() {
+        return Ok(false);
+    }
+    let site = Arc::clone(site);
+    let ask = move || site.sets[set].holds(&**site.publisher.log(), site.publisher.sets()[set].id, &key);
+    tokio::task::spawn_blocking(ask).await.map_err(io::Error::other)
 }
 
 /// The bytes of one state of the file; `None` while somebody writes it.
