@@ -3,6 +3,7 @@
 //! Metadata records of log-normal size, 1 to 8 KB, 3.1 KB on average, 1,000 a folder; or, for a million files, records
 //! of a few bytes. A file's bytes depend on its number and version only.
 
+use abreast_testkit::Random;
 use anyhow::{Context, Result};
 use md5::{Digest as _, Md5};
 use std::fmt::Write as _;
@@ -23,35 +24,11 @@ pub(crate) enum Profile {
     Tiny,
 }
 
-/// A generator of numbers that never changes: splitmix64.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
-    }
-
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    /// Log-normal with mu 7.9 and sigma 0.55, clipped.
-    fn size(&mut self) -> usize {
-        let normal = (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos();
-        (7.9 + 0.55 * normal).exp().clamp(1_024.0, 8_192.0) as usize
-    }
+/// A size of records: log-normal with mu 7.9 and sigma 0.55, clipped.
+fn size(random: &mut Random) -> usize {
+    let mut unit = || ((random.number() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    let normal = (-2.0 * unit().ln()).sqrt() * (std::f64::consts::TAU * unit()).cos();
+    (7.9 + 0.55 * normal).exp().clamp(1_024.0, 8_192.0) as usize
 }
 
 /// What a list says of one file.
@@ -123,7 +100,7 @@ impl Tree {
             return format!("<r>{number} {version}</r>\n").into_bytes();
         }
         let mut random = Random::new(number as u64 * 7_919 + u64::from(version));
-        let size = random.size();
+        let size = size(&mut random);
         let head = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
              xmlns:dc=\"http://purl.org/dc/elements/1.1/\">\n<dc:identifier>oai:example.org:{number}</dc:identifier>\
@@ -131,7 +108,7 @@ impl Tree {
             2_000 + version
         );
         let end = "</dc:description>\n</oai_dc:dc>\n";
-        let at = random.below(self.text.len() - 8_192);
+        let at = random.index(self.text.len() - 8_192);
         let length = size.saturating_sub(head.len() + end.len());
         format!("{head}{}{end}", &self.text[at..at + length]).into_bytes()
     }
@@ -158,7 +135,7 @@ impl Tree {
         let wanted = (self.count / 100).max(1);
         let mut numbers = std::collections::BTreeSet::new();
         while numbers.len() < wanted {
-            numbers.insert(random.below(self.count));
+            numbers.insert(random.index(self.count));
         }
         for number in &numbers {
             self.versions[*number] += 1;
@@ -190,11 +167,11 @@ fn words() -> String {
     let mut random = Random::new(42);
     let letters = b"etaoinshrdlucmfw";
     let words: Vec<String> = (0..2_000)
-        .map(|number| (0..2 + number % 9).map(|_| char::from(letters[random.below(letters.len())])).collect())
+        .map(|number| (0..2 + number % 9).map(|_| char::from(letters[random.index(letters.len())])).collect())
         .collect();
     let mut text = String::new();
     while text.len() < 1_000_000 {
-        let (one, two) = (random.below(words.len()), random.below(words.len()));
+        let (one, two) = (random.index(words.len()), random.index(words.len()));
         text.push_str(&words[one * two / words.len()]);
         text.push(' ');
     }
@@ -207,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_number_gives_the_same_bytes_always() {
-        assert_eq!(Random::new(42).next(), 0xbdd7_3226_2feb_6e95);
+        assert_eq!(Random::new(42).number(), 0xbdd7_3226_2feb_6e95);
         assert_eq!(Tree::imagined(10).body(7), Tree::imagined(100).body(7));
     }
 

@@ -2,7 +2,8 @@
 
 use crate::run::{log_path, timed};
 use crate::settings::Settings;
-use crate::tree::{self, Random};
+use crate::tree;
+use abreast_testkit::Random;
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +14,7 @@ pub(crate) fn script(settings: &Settings, name: &str, prefix: &str, count: usize
     let mut random = Random::new(7);
     let mut text = String::from("local u = {\n");
     for _ in 0..count {
-        let _ = writeln!(text, "\"{prefix}{}\",", tree::path_of(random.below(count)));
+        let _ = writeln!(text, "\"{prefix}{}\",", tree::path_of(random.index(count)));
     }
     text.push_str(
         "}\nlocal r, i = {}, 0\nfunction init() for n, p in ipairs(u) do r[n] = wrk.format(\"GET\", p) end end\n",

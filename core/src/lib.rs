@@ -7,6 +7,7 @@ pub mod filter;
 mod finding;
 mod log;
 mod resource;
+#[cfg(feature = "testing")]
 pub mod testing;
 mod topic;
 mod version;

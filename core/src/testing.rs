@@ -24,6 +24,7 @@ use crate::{
 };
 use abreast_webtypes::{Digests, Link, Timestamp};
 pub use held::HeldLog;
+pub use random::Random;
 pub use replay::check_consistency;
 use std::ops::ControlFlow;
 use std::sync::Arc;

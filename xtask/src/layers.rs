@@ -19,6 +19,9 @@ const LAYERS: [&str; 5] = ["formats", "core", "adapters", "roles", "app"];
 const IMPURE: [&str; 9] =
     ["tokio", "reqwest", "rusqlite", "sqlx", "object_store", "hyper", "std::fs", "std::net", "std::process"];
 
+/// What tests share. Only the benchmarks, which are tests themselves, depend on it other than for development.
+const TESTKIT: &str = "abreast-testkit";
+
 /// Change logs a role may only know through the trait.
 const LOG_IMPLEMENTATIONS: [&str; 3] = ["SqliteLog", "PostgresLog", "MemoryLog"];
 
@@ -123,13 +126,19 @@ fn dependency_faults(members: &[Member]) -> Vec<String> {
     let by_name: BTreeMap<&str, &Member> = members.iter().map(|member| (member.name.as_str(), member)).collect();
     let mut faults = Vec::new();
     for member in members {
+        if member.dependencies.contains(TESTKIT) && member.folder != Path::new("bench") {
+            faults.push(format!(
+                "  {} depends on {TESTKIT}, which is for tests\n    help: name it under [dev-dependencies]",
+                member.name
+            ));
+        }
         let Some(layer) = layer(member) else { continue };
         for dependency in &member.dependencies {
             let name = &member.name;
             if layer <= 1 && IMPURE.contains(&dependency.as_str()) {
                 faults.push(format!("  {name} depends on {dependency}: formats/ and core/ do no IO\n    {WAY_OUT}"));
             }
-            let Some(other) = by_name.get(dependency.as_str()) else { continue };
+            let Some(other) = by_name.get(dependency.as_str()).filter(|other| other.name != TESTKIT) else { continue };
             if let Some(rule) = broken_rule(member, layer, other) {
                 faults.push(format!("  {name} depends on {dependency}: {rule}\n    {WAY_OUT}"));
             }
@@ -236,6 +245,7 @@ mod tests {
             member("roles/hub", "abreast-hub", &[]),
             member("app/server", "abreast-server", &[]),
             member("bench", "abreast-bench", &["abreast-server"]),
+            member("testkit", TESTKIT, &["abreast-core"]),
             member(folder, "subject", dependencies),
         ];
         dependency_faults(&members).join("\n")
@@ -271,6 +281,16 @@ mod tests {
     #[test]
     fn nothing_depends_on_benches() {
         assert!(faults_of("app/cli", &["abreast-bench"]).contains("not part of it"));
+    }
+
+    #[test]
+    fn the_testkit_is_a_dev_dependency_only() {
+        for folder in ["core", "roles/hub", "app/cli", "conformance", "xtask"] {
+            assert!(faults_of(folder, &[TESTKIT]).contains("[dev-dependencies]"), "{folder}");
+        }
+        assert_eq!(faults_of("bench", &[TESTKIT]), "");
+        let members = super::members(&root()).unwrap();
+        assert!(members.iter().any(|member| member.name == TESTKIT));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use abreast_contents::{Condition, Contents, ErrorKind, Limits, View};
 use abreast_core::ContentId;
+use abreast_testkit::{Random, bits, folder};
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -41,24 +42,9 @@ fn write(path: &Path) {
     }
 }
 
+/// The files that have bits.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found.retain(|path| fs::metadata(path).unwrap().len() > 0);
-    found.sort();
-    found
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() { copy(&entry.path(), &to) } else { drop(fs::copy(entry.path(), to)) }
-    }
+    folder::paths(folder).into_iter().filter(|path| path.is_file() && fs::metadata(path).unwrap().len() > 0).collect()
 }
 
 /// Contents that are not as they were kept, as `check` finds them; `None`: the index is.
@@ -77,28 +63,27 @@ fn found(path: &Path) -> Option<Vec<(u64, Condition)>> {
 
 #[test]
 fn a_flipped_bit_is_found_or_means_nothing() {
-    let flips = std::env::var("ABREAST_TEST_FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(FLIPS);
-    let folder = tempfile::tempdir().unwrap();
-    let original = folder.path().join("original");
+    let flips = bits::flips(FLIPS);
+    let temporary = tempfile::tempdir().unwrap();
+    let original = temporary.path().join("original");
     write(&original);
     assert_eq!(found(&original), Some(Vec::new()));
     let files = files(&original);
     let total: u64 = files.iter().map(|path| fs::metadata(path).unwrap().len() * 8).sum();
-    let mut random = 0x1234_5678_9abc_def1_u64;
+    let mut random = Random::new(0x1234_5678_9abc_def1);
     let (mut of_index, mut of_contents) = (0, 0);
     for _ in 0..flips {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (mut bit, mut file) = ((random >> 11) % total, 0);
+        let (mut bit, mut file) = (random.below(total), 0);
         while bit >= fs::metadata(&files[file]).unwrap().len() * 8 {
             bit -= fs::metadata(&files[file]).unwrap().len() * 8;
             file += 1;
         }
-        let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let place = folder::in_memory();
         let path = place.path().join("contents");
-        copy(&original, &path);
+        folder::copy(&original, &path);
         let flipped = path.join(files[file].strip_prefix(&original).unwrap());
         let mut bytes = fs::read(&flipped).unwrap();
-        bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+        bits::flip(&mut bytes, bit);
         fs::remove_file(&flipped).unwrap();
         fs::write(&flipped, &bytes).unwrap();
         let context = format!("bit {bit} of {}", flipped.display());

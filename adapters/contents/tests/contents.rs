@@ -4,6 +4,7 @@
 
 use abreast_contents::{Condition, Content, Contents, Error, ErrorKind, Limits, View};
 use abreast_core::ContentId;
+use abreast_testkit::Random;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -303,13 +304,12 @@ fn small_contents_that_are_files_are_read_and_removed() {
 fn contents_are_the_same_after_reopening() {
     each(|mut place| {
         let mut expected = BTreeSet::new();
-        let mut random = 7_u64;
+        let mut random = Random::new(7);
         for round in 0..400_u64 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let number = random >> 56;
+            let number = random.below(256);
             let bytes = vec![number as u8; 20 + number as usize * 11];
             let id = ContentId(*blake3::hash(&bytes).as_bytes());
-            if (random >> 32).is_multiple_of(4) {
+            if random.below(4) == 0 {
                 assert_eq!(place.contents.remove(&id).unwrap(), expected.remove(&id), "round {round}");
             } else {
                 assert_eq!(place.contents.put_bytes(&bytes).unwrap().id(), id);

@@ -8,12 +8,10 @@
 //! `ABREAST_POWER_LOSSES` asks for more instants than 200, `ABREAST_CRASH_SEED` repeats a failing run.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
-#[path = "../../store/tests/power/mod.rs"]
-mod power;
-
 use abreast_contents::{Condition, Contents, ErrorKind, Limits, View};
 use abreast_core::ContentId;
-use power::{Event, Random};
+use abreast_testkit::power::{self, Event};
+use abreast_testkit::{Random, folder};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
@@ -138,11 +136,6 @@ fn examine(path: &Path, acknowledged: u64, whole: bool, context: &str) {
     }
 }
 
-/// A folder in memory where there is one: these are opened, made durable and thrown away a thousand times.
-fn in_memory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
-}
-
 #[test]
 fn contents_survive_kills_between_calls_and_loss_of_power() {
     if std::env::var_os(CHILD).is_some() {
@@ -159,11 +152,10 @@ fn contents_survive_kills_between_calls_and_loss_of_power() {
         });
         last.unwrap()
     };
-    let (seed, losses) =
-        (power::number("ABREAST_CRASH_SEED").unwrap_or(1), power::number("ABREAST_POWER_LOSSES").unwrap_or(LOSSES));
-    let mut random = Random(seed);
+    let (seed, losses) = (power::seed(), power::losses(LOSSES));
+    let mut random = Random::new(seed);
     let check = |files: &power::Folder, until: usize, whole: bool, kind: &str| {
-        let place = in_memory();
+        let place = folder::in_memory();
         let path = place.path().join("contents");
         power::lay_down(files, &noted, &path);
         let context = format!("{kind} after {until} of {} calls, ABREAST_CRASH_SEED={seed}", events.len());
@@ -217,8 +209,7 @@ fn nothing_is_put_after_the_disk_failed_to_make_it_durable() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let strace = std::env::var_os("ABREAST_TEST_STRACE").unwrap_or_else(|| "strace".into());
-    let output = std::process::Command::new(strace)
+    let output = power::strace()
         .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "failing_child", "--nocapture", "--test-threads=1"])

@@ -8,6 +8,7 @@ use abreast_core::{
 use abreast_store::check::{Findings, check_log};
 use abreast_store::repair::repair_log;
 use abreast_store::{SqliteLog, SqliteOptions, backup};
+use abreast_testkit::bits::{Outcome, flip_each};
 use abreast_webtypes::{Digests, Timestamp};
 use std::fmt::Write as _;
 use std::fs;
@@ -108,41 +109,21 @@ fn findings(path: &Path) -> Findings {
     findings
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
-
 #[test]
 fn a_flipped_bit_is_noticed_or_means_nothing_and_what_is_mended_is_sound() {
-    let flips = std::env::var("ABREAST_TEST_FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(FLIPS);
     let folder = tempfile::tempdir().unwrap();
     let original = folder.path().join("original.db");
     write(&original);
     assert!(findings(&original).is_sound(), "{:?}", findings(&original).list());
-    let bytes = fs::read(&original).unwrap();
     let expected = answers(&original).unwrap();
-    let mut random = Random(0x1234_5678_9abc_def1);
-    let (mut noticed, mut lost) = (0, 0);
-    for _ in 0..flips {
-        let bit = random.below(bytes.len() as u64 * 8);
-        let mut flipped = bytes.clone();
-        flipped[(bit / 8) as usize] ^= 1 << (bit % 8);
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("source.db");
-        fs::write(&path, &flipped).unwrap();
+    flip_each(FLIPS, &fs::read(&original).unwrap(), "source.db", &mut |path, flipped, context| {
+        let place = path.parent().unwrap();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let found = findings(&path);
-            assert_eq!(fs::read(&path).unwrap(), flipped, "looking changes nothing");
-            assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "looking leaves nothing");
+            let found = findings(path);
+            assert_eq!(fs::read(path).unwrap(), flipped, "looking changes nothing");
+            assert_eq!(fs::read_dir(place).unwrap().count(), 1, "looking leaves nothing");
             if found.is_sound() {
-                let answers = answers(&path).unwrap();
+                let answers = answers(path).unwrap();
                 for (answer, expected) in answers.lines().zip(expected.lines()) {
                     assert_eq!(answer, expected, "a wrong answer, and nothing found");
                 }
@@ -150,34 +131,30 @@ fn a_flipped_bit_is_noticed_or_means_nothing_and_what_is_mended_is_sound() {
                 return false;
             }
             // Reading may fail or answer: it must not panic.
-            let beside = place.path().join("beside.db");
-            fs::write(&beside, &flipped).unwrap();
+            let beside = place.join("beside.db");
+            fs::write(&beside, flipped).unwrap();
             let _ = answers(&beside);
             true
         }));
-        let Ok(found) = outcome else { panic!("bit {bit}") };
+        let Ok(found) = outcome else { panic!("{context}") };
         if !found {
-            continue;
+            return Outcome::Unnoticed;
         }
-        noticed += 1;
-        match repair_log(&path, false, Timestamp::from_seconds(1_900_000_000)) {
-            Ok(repaired) => {
-                let left = findings(&path);
-                assert!(left.is_sound(), "bit {bit}: {:?} after {:?}", left.list(), repaired.steps);
-                let log = open(&path).unwrap();
-                let set = log.open_set(&new_set()).unwrap().id;
-                if log.head(set).unwrap().importing {
-                    log.complete_import(set).unwrap();
-                }
-                append(&log, set, vec![Change::put("after", state(9_999))]).unwrap();
-                drop(log);
-                assert!(findings(&path).is_sound(), "bit {bit}: {:?}", findings(&path).list());
-            }
-            Err(_) => lost += 1,
+        let Ok(repaired) = repair_log(path, false, Timestamp::from_seconds(1_900_000_000)) else {
+            return Outcome::Lost;
+        };
+        let left = findings(path);
+        assert!(left.is_sound(), "{context}: {:?} after {:?}", left.list(), repaired.steps);
+        let log = open(path).unwrap();
+        let set = log.open_set(&new_set()).unwrap().id;
+        if log.head(set).unwrap().importing {
+            log.complete_import(set).unwrap();
         }
-    }
-    println!("{noticed} of {flips} noticed, the others mean nothing; {lost} could not be mended");
-    assert!(noticed > flips / 10 && lost * 20 < flips, "{noticed} noticed, {lost} lost");
+        append(&log, set, vec![Change::put("after", state(9_999))]).unwrap();
+        drop(log);
+        assert!(findings(path).is_sound(), "{context}: {:?}", findings(path).list());
+        Outcome::Repaired
+    });
 }
 
 #[test]

@@ -9,6 +9,7 @@ use abreast_core::{
     Action, Change, ChangeLog, ChangeRecord, NewSet, PageRule, Position, SetId, ShardRule, State, SystemClock, append,
 };
 use abreast_store::{SqliteLog, SqliteOptions};
+use abreast_testkit::{Random, number};
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -39,7 +40,7 @@ fn open(path: &Path) -> (SqliteLog, SetId) {
 
 /// One batch of a thread: its own keys, some put, some deleted, and one that names the batch.
 fn batch(round: u64, thread: u64, number: u64) -> Vec<Change> {
-    let mut random = Random(round << 32 | thread << 16 | number);
+    let mut random = Random::new(round << 32 | thread << 16 | number);
     let name = format!("batch/{round}/{thread}/{number}");
     let mut changes = vec![Change::put(name.clone(), state(number)).with_idempotency_key(name)];
     for _ in 0..random.below(12) {
@@ -61,18 +62,6 @@ fn state(number: u64) -> State {
         media_type: Some("text/plain".into()),
         digests: Digests { md5: Some([number as u8; 16]), ..Digests::default() },
         ..State::default()
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
     }
 }
 
@@ -159,10 +148,9 @@ fn a_killed_store_has_all_that_was_acknowledged_and_nothing_half() {
     if std::env::var_os(CHILD).is_some() {
         return;
     }
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let rounds = number("ABREAST_CRASH_ROUNDS").unwrap_or(ROUNDS);
     let seed = number("ABREAST_CRASH_SEED").unwrap_or(1);
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.sqlite");
 

@@ -3,14 +3,13 @@
 //! As `power_loss.rs` does it for the change log: a child publishes, is asked for subscriptions and delivers, all of it
 //! told by one number; of every store that may be left, all that was acknowledged is there, and nothing half.
 
-mod power;
-
 use abreast_core::{NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog};
 use abreast_store::check::Findings;
 use abreast_store::hub::{
     HubStore, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind, VerificationId, VerificationMode,
     check_hub,
 };
+use abreast_testkit::power;
 use abreast_webtypes::Timestamp;
 use std::io::Write as _;
 use std::path::Path;

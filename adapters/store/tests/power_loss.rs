@@ -7,11 +7,10 @@
 //!
 //! `ABREAST_POWER_LOSSES` asks for more instants than 120, `ABREAST_CRASH_SEED` repeats a failing run.
 
-mod power;
-
 use abreast_core::testing::check_consistency;
 use abreast_core::{Change, ChangeLog, NewSet, PageRule, SetId, ShardRule, State, SystemClock, append};
 use abreast_store::{SqliteLog, SqliteOptions};
+use abreast_testkit::power;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;

@@ -85,10 +85,9 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 /// A content that no other number has.
 fn body(number: usize, out: &mut Vec<u8>) {
     out.clear();
-    let mut state = number as u64 + 1;
+    let mut random = abreast_testkit::Random::new(number as u64);
     while out.len() < BODY {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        out.extend_from_slice(&state.to_le_bytes());
+        out.extend_from_slice(&random.number().to_le_bytes());
     }
     out.truncate(BODY);
 }

@@ -135,12 +135,12 @@ fn large(settings: &Settings, report: &mut Report, abreast: &Path) -> Result<()>
     let files = settings.size(LARGE_FILES, 5);
     let folder = settings.folder.join(format!("large-{files}"));
     fs::create_dir_all(&folder)?;
-    let mut random = crate::tree::Random::new(5);
+    let mut random = abreast_testkit::Random::new(5);
     for number in 0..files {
         let path = folder.join(format!("{number}.bin"));
         if !path.exists() {
             let bytes: Vec<u8> =
-                std::iter::repeat_with(|| random.next().to_le_bytes()).take(1_250_000).flatten().collect();
+                std::iter::repeat_with(|| random.number().to_le_bytes()).take(1_250_000).flatten().collect();
             fs::write(path, bytes)?;
         }
     }

@@ -232,7 +232,7 @@ pub(super) fn what_is_needed_is_told(stores: &mut dyn Stores) {
         let mut fixture = fixture;
         for round in 0..30 {
             let change = |random: &mut Random| {
-                let key = random.of(&KEYS);
+                let key = *random.of(&KEYS);
                 match random.below(5) {
                     0 => Change::delete(key),
                     1 => Change::put(key, State { content: None, ..kept(random.below(6)) }),

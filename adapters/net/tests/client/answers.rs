@@ -4,8 +4,8 @@ use std::io::Write;
 
 use abreast_net::{Request, StatusCode};
 
-use crate::server::{Server, answer, ok};
 use crate::{client, code_for, get, quick, read};
+use abreast_testkit::http::{Server, answer, ok};
 
 #[tokio::test]
 async fn body_shorter_than_its_length_is_truncated() {
@@ -62,7 +62,7 @@ async fn bytes_that_are_not_http_are_refused() {
 async fn server_that_speaks_first_is_refused() {
     let server = Server::raw(|mut stream| {
         let _ = stream.write_all(b"220 files.example ready\r\n");
-        crate::server::hold(&mut stream);
+        abreast_testkit::http::hold(&mut stream);
     });
     let url = format!("http://{}/", server.address());
     assert_eq!(get(&client(quick()), &url).await.unwrap_err().code(), "http.protocol");

@@ -6,8 +6,8 @@ use abreast_net::{Options, Request, UnaskedEncoding};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::server::Server;
 use crate::{client, quick, read};
+use abreast_testkit::http::Server;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use abreast_net::{Bandwidth, Options, Request};
 
-use crate::server::{Server, ok};
 use crate::{client, get, quick, read};
+use abreast_testkit::http::{Server, ok};
 
 #[tokio::test]
 async fn all_connections_together_keep_to_the_bandwidth_and_no_server_is_blamed() {

@@ -9,7 +9,6 @@ mod proxies;
 mod redirects;
 mod retries;
 mod sender;
-mod server;
 mod slow;
 mod tls;
 mod wire;
@@ -44,7 +43,7 @@ async fn read(client: &Client, request: &Request<'_>) -> Result<(Response, Vec<u
 
 /// The code a plain GET of a server that always says this fails with.
 async fn code_for(answer: impl Into<Vec<u8>>) -> &'static str {
-    let server = server::Server::saying(answer);
+    let server = abreast_testkit::http::Server::saying(answer);
     match get(&client(quick()), &server.url("/")).await {
         Ok((response, body)) => panic!("{:?} with {} bytes", response.status(), body.len()),
         Err(error) => error.code(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use abreast_net::{Client, Options, Request, Shared};
 
-use crate::server::{Server, hold, ok};
 use crate::{client, get, quick};
+use abreast_testkit::http::{Server, hold, ok};
 
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
@@ -87,10 +87,10 @@ async fn connection_with_bytes_nobody_asked_for_is_not_used_again() {
 async fn request_is_sent_again_when_a_kept_connection_dies_before_the_answer() {
     let server = Server::new(|seen, stream| {
         // The second request of each connection is read and then dropped without a byte.
-        stream.peer_addr().is_ok() && seen.path() != "/drop" && stream.write_all(ok("x").as_bytes()).is_ok()
+        stream.peer_addr().is_ok() && seen.target() != "/drop" && stream.write_all(ok("x").as_bytes()).is_ok()
     });
     let second = Server::new(|seen, stream| {
-        (seen.connection > 0 || seen.path() == "/first") && stream.write_all(ok("x").as_bytes()).is_ok()
+        (seen.connection > 0 || seen.target() == "/first") && stream.write_all(ok("x").as_bytes()).is_ok()
     });
     let client = client(quick());
     get(&client, &second.url("/first")).await.unwrap();
@@ -106,8 +106,8 @@ async fn request_is_sent_again_when_a_kept_connection_dies_before_the_answer() {
 #[tokio::test]
 async fn request_is_not_sent_again_once_the_answer_has_begun() {
     let server = Server::new(|seen, stream| {
-        let answer = if seen.path() == "/cut" { "HTTP/1.1 2".to_owned() } else { ok("x") };
-        stream.write_all(answer.as_bytes()).is_ok() && seen.path() != "/cut"
+        let answer = if seen.target() == "/cut" { "HTTP/1.1 2".to_owned() } else { ok("x") };
+        stream.write_all(answer.as_bytes()).is_ok() && seen.target() != "/cut"
     });
     let client = client(quick());
     get(&client, &server.url("/")).await.unwrap();
@@ -118,7 +118,7 @@ async fn request_is_not_sent_again_once_the_answer_has_begun() {
 #[tokio::test]
 async fn small_unread_body_keeps_the_connection_and_a_large_one_does_not() {
     let server = Server::new(|seen, stream| {
-        let body = if seen.path() == "/large" { "a".repeat(4 << 20) } else { "small".to_owned() };
+        let body = if seen.target() == "/large" { "a".repeat(4 << 20) } else { "small".to_owned() };
         stream.write_all(ok(&body).as_bytes()).is_ok()
     });
     let client = client(quick());
@@ -134,9 +134,9 @@ async fn small_unread_body_keeps_the_connection_and_a_large_one_does_not() {
 #[tokio::test]
 async fn discarding_waits_for_a_small_body_but_not_for_a_large_or_late_one() {
     let server = Server::new(|seen, stream| {
-        let length = if seen.path() == "/large" { 1 << 20 } else { 4 };
+        let length = if seen.target() == "/large" { 1 << 20 } else { 4 };
         stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").as_bytes()).unwrap();
-        if seen.path() != "/small" {
+        if seen.target() != "/small" {
             hold(stream);
             return false;
         }
@@ -155,7 +155,7 @@ async fn discarding_waits_for_a_small_body_but_not_for_a_large_or_late_one() {
 #[tokio::test]
 async fn dropping_a_request_closes_its_connection_and_frees_its_place() {
     let server = Server::new(|seen, stream| {
-        if seen.path() == "/hang" {
+        if seen.target() == "/hang" {
             hold(stream);
             return false;
         }

@@ -7,9 +7,10 @@ use std::thread;
 
 use abreast_net::{Authorization, Credentials, Error, Options, Proxies, Request};
 
-use crate::server::{Server, answer, ok, read_head};
-use crate::tls::Authority;
+use crate::tls::trusted;
 use crate::{client, get, quick, read};
+use abreast_testkit::http::{Server, answer, ok, read_head};
+use abreast_testkit::tls::Authority;
 
 /// Joins two connections until either ends.
 fn join(one: &TcpStream, two: &TcpStream) {
@@ -67,14 +68,14 @@ async fn hosts_in_no_proxy_are_reached_directly() {
 
 #[tokio::test]
 async fn https_goes_through_a_tunnel_and_the_proxy_sees_no_credentials() {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let server = authority.server("museum.example", false, ok("secure"), true);
+    let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
+    let server = authority.server(&["museum.example"], false).serve(ok("secure"));
     let (proxy, told) = connect_proxy(&server);
     let login = Authorization::basic("me", "hush");
     let options = Options {
         connect_to: Vec::new(),
         proxies: Proxies::through(&format!("http://you:psst@{}", proxy.address())).unwrap(),
-        ..authority.trusted(folder.path(), &server)
+        ..trusted(&authority, folder.path(), &server)
     };
     let client = client(options);
     let request = Request { authorization: Some(&login), ..Request::new("https://museum.example/secret") };
@@ -87,12 +88,12 @@ async fn https_goes_through_a_tunnel_and_the_proxy_sees_no_credentials() {
 
 #[tokio::test]
 async fn a_proxy_is_reached_over_tls_when_its_url_says_so() {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let proxy = authority.server("proxy.example", false, ok("forwarded"), true);
+    let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
+    let proxy = authority.server(&["proxy.example"], false).serve(ok("forwarded"));
     let options = |name: &str| Options {
         connect_to: vec![(format!("{name}:8443"), proxy.address())],
         proxies: Proxies::through(&format!("https://{name}:8443")).unwrap(),
-        ..authority.trusted(folder.path(), &proxy)
+        ..trusted(&authority, folder.path(), &proxy)
     };
     assert_eq!(get(&client(options("proxy.example")), "http://museum.example/").await.unwrap().1, b"forwarded");
     let error = get(&client(options("other.example")), "http://museum.example/").await.unwrap_err();
@@ -186,7 +187,7 @@ async fn a_proxy_that_refuses_or_babbles_is_told_as_such() {
 
 #[tokio::test]
 async fn a_redirect_to_a_private_address_is_refused_behind_a_proxy_too() {
-    let proxy = Server::script(&[&crate::server::redirect("302 Found", "http://127.0.0.1:1/x")]);
+    let proxy = Server::script(&[&abreast_testkit::http::redirect("302 Found", "http://127.0.0.1:1/x")]);
     let error = get(&client(through(&proxy.url(""))), "http://museum.example/").await.unwrap_err();
     assert_eq!(error.code(), "http.redirect");
     assert_eq!(proxy.seen().len(), 1);
@@ -195,7 +196,7 @@ async fn a_redirect_to_a_private_address_is_refused_behind_a_proxy_too() {
 #[tokio::test]
 async fn credentials_by_origin_go_to_that_origin_only() {
     let other = Server::script(&[&ok("other")]);
-    let server = Server::script(&[&ok("mine"), &crate::server::redirect("302 Found", &other.url("/"))]);
+    let server = Server::script(&[&ok("mine"), &abreast_testkit::http::redirect("302 Found", &other.url("/"))]);
     let mut credentials = Credentials::default();
     credentials.add(&server.url("/some/where"), Authorization::bearer("hush").unwrap()).unwrap();
     let options =

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use abreast_net::{Authorization, Options, Request};
 
-use crate::server::{Server, answer, ok, redirect};
 use crate::{client, code_for, get, quick, read};
+use abreast_testkit::http::{Server, answer, ok, redirect};
 
 #[tokio::test]
 async fn redirect_to_a_file_or_other_scheme_is_refused() {
@@ -21,7 +21,7 @@ async fn redirect_to_a_file_or_other_scheme_is_refused() {
 #[tokio::test]
 async fn redirects_are_followed_and_the_last_url_told() {
     let server = Server::new(|seen, stream| {
-        let said = match seen.path() {
+        let said = match seen.target() {
             "/a" => redirect("301 Moved Permanently", "/b?x=%7e"),
             "/b?x=%7e" => redirect("303 See Other", "c/../d"),
             "/d" => redirect("307 Temporary Redirect", "//".to_owned().as_str()).replace("//", "/e#part"),
@@ -39,7 +39,7 @@ async fn redirects_are_followed_and_the_last_url_told() {
 async fn circles_and_long_chains_end() {
     assert_eq!(code_for(redirect("302 Found", "/")).await, "http.redirect");
     let endless = Server::new(|seen, stream| {
-        let n: u32 = seen.path()[1..].parse().unwrap_or(0);
+        let n: u32 = seen.target()[1..].parse().unwrap_or(0);
         stream.write_all(redirect("302 Found", &format!("/{}", n + 1)).as_bytes()).is_ok()
     });
     let error = get(&client(quick()), &endless.url("/0")).await.unwrap_err();
@@ -62,7 +62,7 @@ async fn credentials_stay_with_their_origin() {
     let other = Server::saying(ok("x"));
     let back_at = other.url("/foreign");
     let server = Server::new(move |seen, stream| {
-        let said = match seen.path() {
+        let said = match seen.target() {
             "/inside" => redirect("302 Found", "/leave"),
             "/leave" => redirect("302 Found", &back_at),
             _ => ok("x"),
@@ -87,7 +87,7 @@ async fn credentials_do_not_come_back_after_leaving() {
         Server::new(move |_, stream| stream.write_all(redirect("302 Found", target.get().unwrap()).as_bytes()).is_ok());
     let away = other.url("/");
     let server = Server::new(move |seen, stream| {
-        let said = if seen.path() == "/" { redirect("302 Found", &away) } else { ok("x") };
+        let said = if seen.target() == "/" { redirect("302 Found", &away) } else { ok("x") };
         stream.write_all(said.as_bytes()).is_ok()
     });
     home.set(server.url("/back")).unwrap();

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use abreast_net::{Client, Options, Request, Shared, with_retries};
 
-use crate::server::{Server, answer, ok};
 use crate::{client, get, quick};
+use abreast_testkit::http::{Server, answer, ok};
 
 #[tokio::test]
 async fn transient_failures_are_repeated_until_success() {
@@ -65,12 +65,12 @@ async fn lasting_failures_are_not_repeated() {
 async fn retry_after_pauses_the_host_for_all_clients_up_to_the_cap() {
     let pause = Duration::from_millis(150);
     let server = Server::new(|seen, stream| {
-        let said = if seen.path() == "/busy" && seen.connection == 0 {
+        let said = if seen.target() == "/busy" && seen.connection == 0 {
             answer("503 Service Unavailable", "Retry-After: 3600\r\n", "")
         } else {
             ok("x")
         };
-        stream.write_all(said.as_bytes()).is_ok() && seen.path() != "/busy"
+        stream.write_all(said.as_bytes()).is_ok() && seen.target() != "/busy"
     });
     let elsewhere = Server::script(&[&ok("x")]);
     let shared = Shared::new(Options { max_retry_after: pause, ..quick() });

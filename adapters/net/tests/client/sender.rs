@@ -1,12 +1,11 @@
 //! The sender: kept connections, bounded answers, times, private addresses.
 
-use std::io::{Read, Write};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use abreast_net::{Answer, Error, HeaderLines, HeaderMap, Message, Sender, SenderOptions, Want};
 
-use crate::server::{Server, answer, hold, ok, redirect};
+use abreast_testkit::http::{Server, answer, hold, ok, redirect};
 
 fn sender(options: SenderOptions) -> Sender {
     Sender::new(SenderOptions { public_only: false, ..options }).unwrap()
@@ -21,21 +20,9 @@ async fn get(sender: &Sender, url: &str, most: usize) -> Result<Answer, Error> {
     sender.get(&sender.recipient(url)?, Message::default(), Want::Whole(most)).await
 }
 
-/// Takes requests with bodies.
-fn taking(answers: &'static [&'static str]) -> Server {
-    let next = AtomicUsize::new(0);
-    Server::new(move |seen, stream| {
-        let length = seen.header("content-length").map_or(0, |length| length.parse().unwrap());
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).unwrap();
-        let turn = next.fetch_add(1, SeqCst).min(answers.len() - 1);
-        stream.write_all(answers[turn].as_bytes()).is_ok()
-    })
-}
-
 #[tokio::test]
 async fn one_connection_takes_many_messages() {
-    let server = taking(&["HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]);
+    let server = Server::script(&["HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]);
     let sender = sender(SenderOptions::default());
     for status in [204, 200, 200] {
         assert_eq!(post(&sender, &server.url("/c?a=%20"), b"hello").await.unwrap().status, status);
@@ -49,7 +36,7 @@ async fn one_connection_takes_many_messages() {
 
 #[tokio::test]
 async fn headers_of_the_message_and_of_many_are_sent() {
-    let server = taking(&["HTTP/1.1 204 No Content\r\n\r\n"]);
+    let server = Server::script(&["HTTP/1.1 204 No Content\r\n\r\n"]);
     let sender = sender(SenderOptions::default());
     let (mut common, mut headers) = (HeaderMap::new(), HeaderMap::new());
     common.insert("link", "<http://e/>; rel=\"self\"".parse().unwrap());
@@ -72,14 +59,7 @@ async fn redirects_are_answers() {
 
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_is_replaced_at_once() {
-    let server = Server::new(|seen, stream| {
-        let mut body = [0; 1];
-        if seen.header("content-length") == Some("1") {
-            stream.read_exact(&mut body).unwrap();
-        }
-        stream.write_all(ok("x").as_bytes()).unwrap();
-        false
-    });
+    let server = Server::saying(ok("x"));
     let sender = sender(SenderOptions::default());
     for _ in 0..5 {
         assert_eq!(post(&sender, &server.url("/"), b"1").await.unwrap().status, 200);
@@ -138,7 +118,7 @@ async fn silence_ends_with_the_time_of_the_exchange() {
     let sender = sender(SenderOptions { timeout: Duration::from_millis(50), ..SenderOptions::default() });
     assert_eq!(post(&sender, &server.url("/"), b"").await.unwrap_err().code(), "net.timeout");
     // The second request on a connection that answered once has a limit of its own.
-    let server = taking(&["HTTP/1.1 204 No Content\r\n\r\n", ""]);
+    let server = Server::script(&["HTTP/1.1 204 No Content\r\n\r\n", ""]);
     let sender = self::sender(SenderOptions { timeout: Duration::from_millis(300), ..SenderOptions::default() });
     post(&sender, &server.url("/"), b"").await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use abreast_net::{Options, Request};
 
-use crate::server::{Server, hold, ok, trickle};
 use crate::{client, get, quick};
+use abreast_testkit::http::{Server, hold, ok, trickle};
 
 fn impatient() -> Options {
     Options {
@@ -56,7 +56,7 @@ async fn silence_before_and_within_an_answer_times_out() {
 #[tokio::test]
 async fn time_to_think_is_not_held_against_the_speed() {
     let server = Server::new(|_, stream| {
-        crate::server::client_left(stream, Duration::from_millis(150));
+        abreast_testkit::http::client_left(stream, Duration::from_millis(150));
         stream.write_all(ok("short").as_bytes()).is_ok()
     });
     let options =

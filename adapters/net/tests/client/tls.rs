@@ -6,73 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use abreast_net::{ClientCertificate, Error, Options, Pin};
-use base64::Engine as _;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData as _, date_time_ymd};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
-use sha2::Digest as _;
+use abreast_testkit::http::{Server, hold, ok, read_head, redirect};
+use abreast_testkit::tls::{Authority, Certificate};
 
-use crate::server::{Server, ok, read_head, redirect};
 use crate::{client, get, quick};
 
-pub(crate) struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
+/// Options of a client that trusts an authority, and finds a server under a name.
+pub(crate) fn trusted(authority: &Authority, folder: &Path, server: &Server) -> Options {
+    named(authority.pem(), folder, server)
 }
 
-impl Authority {
-    pub(crate) fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
+fn named(pem: &str, folder: &Path, server: &Server) -> Options {
+    let path = folder.join("named.pem");
+    std::fs::write(&path, pem).unwrap();
+    Options { extra_roots: Some(path), ..found(server) }
+}
 
-    /// A server that says one thing under a certificate for that name.
-    pub(crate) fn server(&self, name: &str, expired: bool, said: String, closes_properly: bool) -> Server {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        if expired {
-            params.not_before = date_time_ymd(2019, 1, 1);
-            params.not_after = date_time_ymd(2020, 1, 1);
-        }
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        let config = Arc::new(config);
-        Server::raw(move |stream| {
-            let mut tls = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
-            while read_head(&mut tls).is_some() {
-                if tls.write_all(said.as_bytes()).and_then(|()| tls.flush()).is_err()
-                    || !said.contains("Content-Length")
-                {
-                    break;
-                }
-            }
-            if closes_properly {
-                tls.conn.send_close_notify();
-                let _ = tls.flush();
-            }
-        })
-    }
-
-    pub(crate) fn trusted(&self, folder: &Path, server: &Server) -> Options {
-        let path = folder.join("roots.pem");
-        std::fs::write(&path, &self.pem).unwrap();
-        Options {
-            extra_roots: Some(path),
-            connect_to: vec![("museum.example:443".into(), server.address())],
-            ..quick()
-        }
-    }
+fn found(server: &Server) -> Options {
+    Options { connect_to: vec![("museum.example:443".into(), server.address())], ..quick() }
 }
 
 async fn fetch(options: Options) -> Result<Vec<u8>, Error> {
@@ -81,9 +32,9 @@ async fn fetch(options: Options) -> Result<Vec<u8>, Error> {
 
 #[tokio::test]
 async fn authority_in_the_extra_roots_is_trusted() {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let server = authority.server("museum.example", false, ok("secure"), true);
-    let client = client(authority.trusted(folder.path(), &server));
+    let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
+    let server = authority.server(&["museum.example"], false).serve(ok("secure"));
+    let client = client(trusted(&authority, folder.path(), &server));
     for _ in 0..3 {
         assert_eq!(get(&client, "https://museum.example/").await.unwrap().1, b"secure");
     }
@@ -91,13 +42,13 @@ async fn authority_in_the_extra_roots_is_trusted() {
 
 #[tokio::test]
 async fn self_signed_expired_and_wrongly_named_certificates_are_refused() {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let server = authority.server("museum.example", false, ok("x"), true);
-    let unknown = Options { extra_roots: None, ..authority.trusted(folder.path(), &server) };
-    let expired_server = authority.server("museum.example", true, ok("x"), true);
-    let expired = authority.trusted(folder.path(), &expired_server);
-    let other_server = authority.server("other.example", false, ok("x"), true);
-    let other = authority.trusted(folder.path(), &other_server);
+    let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
+    let server = authority.server(&["museum.example"], false).serve(ok("x"));
+    let unknown = Options { extra_roots: None, ..trusted(&authority, folder.path(), &server) };
+    let expired_server = authority.server(&["museum.example"], true).serve(ok("x"));
+    let expired = trusted(&authority, folder.path(), &expired_server);
+    let other_server = authority.server(&["other.example"], false).serve(ok("x"));
+    let other = trusted(&authority, folder.path(), &other_server);
     for (what, options, words, help) in [
         ("unknown", unknown, "signed by an authority that is not known here", "--ca-file"),
         ("expired", expired, "has expired", "renewed"),
@@ -111,40 +62,16 @@ async fn self_signed_expired_and_wrongly_named_certificates_are_refused() {
     }
 }
 
-/// A server with a certificate of its own making, as `openssl req -x509` makes it or without the mark of an authority.
-fn own_certificate(name: &str, is_authority: bool, expired: bool) -> (String, Server) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    if is_authority {
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    }
-    if expired {
-        params.not_before = date_time_ymd(2019, 1, 1);
-        params.not_after = date_time_ymd(2020, 1, 1);
-    }
-    let certificate = params.self_signed(&key).unwrap();
-    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)
-        .unwrap();
-    (certificate.pem(), saying_over_tls(Arc::new(config)))
+/// A server with a certificate of its own making.
+fn own_certificate(name: &str, is_authority: bool, is_expired: bool) -> (String, Server) {
+    let certificate = Certificate::self_signed(name, is_authority, is_expired);
+    (certificate.pem().to_owned(), certificate.serve(ok("secure")))
 }
 
 #[tokio::test]
 async fn a_certificate_that_is_named_itself_is_trusted() {
     let folder = tempfile::tempdir().unwrap();
-    let options = |pem: &str, server: &Server| {
-        let path = folder.path().join("named.pem");
-        std::fs::write(&path, pem).unwrap();
-        Options {
-            extra_roots: Some(path),
-            connect_to: vec![("museum.example:443".into(), server.address())],
-            ..quick()
-        }
-    };
+    let options = |pem: &str, server: &Server| named(pem, folder.path(), server);
     let message = async |options: Options| fetch(options).await.unwrap_err().to_string();
     for is_authority in [true, false] {
         let (pem, server) = own_certificate("museum.example", is_authority, false);
@@ -165,19 +92,9 @@ async fn a_certificate_that_is_named_itself_is_trusted() {
         assert!(text.contains("for another host name"), "{text}");
     }
     // Also without the authority that signed it.
-    let authority = Authority::new();
-    let key = KeyPair::generate().unwrap();
-    let certificate =
-        CertificateParams::new(vec!["museum.example".to_owned()]).unwrap().signed_by(&key, &authority.issuer).unwrap();
-    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)
-        .unwrap();
-    let server = saying_over_tls(Arc::new(config));
-    assert_eq!(fetch(options(&certificate.pem(), &server)).await.unwrap(), b"secure");
+    let certificate = Authority::default().server(&["museum.example"], false);
+    let server = certificate.serve(ok("secure"));
+    assert_eq!(fetch(options(certificate.pem(), &server)).await.unwrap(), b"secure");
 }
 
 #[tokio::test]
@@ -188,9 +105,9 @@ async fn the_wrong_scheme_for_a_port_is_named_as_the_cause() {
     assert!(error.to_string().contains("speaks TLS") && error.to_string().contains("https://"), "{error}");
     let plain = Server::raw(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-        crate::server::hold(&mut stream);
+        hold(&mut stream);
     });
-    let options = Options { connect_to: vec![("museum.example:443".into(), plain.address())], ..quick() };
+    let options = found(&plain);
     let error = fetch(options).await.unwrap_err();
     assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{error}");
     assert!(error.to_string().contains("does not speak TLS") && error.to_string().contains("http://"), "{error}");
@@ -200,9 +117,9 @@ async fn the_wrong_scheme_for_a_port_is_named_as_the_cause() {
 async fn server_without_tls_is_refused() {
     let server = Server::raw(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-        crate::server::hold(&mut stream);
+        hold(&mut stream);
     });
-    let options = Options { connect_to: vec![("museum.example:443".into(), server.address())], ..quick() };
+    let options = found(&server);
     assert_eq!(fetch(options).await.unwrap_err().code(), "net.tls");
 }
 
@@ -221,7 +138,7 @@ async fn http_to_a_port_with_tls_is_a_failure_of_tls() {
                 let is_handshake = stream.peek(&mut begin).is_ok() && begin == [0x16];
                 if is_handshake && has_tls {
                     let _ = stream.write_all(b"\x15\x03\x03\x00\x02\x02\x28");
-                    crate::server::hold(&mut stream);
+                    hold(&mut stream);
                 } else {
                     if reads {
                         read_head(&mut stream);
@@ -248,20 +165,20 @@ async fn http_to_a_port_with_tls_is_a_failure_of_tls() {
 
 #[tokio::test]
 async fn body_of_unknown_length_cut_under_tls_is_truncated() {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
     let said = "HTTP/1.1 200 OK\r\n\r\nsome".to_owned();
-    let server = authority.server("museum.example", false, said.clone(), true);
-    assert_eq!(fetch(authority.trusted(folder.path(), &server)).await.unwrap(), b"some");
-    let server = authority.server("museum.example", false, said, false);
-    assert_eq!(fetch(authority.trusted(folder.path(), &server)).await.unwrap_err().code(), "http.truncated");
+    let server = authority.server(&["museum.example"], false).serve(said.clone());
+    assert_eq!(fetch(trusted(&authority, folder.path(), &server)).await.unwrap(), b"some");
+    let server = authority.server(&["museum.example"], false).serve_and_cut(said);
+    assert_eq!(fetch(trusted(&authority, folder.path(), &server)).await.unwrap_err().code(), "http.truncated");
 }
 
 #[tokio::test]
 async fn redirect_from_https_to_http_is_refused_unless_allowed() {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
     let plain = Server::saying(ok("plain"));
-    let server = authority.server("museum.example", false, redirect("302 Found", &plain.url("/")), true);
-    let options = authority.trusted(folder.path(), &server);
+    let server = authority.server(&["museum.example"], false).serve(redirect("302 Found", &plain.url("/")));
+    let options = trusted(&authority, folder.path(), &server);
     let error = fetch(options.clone()).await.unwrap_err();
     assert_eq!(error.code(), "http.downgrade");
     assert!(plain.seen().is_empty());
@@ -275,61 +192,36 @@ async fn unreadable_extra_roots_are_reported() {
     std::fs::write(&empty, "no certificate here").unwrap();
     let server = Server::raw(drop);
     for path in [empty, folder.path().join("missing.pem")] {
-        let options = Options {
-            extra_roots: Some(path.clone()),
-            connect_to: vec![("museum.example:443".into(), server.address())],
-            ..quick()
-        };
+        let options = Options { extra_roots: Some(path.clone()), ..found(&server) };
         let error = fetch(options).await.unwrap_err();
         assert_eq!(error.code(), "net.tls");
         assert!(error.to_string().contains(&path.display().to_string()), "{error}");
     }
 }
 
-fn pin_of(key: &KeyPair) -> String {
-    base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(key.subject_public_key_info()))
-}
-
-/// A server with a certificate that nobody vouches for, under another name, long expired.
-fn self_signed(key: &KeyPair, name: &str) -> Server {
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    params.not_before = date_time_ymd(2019, 1, 1);
-    params.not_after = date_time_ymd(2020, 1, 1);
-    let certificate = params.self_signed(key).unwrap();
-    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)
-        .unwrap();
-    saying_over_tls(Arc::new(config))
-}
-
-fn saying_over_tls(config: Arc<ServerConfig>) -> Server {
-    Server::raw(move |stream| {
-        let mut tls = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
-        while read_head(&mut tls).is_some() && tls.write_all(ok("secure").as_bytes()).is_ok() {}
-    })
+/// The pin of a key that no server has.
+fn other_pin() -> String {
+    Certificate::self_signed("museum.example", false, false).pin()
 }
 
 #[tokio::test]
 async fn a_pinned_key_stands_for_a_bad_certificate_of_its_host_only() {
-    let (key, other_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
-    let server = self_signed(&key, "something.else");
+    // Nobody vouches for the certificate, it has another name and has long expired.
+    let certificate = Certificate::self_signed("something.else", false, true);
+    let server = certificate.serve(ok("secure"));
     let with = |pins: &[String], host: &str| Options {
         pins: pins.iter().map(|pin| Pin::parse(pin).unwrap()).collect(),
         connect_to: vec![(format!("{host}:443"), server.address())],
         ..quick()
     };
-    let right = format!("museum.example=sha256/{}", pin_of(&key));
-    let wrong = format!("museum.example=sha256/{}", pin_of(&other_key));
+    let right = format!("museum.example=sha256/{}", certificate.pin());
+    let wrong = format!("museum.example=sha256/{}", other_pin());
     assert_eq!(fetch(with(std::slice::from_ref(&right), "museum.example")).await.unwrap(), b"secure");
     assert_eq!(fetch(with(&[wrong.clone(), right.clone()], "museum.example")).await.unwrap(), b"secure");
     let error = fetch(with(&[wrong], "museum.example")).await.unwrap_err();
     assert_eq!((error.code(), error.is_transient()), ("net.tls", false));
     let cause = std::error::Error::source(&error).unwrap().to_string();
-    assert!(cause.contains(&pin_of(&key)), "tells the key to pin: {cause}");
+    assert!(cause.contains(&certificate.pin()), "tells the key to pin: {cause}");
     assert_eq!(fetch(with(&[], "museum.example")).await.unwrap_err().code(), "net.tls");
     let elsewhere = with(&[right], "other.example");
     let error = get(&client(elsewhere), "https://other.example/").await.unwrap_err();
@@ -338,44 +230,24 @@ async fn a_pinned_key_stands_for_a_bad_certificate_of_its_host_only() {
 
 #[tokio::test]
 async fn a_trusted_certificate_with_another_key_than_the_pinned_one_is_refused() {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let server = authority.server("museum.example", false, ok("x"), true);
-    let pins = vec![Pin::parse(&format!("museum.example=sha256/{}", pin_of(&KeyPair::generate().unwrap()))).unwrap()];
-    let options = Options { pins, ..authority.trusted(folder.path(), &server) };
+    let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
+    let server = authority.server(&["museum.example"], false).serve(ok("x"));
+    let pins = vec![Pin::parse(&format!("museum.example=sha256/{}", other_pin())).unwrap()];
+    let options = Options { pins, ..trusted(&authority, folder.path(), &server) };
     assert_eq!(fetch(options).await.unwrap_err().code(), "net.tls");
 }
 
 #[tokio::test]
 async fn our_own_certificate_is_shown_to_its_server_only() {
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec!["me.example".to_owned()]).unwrap();
-    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
-    let certificate = params.signed_by(&key, &authority.issuer).unwrap();
+    let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
+    let certificate = authority.client("me.example");
     let (certificate_file, key_file) = (folder.path().join("me.pem"), folder.path().join("me.key"));
     std::fs::write(&certificate_file, certificate.pem()).unwrap();
-    std::fs::write(&key_file, key.serialize_pem()).unwrap();
+    std::fs::write(&key_file, certificate.key_pem()).unwrap();
 
-    let server_key = KeyPair::generate().unwrap();
-    let server_certificate = CertificateParams::new(vec!["museum.example".to_owned(), "other.example".to_owned()])
-        .unwrap()
-        .signed_by(&server_key, &authority.issuer)
-        .unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add(rustls::pki_types::CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().unwrap();
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(
-            vec![server_certificate.der().clone()],
-            PrivateKeyDer::try_from(server_key.serialize_der()).unwrap(),
-        )
-        .unwrap();
-    let server = saying_over_tls(Arc::new(config));
-    let mut options = authority.trusted(folder.path(), &server);
+    let names = ["museum.example", "other.example"];
+    let server = authority.server(&names, false).serve_clients_of(&authority, ok("secure"));
+    let mut options = trusted(&authority, folder.path(), &server);
     options.connect_to.push(("other.example:443".into(), server.address()));
     options.client_certificate = Some(ClientCertificate {
         url: "https://museum.example/x".into(),

@@ -2,8 +2,8 @@
 
 use abreast_net::{ErrorKind, Options, Post, Request};
 
-use crate::server::{Server, ok};
 use crate::{client, get, quick};
+use abreast_testkit::http::{Server, ok};
 
 #[tokio::test]
 async fn path_and_query_are_sent_as_written() {
@@ -16,7 +16,7 @@ async fn path_and_query_are_sent_as_written() {
         ("", "/"),
     ] {
         let (response, _) = get(&client, &server.url(path)).await.unwrap();
-        assert_eq!(server.seen().last().unwrap().path(), sent);
+        assert_eq!(server.seen().last().unwrap().target(), sent);
         assert_eq!(response.url(), server.url(path.split('#').next().unwrap()));
     }
 }

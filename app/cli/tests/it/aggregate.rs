@@ -1,7 +1,9 @@
 //! A Source, an aggregator that publishes its copy again, and one more: each equal, the first origin told by all.
 
-use crate::world::{Source, abreast, eventually, eventually_ok, files, run, same};
+use crate::world::{Source, abreast};
 use abreast_resourcesync::v1_1::Document;
+use abreast_testkit::folder::{files, same};
+use abreast_testkit::{eventually, eventually_ok, run};
 use std::fs;
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! The API, `import`, `log` and links, on the real binary: nothing acknowledged is lost by kills.
 
-use crate::world::{Running, Source, abreast, eventually, kills, run};
+use crate::world::{Source, abreast};
+use abreast_testkit::{Running, eventually, kills, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

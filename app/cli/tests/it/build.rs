@@ -1,80 +1,30 @@
 //! A site as files, behind a server that only sends files: mirrored, followed, killed while it is written.
 
-use crate::world::{Random, Source, abreast, assert_equal, audit, eventually, get, kills, provided, run, seed, sync};
+use crate::world::{Source, abreast, audit, get, sync};
 use abreast_resourcesync::v1_1::{Capability, Document, Root};
+use abreast_testkit::http::{Server, send};
+use abreast_testkit::folder::assert_equal;
+use abreast_testkit::{Random, eventually, kills, provided, run, seed};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Kills while a site is written.
 const KILLS: u64 = 40;
 
 /// The plainest web server: sends files, with a length and nothing else.
-struct FileServer {
-    address: String,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl FileServer {
-    fn start(root: &Path) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (told, root) = (Arc::clone(&stop), root.to_owned());
-        let thread = std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if told.load(Ordering::Relaxed) {
-                    return;
-                }
-                let root = root.clone();
-                std::thread::spawn(move || answer(stream.unwrap(), &root));
-            }
-        });
-        Self { address, stop, thread: Some(thread) }
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}/", self.address)
-    }
-}
-
-impl Drop for FileServer {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = TcpStream::connect(&self.address);
-        let _ = self.thread.take().unwrap().join();
-    }
-}
-
-fn answer(mut stream: TcpStream, root: &Path) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
+fn file_server(root: &Path) -> Server {
+    let root = root.to_owned();
+    Server::new(move |request, stream| {
+        let path = abreast_webtypes::decode_segment(request.target().trim_start_matches('/').as_bytes());
+        match fs::read(root.join(String::from_utf8_lossy(&path).as_ref())) {
+            Ok(body) => send(stream, "200 OK", "", &body),
+            Err(_) => send(stream, "404 Not Found", "", b""),
         }
-        let target = line.split(' ').nth(1)?.to_owned();
-        while line.trim_end() != "" {
-            line.clear();
-            reader.read_line(&mut line).ok()?;
-        }
-        let path = abreast_webtypes::decode_segment(target.trim_start_matches('/').as_bytes());
-        let path = root.join(String::from_utf8_lossy(&path).as_ref());
-        let (status, body) = match fs::read(path) {
-            Ok(body) => ("200 OK", body),
-            Err(_) => ("404 Not Found", Vec::new()),
-        };
-        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len()).ok()?;
-        stream.write_all(&body).ok()?;
-    }
+    })
 }
 
 fn command(folder: &Path, site: &Path, base: &str) -> Command {
@@ -114,41 +64,41 @@ fn places() -> Places {
 #[test]
 fn a_site_of_files_is_mirrored_and_followed() {
     let places = places();
-    let server = FileServer::start(&places.site);
+    let server = file_server(&places.site);
     for number in 0..60 {
         fs::create_dir_all(places.original.join(format!("d{}", number % 7))).unwrap();
         fs::write(places.original.join(format!("d{}/f {number}.xml", number % 7)), format!("<n>{number}</n>")).unwrap();
     }
-    build(&places.original, &places.site, &server.url(), &["--copy"]);
-    let summary = sync(&server.url(), &places.copy, 0, &[]);
+    build(&places.original, &places.site, &server.url("/"), &["--copy"]);
+    let summary = sync(&server.url("/"), &places.copy, 0, &[]);
     assert_eq!(summary["created"], 60);
     assert_equal(&places.original, &places.copy);
 
     fs::write(places.original.join("d1/f 1.xml"), "another").unwrap();
     fs::remove_file(places.original.join("d2/f 2.xml")).unwrap();
     fs::write(places.original.join("new"), "new").unwrap();
-    build(&places.original, &places.site, &server.url(), &["--copy"]);
-    let summary = sync(&server.url(), &places.copy, 0, &[]);
+    build(&places.original, &places.site, &server.url("/"), &["--copy"]);
+    let summary = sync(&server.url("/"), &places.copy, 0, &[]);
     assert_eq!(
         (&summary["mode"], &summary["created"], &summary["updated"], &summary["deleted"]),
         (&"incremental".into(), &1.into(), &1.into(), &1.into()),
         "{summary}"
     );
     assert_equal(&places.original, &places.copy);
-    assert_eq!(audit(&server.url(), &places.copy), 0);
+    assert_eq!(audit(&server.url("/"), &places.copy), 0);
 }
 
 #[test]
 fn resources_that_are_published_already_are_not_copied() {
     let places = places();
-    let server = FileServer::start(&places.site);
+    let server = file_server(&places.site);
     let data = places.site.join("data");
     fs::create_dir(&data).unwrap();
     fs::write(data.join("a"), "x").unwrap();
-    let resources = format!("{}data/", server.url());
-    build(&data, &places.site, &server.url(), &["--resources-url", &resources]);
+    let resources = format!("{}data/", server.url("/"));
+    build(&data, &places.site, &server.url("/"), &["--resources-url", &resources]);
     assert!(!places.site.join("set/r").exists());
-    sync(&server.url(), &places.copy, 0, &[]);
+    sync(&server.url("/"), &places.copy, 0, &[]);
     assert_equal(&data, &places.copy);
 }
 
@@ -156,12 +106,12 @@ fn resources_that_are_published_already_are_not_copied() {
 fn resync_copies_a_site_of_files_and_follows_it() {
     let Some(program) = provided("resync reads our files", "ABREAST_TEST_RESYNC_SYNC") else { return };
     let places = places();
-    let server = FileServer::start(&places.site);
+    let server = file_server(&places.site);
     for number in 0..20 {
         fs::write(places.original.join(format!("f{number}")), format!("{number}")).unwrap();
     }
-    build(&places.original, &places.site, &server.url(), &["--copy"]);
-    let mapping = format!("{}set/r={}", server.url(), places.copy.display());
+    build(&places.original, &places.site, &server.url("/"), &["--copy"]);
+    let mapping = format!("{}set/r={}", server.url("/"), places.copy.display());
     let resync = |arguments: &[&str]| {
         let mut command = Command::new(&program);
         command.arg("--delete").args(arguments).arg(&mapping);
@@ -169,12 +119,12 @@ fn resync_copies_a_site_of_files_and_follows_it() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && !told.contains("ERROR"), "{told}");
     };
-    resync(&["--baseline", "--hash", "md5", "--sitemap", &format!("{}set/resourcelist.xml", server.url())]);
+    resync(&["--baseline", "--hash", "md5", "--sitemap", &format!("{}set/resourcelist.xml", server.url("/"))]);
     assert_equal(&places.original, &places.copy);
     fs::write(places.original.join("f3"), "another").unwrap();
     fs::remove_file(places.original.join("f4")).unwrap();
-    build(&places.original, &places.site, &server.url(), &["--copy"]);
-    let changes = format!("{}set/changelist.xml", server.url());
+    build(&places.original, &places.site, &server.url("/"), &["--copy"]);
+    let changes = format!("{}set/changelist.xml", server.url("/"));
     resync(&["--incremental", "--changelist-uri", &changes, "--from", "2020-01-01T00:00:00Z"]);
     assert_equal(&places.original, &places.copy);
 }

@@ -1,11 +1,11 @@
 //! What a user chooses: which resources, through what, with which secrets, in which jobs.
 
-use crate::world::{Source, abreast, assert_equal, audit, files, run, sync};
+use crate::world::{Source, abreast, audit, sync};
+use abreast_testkit::folder::{assert_equal, files};
+use abreast_testkit::http::{Server, answer};
+use abreast_testkit::run;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 fn collection(folder: &Path) {
     for (path, text) in [("a.txt", "1"), ("b.pdf", "2"), ("deep/c.txt", "3"), ("deep/d.tmp", "4")] {
@@ -130,22 +130,9 @@ fn a_configuration_is_checked_and_shown_with_the_origin_of_each_value() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("did you mean `listen`?"));
 }
 
-/// A server that answers 401 to everything, and the heads of the requests it got.
-fn refusing() -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let heads = Arc::<Mutex<Vec<String>>>::default();
-    let seen = heads.clone();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut head = String::new();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            while reader.read_line(&mut head).is_ok_and(|count| count > 2) {}
-            seen.lock().unwrap().push(head);
-            let _ = stream.write_all(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-        }
-    });
-    (address, heads)
+/// A server that answers 401 to everything.
+fn refusing() -> Server {
+    Server::saying(answer("401 No", "Connection: close\r\n", ""))
 }
 
 /// URL, arguments, environment.
@@ -156,7 +143,8 @@ fn secrets_reach_their_server_and_nothing_else() {
     let temporary = tempfile::tempdir().unwrap();
     let (token, netrc) = (temporary.path().join("token"), temporary.path().join("netrc"));
     fs::write(&token, "planted-token\n").unwrap();
-    let (address, heads) = refusing();
+    let server = refusing();
+    let address = server.address();
     fs::write(&netrc, "machine 127.0.0.1 login me password planted-netrc\n").unwrap();
     let netrc = format!("--netrc={}", netrc.display());
     let (url, login_url) = (format!("http://{address}/"), format!("http://me:planted-url@{address}/"));
@@ -171,7 +159,7 @@ fn secrets_reach_their_server_and_nothing_else() {
     ];
     for (number, (url, words, environment)) in cases.iter().enumerate() {
         let copy = temporary.path().join(format!("copy{number}"));
-        heads.lock().unwrap().clear();
+        let before = server.seen().len();
         let mut command = abreast();
         command.args(["-vv", "sync", url]).arg(&copy).args(["--json", "--retries", "0"]).args(*words);
         for (name, value) in *environment {
@@ -179,7 +167,7 @@ fn secrets_reach_their_server_and_nothing_else() {
         }
         let output = run(&mut command);
         assert_eq!(output.status.code(), Some(12), "{words:?}");
-        let sent = heads.lock().unwrap().join("\n").to_lowercase();
+        let sent: String = server.seen()[before..].iter().map(|request| request.head.to_lowercase()).collect();
         assert!(sent.contains("authorization: b"), "{words:?} sends credentials: {sent}");
         assert!(!copy.exists(), "{words:?}: a first run that fails leaves nothing");
         let told = [output.stdout, output.stderr].concat();
@@ -193,7 +181,8 @@ fn secrets_reach_their_server_and_nothing_else() {
 #[test]
 fn a_proxy_from_the_environment_is_used_and_its_password_not_told() {
     let temporary = tempfile::tempdir().unwrap();
-    let (address, heads) = refusing();
+    let server = refusing();
+    let address = server.address();
     let sync_through = |name: &str, more: &[(&str, &str)]| {
         let copy = temporary.path().join("copy");
         let mut command = abreast();
@@ -205,12 +194,12 @@ fn a_proxy_from_the_environment_is_used_and_its_password_not_told() {
         run(&mut command)
     };
     let output = sync_through("http_proxy", &[]);
-    assert!(heads.lock().unwrap()[0].starts_with("GET http://museum.example/list.xml HTTP/1.1"));
+    assert!(server.seen()[0].head.starts_with("GET http://museum.example/list.xml HTTP/1.1"));
     let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(!told.contains("planted"), "{told}");
-    heads.lock().unwrap().clear();
+    let before = server.seen().len();
     sync_through("ABREAST_PROXY", &[("NO_PROXY", "museum.example")]);
-    assert!(heads.lock().unwrap().is_empty());
+    assert_eq!(server.seen().len(), before);
 }
 
 #[test]

@@ -1,13 +1,10 @@
 //! Exit codes: the same cause has the same code in every command.
 
-use crate::world::{abreast, run};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use crate::world::abreast;
+use abreast_testkit::http::{Server, answer, send, unused_address};
+use abreast_testkit::run;
+use abreast_testkit::tls::Certificate;
 use std::process::Output;
-use std::sync::Arc;
 
 /// Every command that has an address of a server, with the place of it.
 const WITH_A_NETWORK: [&[&str]; 10] = [
@@ -29,50 +26,19 @@ fn with(words: &[&str], url: &str, dir: &str, more: &[&str]) -> (Option<i32>, St
     (status.code(), format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
 }
 
-/// A server with a certificate of its own making, which has nothing for anybody. Gives back its port and certificate.
-fn self_signed() -> (u16, String) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    // As `openssl req -x509` makes it.
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let certificate = params.self_signed(&key).unwrap();
-    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)
-        .unwrap();
-    let config = Arc::new(config);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let mut tls = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
-            std::thread::spawn(move || {
-                let mut head = Vec::new();
-                let mut byte = [0];
-                while !head.ends_with(b"\r\n\r\n") && tls.read(&mut byte).unwrap_or(0) == 1 {
-                    head.push(byte[0]);
-                }
-                let _ = tls.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-                let _ = tls.flush();
-            });
-        }
-    });
-    (port, certificate.pem())
-}
-
 #[test]
 fn a_failure_of_tls_is_code_6_in_every_command() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().to_str().unwrap();
-    let (port, pem) = self_signed();
-    let (_, other) = self_signed();
+    // As `openssl req -x509` makes it; the server has nothing for anybody.
+    let certificate = Certificate::self_signed("localhost", true, false);
+    let server = certificate.serve(answer("404 Not Found", "Connection: close\r\n", ""));
+    let port = server.address().port();
+    let other = Certificate::self_signed("localhost", true, false);
     std::fs::write(place.path().join("records.ndjson"), "{\"uri\":\"http://h/a\"}\n").unwrap();
     let (named, wrong) = (place.path().join("named.pem"), place.path().join("other.pem"));
-    std::fs::write(&named, pem).unwrap();
-    std::fs::write(&wrong, other).unwrap();
+    std::fs::write(&named, certificate.pem()).unwrap();
+    std::fs::write(&wrong, other.pem()).unwrap();
     for words in WITH_A_NETWORK {
         let secure = format!("https://localhost:{port}/");
         let (code, told) = with(words, &secure, dir, &[]);
@@ -256,14 +222,13 @@ fn a_server_that_cannot_be_reached_is_code_5_in_every_command() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().to_str().unwrap();
     std::fs::write(place.path().join("records.ndjson"), "{\"uri\":\"http://h/a\"}\n").unwrap();
-    // A port that nothing listens on: it was free just now.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = unused_address();
     for words in WITH_A_NETWORK {
         // These wait longer between attempts than a test should.
         if ["log", "import", "hub"].contains(&words[0]) {
             continue;
         }
-        let (code, told) = with(words, &format!("http://127.0.0.1:{port}/"), dir, &[]);
+        let (code, told) = with(words, &format!("http://{address}/"), dir, &[]);
         assert_eq!(code, Some(5), "{words:?}: {told}");
         assert!(!told.contains("publish the document"), "{words:?}: {told}");
     }
@@ -273,22 +238,12 @@ fn a_server_that_cannot_be_reached_is_code_5_in_every_command() {
 fn a_site_without_a_source_is_code_4_with_what_was_tried() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().to_str().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut head = [0; 4_096];
-            let read = stream.read(&mut head).unwrap_or(0);
-            let line = String::from_utf8_lossy(&head[..read]).into_owned();
-            let (status, body) = match line.split(' ').nth(1) {
-                Some("/page") => ("200 OK", "<!doctype html><html><title>Welcome</title></html>"),
-                Some("/text") => ("200 OK", "ok"),
-                _ => ("404 Not Found", ""),
-            };
-            let length = body.len();
-            let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-        }
+    let server = Server::new(|request, stream| match request.target() {
+        "/page" => send(stream, "200 OK", "", b"<!doctype html><html><title>Welcome</title></html>"),
+        "/text" => send(stream, "200 OK", "", b"ok"),
+        _ => send(stream, "404 Not Found", "", b""),
     });
+    let address = server.address();
     for path in ["", "page", "text", "missing"] {
         let url = format!("http://{address}/{path}");
         for words in [&["sync", "URL", "DIR/copy"][..], &["audit", "URL", "DIR"], &["explore", "URL"]] {

@@ -1,6 +1,7 @@
 //! `abreast config`: all faults at once, and every setting that holds.
 
-use crate::world::{abreast, run};
+use crate::world::abreast;
+use abreast_testkit::run;
 use std::fs;
 use std::path::Path;
 

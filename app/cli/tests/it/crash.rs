@@ -4,8 +4,10 @@
 //! over every kill. The mirror is hashed without pause: every visible file must be whole. At the end the mirror must
 //! equal the Source, and replaying the whole log must give the Source's folder.
 
-use crate::world::{Random, Source, abreast, catch_up, eventually_ok, files, get, kills, same, seed};
+use crate::world::{Source, abreast, catch_up, get};
 use abreast_resourcesync::v1_1::{Change, Document, Root};
+use abreast_testkit::folder::{files, same};
+use abreast_testkit::{Random, eventually_ok, kills, seed};
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,10 @@
 //! Dumps as the built program makes them: read by others, whole over kills, and equal to the Source.
 
-use crate::world::{Random, Source, eventually, eventually_ok, files, get, kills, provided, run, same, seed};
+use crate::world::{Source, get};
 use abreast_resourcesync::package::member_name;
 use abreast_resourcesync::v1_1::{Change, Document, Entry, Root};
+use abreast_testkit::folder::{files, same};
+use abreast_testkit::{Random, eventually, eventually_ok, kills, provided, run, seed};
 use abreast_webtypes::Timestamp;
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;

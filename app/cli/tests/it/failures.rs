@@ -1,10 +1,11 @@
 //! Commands that fail: what they print, and what they leave behind.
 
-use crate::world::{abreast, run};
+use crate::world::abreast;
+use abreast_testkit::folder::paths;
+use abreast_testkit::run;
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
 use std::process::Output;
 
 /// Every command with `--json`, so that it fails.
@@ -90,21 +91,6 @@ fn a_command_with_json_that_fails_prints_an_object() {
 }
 
 /// All paths beneath a folder, hidden ones as well.
-fn everything(folder: &Path) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path.clone());
-            }
-            found.insert(path);
-        }
-    }
-    found
-}
-
 #[test]
 fn a_server_that_cannot_start_leaves_nothing_behind() {
     let place = tempfile::tempdir().unwrap();
@@ -126,7 +112,7 @@ fn a_server_that_cannot_start_leaves_nothing_behind() {
     fs::write(tokens.join("tokens.json"), "no tokens").unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    let before = everything(place.path());
+    let before = paths(place.path());
     let path = |name: &str| place.path().join(name).display().to_string();
     let papers = path("papers");
     let cases: [&[&str]; 12] = [
@@ -146,15 +132,15 @@ fn a_server_that_cannot_start_leaves_nothing_behind() {
     for words in cases {
         let output: Output = run(abreast().args(words));
         assert!(!output.status.success(), "{words:?}");
-        assert_eq!(everything(place.path()), before, "{words:?}: {}", text(&output.stderr));
+        assert_eq!(paths(place.path()), before, "{words:?}: {}", text(&output.stderr));
     }
     // A store that cannot be completed: the folder of rendered documents has the place of a file.
     fs::create_dir(folder.join(".abreast")).unwrap();
     fs::write(folder.join(".abreast/documents"), "in the way").unwrap();
-    let before = everything(place.path());
+    let before = paths(place.path());
     let output = run(abreast().args(["serve", &papers, "--listen", "127.0.0.1:0"]));
     assert!(!output.status.success());
-    assert!(everything(place.path()).is_superset(&before), "nothing of others is removed");
+    assert!(paths(place.path()).is_superset(&before), "nothing of others is removed");
 }
 
 #[test]

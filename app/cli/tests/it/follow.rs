@@ -1,9 +1,11 @@
 //! A copy that follows is told of changes by a Source with its hub: by events and by callback, over kills of the Source.
 
-use crate::world::{Running, Source, abreast, eventually_ok, files, same};
+use crate::world::{Source, abreast};
+use abreast_testkit::folder::{files, same};
+use abreast_testkit::http::unused_address;
+use abreast_testkit::{Running, eventually_ok};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
@@ -87,10 +89,7 @@ fn a_copy_follows_by_events() {
 
 #[test]
 fn a_copy_follows_by_a_callback() {
-    // A port that was free a moment ago.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let listen = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    let listen = unused_address().to_string();
     let url = format!("http://{listen}/in/");
     is_told("push.callback", &["--callback-listen", &listen, "--callback-url", &url]);
 }

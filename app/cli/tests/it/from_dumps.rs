@@ -1,8 +1,10 @@
 //! A Destination that takes resources out of the Source's packages, killed again and again, ends with the Source.
 
 use crate::dumps::changes;
-use crate::world::{Random, Source, abreast, assert_equal, audit, eventually, get, kills, seed, sync};
+use crate::world::{Source, abreast, audit, get, sync};
 use abreast_resourcesync::v1_1::Change;
+use abreast_testkit::folder::assert_equal;
+use abreast_testkit::{Random, eventually, kills, seed};
 use std::fs;
 use std::process::Stdio;
 use std::time::Duration;

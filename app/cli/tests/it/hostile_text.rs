@@ -1,11 +1,13 @@
 //! Names and texts of strangers, fed to every command: nothing that is printed may steer a terminal.
 
-use crate::world::{Running, Source, abreast, run};
+use crate::world::{Source, abreast};
+use abreast_testkit::http::{Request, Server, send, unused_address};
+use abreast_testkit::{Running, run};
 use abreast_webtypes::is_control;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -51,29 +53,17 @@ impl Seen {
     }
 }
 
-/// A server whose every answer is hostile; it ends with the test.
-fn hostile_server() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let own = base.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let base = own.clone();
-            std::thread::spawn(move || drop(answer(stream, &base)));
-        }
-    });
-    base
+/// A server whose every answer is hostile.
+fn hostile_server() -> Server {
+    Server::new(|request, stream| {
+        answer(request, stream);
+        false
+    })
 }
 
-fn answer(mut stream: TcpStream, base: &str) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte)?;
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head);
-    let path = head.split(' ').nth(1).unwrap_or_default();
+fn answer(request: &Request, stream: &mut TcpStream) {
+    let base = format!("http://{}", request.header("host").unwrap_or_default());
+    let path = request.target();
     let json = |value: serde_json::Value| ("200 OK", "application/json", value.to_string());
     let target = serde_json::json!({
         "id": 1, "kind": EVIL, "address": EVIL, "topic": EVIL, "cursor": 0, "head": 1, "state": EVIL, "attempts": 2,
@@ -95,7 +85,7 @@ fn answer(mut stream: TcpStream, base: &str) -> std::io::Result<()> {
             ("422 Unprocessable Content", "application/problem+json", problem.to_string())
         }
         "/events" => ("200 OK", "text/event-stream", format!("id: 7\ndata: {EVIL_XML}\n\n")),
-        "/list.xml" => ("200 OK", "application/xml", list(base)),
+        "/list.xml" => ("200 OK", "application/xml", list(&base)),
         "/capabilities.xml" => {
             let text = format!(
                 "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\
@@ -109,12 +99,9 @@ fn answer(mut stream: TcpStream, base: &str) -> std::io::Result<()> {
         "/robots.txt" => ("404 Not Found", "text/plain", String::new()),
         _ => ("200 OK", "text/plain", EVIL.to_owned()),
     };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nLink: <{EVIL_HEADER}>; rel=\"resourcesync\"\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
+    let headers =
+        format!("Content-Type: {kind}\r\nLink: <{EVIL_HEADER}>; rel=\"resourcesync\"\r\nConnection: close\r\n");
+    send(stream, status, &headers, body.as_bytes());
 }
 
 /// A Resource List with names that decode to control characters, and attributes that hold them.
@@ -142,7 +129,8 @@ fn no_command_prints_what_steers_a_terminal() {
     let mut seen = Seen::default();
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name);
-    let base = hostile_server();
+    let server = hostile_server();
+    let base = server.url("");
     let url = |name: &str| format!("{base}/{name}");
 
     // A hostile Source.
@@ -283,9 +271,7 @@ fn commands() -> Vec<String> {
 
 /// Serves a folder, asks for hostile things, and stops; its output is checked.
 fn serve(seen: &mut Seen, folder: &Path, data: &Path, format: &str) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    let address = unused_address().to_string();
     let mut command = abreast();
     command.env("ABREAST_LOG_FORMAT", format).env("ABREAST_LOG", "debug");
     command.arg("serve").arg(folder).arg("--data").arg(data).args(["--listen", &address, "--name", "set"]);
@@ -294,7 +280,7 @@ fn serve(seen: &mut Seen, folder: &Path, data: &Path, format: &str) {
     std::thread::spawn({
         let address = address.clone();
         move || {
-            crate::world::eventually("it is ready", || {
+            abreast_testkit::eventually("it is ready", || {
                 crate::world::get(&address, "/readyz").is_some_and(|(status, _)| status == 200)
             });
             for request in [
@@ -351,18 +337,17 @@ fn a_server_whose_log_is_json_prints_nothing_else() {
 
 #[test]
 fn a_log_entry_of_a_stranger_stays_one_entry() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+    let server = Server::raw(drop);
     let mut child = Running(
         abreast()
-            .args(["sync", &format!("http://{address}/list.xml"), "-", "--state", EVIL, "-v", "--retries", "0"])
+            .args(["sync", &server.url("/list.xml"), "-", "--state", EVIL, "-v", "--retries", "0"])
             .current_dir(tempfile::tempdir().unwrap().path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap(),
     );
-    drop(listener);
+    drop(server);
     let mut text = String::new();
     child.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(

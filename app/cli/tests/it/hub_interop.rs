@@ -1,7 +1,8 @@
 //! The hub and others' programs: Flask-WebSub as a subscriber, as a publisher and as another hub; publishers that say no
 //! more than which topic changed, in both ways they do it.
 
-use crate::world::{Running, Source, abreast, eventually, provided};
+use crate::world::{Source, abreast};
+use abreast_testkit::{Running, eventually, provided};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

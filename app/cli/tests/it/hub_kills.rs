@@ -6,7 +6,8 @@
 
 mod receiver;
 
-use crate::world::{Random, Source, abreast, asked, kills, run, seed};
+use crate::world::{Source, abreast};
+use abreast_testkit::{Random, kills, number, run, seed};
 use receiver::{Receiver, Subscription};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 #[test]
 fn what_a_hub_accepted_comes_to_everybody_in_order_over_kills_at_random() {
-    let many = usize::from(asked("ABREAST_TEST_KILLS").is_some_and(|kills| kills > 100));
+    let many = usize::from(number("ABREAST_TEST_KILLS").is_some_and(|kills| kills > 100));
     let (kills, seed) = (kills(KILLS), seed(1));
     let mut random = Random::new(seed);
     let temporary = tempfile::tempdir().unwrap();

@@ -1,8 +1,10 @@
 //! With other people's programs: resync reads us, we read what resync and nginx publish.
 
-use crate::world::{Running, Source, assert_equal, audit, eventually, files, get, provided, run, sync};
+use crate::world::{Source, audit, get, sync};
+use abreast_testkit::folder::{assert_equal, files};
+use abreast_testkit::http::unused_address;
+use abreast_testkit::{Running, eventually, provided, run};
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -102,7 +104,7 @@ struct Nginx {
 impl Nginx {
     fn start(program: &Path, place: &Path, root: &Path) -> Self {
         // The port is free when it is chosen; nginx takes it a moment later.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = unused_address().port();
         let control = place.join("nginx");
         fs::create_dir_all(&control).unwrap();
         let shown = control.display();

@@ -1,9 +1,11 @@
 //! Stores and copies are looked at, mended, backed up and restored, also while they are used and while killed.
 
 use crate::crash::{spawn, write_version, writer};
-use crate::world::{Random, Source, abreast, assert_equal, catch_up, eventually, kills, run, seed, sync};
+use crate::world::{Source, abreast, catch_up, sync};
 use abreast_core::{NewNotification, Offset, Payload, SystemClock, TopicLog as _, publish};
 use abreast_store::hub::{HubStore, OFFSETS_APART};
+use abreast_testkit::folder::assert_equal;
+use abreast_testkit::{Random, eventually, kills, run, seed};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

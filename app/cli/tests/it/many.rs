@@ -1,7 +1,8 @@
 //! Very many names in one folder, and folders very deep: handled without recursion, within limits, and told.
 
-use crate::world::{Source, assert_equal, files, sync};
+use crate::world::{Source, sync};
 use abreast_folder::{Dir, Folder};
+use abreast_testkit::folder::{assert_equal, files};
 use std::fs;
 use std::path::Path;
 
@@ -75,7 +76,7 @@ fn many_names_in_one_folder_and_deep_folders_are_published_and_copied() {
 
     // One change among them costs one request for what changed.
     fs::write(many.join("0000000"), "changed").unwrap();
-    crate::world::eventually("the change is published", || {
+    abreast_testkit::eventually("the change is published", || {
         source.get("/set/changelist.xml").is_some_and(|list| String::from_utf8_lossy(&list).contains("0000000"))
     });
     let summary = sync(&source.url(), &copy, 0, &[]);

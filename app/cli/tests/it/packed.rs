@@ -1,6 +1,8 @@
 //! Packed copies: readable whenever a run is killed, and by the programs that archives use.
 
-use crate::world::{Random, Source, abreast, eventually_ok, files, kills, provided, run, same, seed};
+use crate::world::{Source, abreast};
+use abreast_testkit::folder::{files, same};
+use abreast_testkit::{Random, eventually_ok, kills, provided, run, seed};
 use abreast_warc::{Kind, ReadError, read_record, skip_http_head};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,36 +1,43 @@
 //! A Source with its hub, and hubs alone: who subscribed is told of every change, in order, over restarts and kills.
 
-use crate::world::{Running, Source, abreast, eventually, run};
+use crate::world::{Source, abreast};
 use abreast_resourcesync::v1_1::Document;
+use abreast_testkit::http::{Server, send};
+use abreast_testkit::{Running, eventually, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 /// A subscriber's callback: confirms what it is asked, and keeps what comes.
 struct Callback {
-    url: String,
+    server: Server,
     /// Bodies by offset; a repeat must be the same.
     got: Arc<Mutex<BTreeMap<u64, Vec<u8>>>>,
 }
 
 impl Callback {
     fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/callback", listener.local_addr().unwrap());
-        let got = Arc::default();
+        let got = Arc::<Mutex<BTreeMap<u64, Vec<u8>>>>::default();
         let kept = Arc::clone(&got);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let kept = Arc::clone(&kept);
-                std::thread::spawn(move || while answer(&stream, &kept).is_some() {});
+        let server = Server::new(move |request, stream| {
+            let challenge = request.target().split(['?', '&']).find_map(|part| part.strip_prefix("hub.challenge="));
+            if challenge.is_none() {
+                let offset = request.header("abreast-offset").map_or(0, |offset| offset.parse().unwrap());
+                let before = kept.lock().unwrap().insert(offset, request.body.clone());
+                assert!(before.is_none_or(|before| before == request.body), "a repeat is the same");
             }
+            send(stream, "200 OK", "", challenge.unwrap_or_default().as_bytes())
         });
-        Self { url, got }
+        Self { server, got }
+    }
+
+    fn url(&self) -> String {
+        self.server.url("/callback")
     }
 
     /// Everything so far: without gaps, each notification beginning where the one before ended.
@@ -56,33 +63,6 @@ impl Callback {
     fn names(&self) -> Vec<String> {
         self.changes().into_iter().map(|(name, _)| name).collect()
     }
-}
-
-/// Answers one request; `None` when there is no other.
-fn answer(stream: &TcpStream, kept: &Mutex<BTreeMap<u64, Vec<u8>>>) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    let (mut line, mut length, mut offset) = (String::new(), 0, 0);
-    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim().split_once(':') else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.trim().parse().ok()?,
-            "abreast-offset" => offset = value.trim().parse().ok()?,
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let challenge = line.split(['?', '&', ' ']).find_map(|part| part.strip_prefix("hub.challenge="));
-    let echo = challenge.unwrap_or_default();
-    if challenge.is_none() {
-        let before = kept.lock().unwrap().insert(offset, body.clone());
-        assert!(before.is_none_or(|before| before == body), "a repeat is the same");
-    }
-    let mut stream = stream;
-    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{echo}", echo.len()).ok()
 }
 
 /// A file that is there at once, so that it is one change.
@@ -112,9 +92,9 @@ const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 
 fn subscribe(source: &Source, callback: &Callback) {
     let topic = encode(&format!("{}set/notify/change", source.url()));
-    let body = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url));
+    let body = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url()));
     assert_eq!(post(&source.address, FORM, &body), 202);
-    let asked = format!("/hub?callback={}", encode(&callback.url));
+    let asked = format!("/hub?callback={}", encode(&callback.url()));
     eventually("the subscription counts", || source.get(&asked).is_some());
 }
 
@@ -223,7 +203,7 @@ fn a_hub_alone_takes_topics_of_others_and_can_be_looked_into() {
     say("two");
     let callback = Callback::new();
     let topic = encode("https://museum.example/topic");
-    let form = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url));
+    let form = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback={}", encode(&callback.url()));
     assert_eq!(post(&address, FORM, &form), 202);
     let server = format!("http://{address}/");
     let look = |words: &[&str], place: &[&str], code: i32| {
@@ -289,7 +269,7 @@ fn callbacks_are_not_written_to_the_log() {
         assert_eq!(post(&address, FORM, &form), 202);
     };
     let said = |text: &str| eventually(text, || fs::read_to_string(&log).unwrap().contains(text));
-    let unguessable = format!("{}/unguessable", callback.url);
+    let unguessable = format!("{}/unguessable", callback.url());
     ask("subscribe", &unguessable);
     said("subscribed");
     ask("unsubscribe", &unguessable);

@@ -1,18 +1,10 @@
 //! Real collections: what people publish has odd names, links and sizes that nobody would make up.
 
-use crate::world::{Running, Source, abreast, assert_equal, audit, eventually_ok, files, provided, same, sync};
-use std::fs;
+use crate::world::{Source, abreast, audit, sync};
+use abreast_testkit::folder::{assert_equal, copy_files, files, same};
+use abreast_testkit::{Running, eventually_ok, provided};
 use std::path::Path;
 use std::process::Stdio;
-
-/// Copies the regular files of a tree.
-fn copy_tree(from: &Path, to: &Path) {
-    for (path, bytes) in files(from) {
-        let target = to.join(path);
-        fs::create_dir_all(target.parent().unwrap()).unwrap();
-        fs::write(target, bytes).unwrap();
-    }
-}
 
 fn mirrored_equal(original: &Path) {
     let temporary = tempfile::tempdir().unwrap();
@@ -44,14 +36,14 @@ fn five_releases_of_brick_arrive_one_after_the_other() {
     let Some(releases) = provided("Brick", "ABREAST_TEST_BRICK_DIR") else { return };
     let temporary = tempfile::tempdir().unwrap();
     let (original, copy) = (temporary.path().join("brick"), temporary.path().join("copy"));
-    copy_tree(&releases.join("1.1"), &original);
+    copy_files(&releases.join("1.1"), &original);
     let source = Source::start(&original, 0, &[]);
     let mut follower = abreast();
     follower.args(["sync", &source.url()]).arg(&copy).args(["--follow", "--interval", "50ms", "--quiet"]);
     let _follower = Running(follower.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     eventually_ok("the first release is mirrored", || same(&files(&original), &files(&copy)));
     for release in ["1.2", "1.3", "1.4", "1.5"] {
-        copy_tree(&releases.join(release), &original);
+        copy_files(&releases.join(release), &original);
         eventually_ok("the next release is mirrored", || same(&files(&original), &files(&copy)));
     }
     assert_eq!(audit(&source.url(), &copy), 0);

@@ -1,6 +1,7 @@
 //! What rules leave out of a folder is published nowhere, by `serve` or by `build`.
 
-use crate::world::{Source, abreast, audit, eventually, get, run, sync};
+use crate::world::{Source, abreast, audit, get, sync};
+use abreast_testkit::{eventually, run};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -117,7 +118,7 @@ fn a_built_site_has_what_the_rules_take() {
         (output.status.code(), text)
     };
     let copied = || {
-        let found = crate::world::files(&site.join("original/r"));
+        let found = abreast_testkit::folder::files(&site.join("original/r"));
         found.into_keys().map(|path| path.display().to_string()).collect::<Vec<_>>()
     };
     assert_eq!(build(&["--include", "*.pdf", "--include", "*.xml"]).0, Some(0));

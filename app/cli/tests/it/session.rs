@@ -1,8 +1,8 @@
 //! What a user does: serve, sync, audit, demo; and what the program says.
 
-use crate::world::{
-    Running, Source, abreast, assert_equal, audit, catch_up, eventually, eventually_ok, files, run, same, sync,
-};
+use crate::world::{Source, abreast, audit, catch_up, sync};
+use abreast_testkit::folder::{assert_equal, files, same};
+use abreast_testkit::{Running, eventually, eventually_ok, run};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

@@ -1,6 +1,8 @@
 //! Sources with several sets: one is chosen, or each is copied into its own folder.
 
-use crate::world::{Running, Source, abreast, assert_equal, eventually, files, run};
+use crate::world::{Source, abreast};
+use abreast_testkit::folder::{assert_equal, files};
+use abreast_testkit::{Running, eventually, run};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! `abreast validate` and `abreast explore` on what `abreast serve` publishes, and on files.
 
-use crate::world::{Source, abreast, eventually, run};
+use crate::world::{Source, abreast};
+use abreast_testkit::{eventually, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Versions over HTTP: found by another client of RFC 7089, and never lost or torn by kills.
 
 use crate::crash::{change_lists, hex, recorded, spawn, write_version, writer};
-use crate::world::{Random, Source, eventually, get, kills, provided, run, seed};
+use crate::world::{Source, get};
+use abreast_testkit::{Random, eventually, kills, provided, run, seed};
 use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,13 +1,12 @@
 //! Programs run for a test, and what they leave in folders.
 
-use std::collections::BTreeMap;
-use std::fmt::{Debug, Display};
-use std::fs;
+use abreast_testkit::folder::{files, same};
+use abreast_testkit::{Running, eventually, eventually_ok, run};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// `abreast` with arguments, none of the caller's settings.
 pub(crate) fn abreast() -> Command {
@@ -24,16 +23,6 @@ pub(crate) fn abreast() -> Command {
     // What a server offers stands on standard output then, although that is not a terminal.
     command.env("ABREAST_LOG_FORMAT", "text");
     command
-}
-
-/// A program that is killed when the test ends.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// `abreast serve`, listening.
@@ -164,11 +153,6 @@ pub(crate) fn get(address: &str, path: &str) -> Option<(u16, Vec<u8>)> {
     Some((head.split(' ').nth(1)?.parse().ok()?, body))
 }
 
-/// Runs a command to its end.
-pub(crate) fn run(command: &mut Command) -> Output {
-    command.stdin(Stdio::null()).output().unwrap()
-}
-
 /// Runs `abreast sync`, expecting an exit code; tells the summary.
 pub(crate) fn sync(url: &str, folder: &Path, code: i32, more: &[&str]) -> serde_json::Value {
     let output = run(abreast().args(["sync", url]).arg(folder).arg("--json").args(more));
@@ -191,124 +175,10 @@ pub(crate) fn audit(url: &str, folder: &Path) -> i32 {
     run(abreast().args(["audit", url]).arg(folder).args(["--full", "--quiet"])).status.code().unwrap()
 }
 
-/// Every visible file with its bytes. Symbolic links and hidden names are left out.
-pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&next) else { continue };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with('.') || name.ends_with('~') {
-                continue;
-            }
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file()
-                && let Ok(bytes) = fs::read(entry.path())
-            {
-                found.insert(entry.path().strip_prefix(folder).unwrap().to_owned(), bytes);
-            }
-        }
-    }
-    found
-}
-
-/// Whether two maps are the same; the first differences if not.
-pub(crate) fn same<K: Ord + Debug, V: PartialEq>(
-    original: &BTreeMap<K, V>,
-    copy: &BTreeMap<K, V>,
-) -> Result<(), String> {
-    let missing: Vec<_> = original.keys().filter(|key| !copy.contains_key(*key)).take(5).collect();
-    let extra: Vec<_> = copy.keys().filter(|key| !original.contains_key(*key)).take(5).collect();
-    let differ: Vec<_> = original
-        .iter()
-        .filter(|(key, value)| copy.get(*key).is_some_and(|other| other != *value))
-        .map(|(key, _)| key)
-        .take(5)
-        .collect();
-    if missing.is_empty() && extra.is_empty() && differ.is_empty() {
-        return Ok(());
-    }
-    Err(format!("missing {missing:?}, extra {extra:?}, differ {differ:?}"))
-}
-
-/// The two folders hold the same files; tells the first differences if not.
-pub(crate) fn assert_equal(original: &Path, copy: &Path) {
-    if let Err(differences) = same(&files(original), &files(copy)) {
-        panic!("{differences}");
-    }
-}
-
-/// Waits until something is so; fails after a minute.
-pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    eventually_ok(what, || if so() { Ok(()) } else { Err("not so") });
-}
-
-/// As [`eventually`], and tells at the end why it was not so the last time.
-pub(crate) fn eventually_ok<E: Display>(what: &str, mut so: impl FnMut() -> Result<(), E>) {
-    let begun = Instant::now();
-    while let Err(why) = so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: {why}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 /// Runs `abreast sync` until the copy is as the original.
 pub(crate) fn catch_up(url: &str, original: &Path, copy: &Path, more: &[&str]) {
     eventually_ok("the copy follows", || {
         let summary = sync(url, copy, 0, more);
         same(&files(original), &files(copy)).map_err(|why| format!("{why}; the last run: {summary}"))
     });
-}
-
-/// How often a test kills: as ABREAST_TEST_KILLS says, or its own number.
-pub(crate) fn kills(own: u64) -> u64 {
-    let kills = asked("ABREAST_TEST_KILLS").unwrap_or(own);
-    eprintln!("repeat with ABREAST_TEST_KILLS={kills}");
-    kills
-}
-
-/// What a test's numbers are drawn from: ABREAST_TEST_SEED, or its own.
-pub(crate) fn seed(own: u64) -> u64 {
-    let seed = asked("ABREAST_TEST_SEED").unwrap_or(own);
-    eprintln!("repeat with ABREAST_TEST_SEED={seed}");
-    seed
-}
-
-/// A number in the environment.
-pub(crate) fn asked(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|number| number.parse().unwrap_or_else(|_| panic!("{name} is no number: {number}")))
-}
-
-/// A value that `cargo xtask test` provides; without it the test is counted as skipped, with the reason.
-pub(crate) fn provided(test: &str, name: &str) -> Option<PathBuf> {
-    if let Some(value) = std::env::var_os(name) {
-        return Some(value.into());
-    }
-    let line = format!("{test}: {name} is not set; run `cargo xtask test`\n");
-    if let Some(log) = std::env::var_os("ABREAST_TEST_SKIP_LOG") {
-        let mut log = fs::File::options().append(true).create(true).open(log).unwrap();
-        log.write_all(line.as_bytes()).unwrap();
-    }
-    eprint!("skipped: {line}");
-    None
-}
-
-/// A small generator of random numbers; the same seed gives the same numbers.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
 }

@@ -1,6 +1,6 @@
 //! The API: what is recorded through it is durable, in the log once, and published.
 
-use crate::world::{BASE, Client, Reply, Served, eventually};
+use crate::world::{BASE, Client, Reply, Served};
 use abreast_core::{ChangeLog, Clock, KeyRange, NewSet, PageRule, Position, SetId, SystemClock};
 use abreast_folder::Folder;
 use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, read_tokens, write_tokens};
@@ -12,6 +12,7 @@ use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_source::{IngestOptions, WatchState};
 use abreast_store::SqliteLog;
+use abreast_testkit::eventually;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::path::PathBuf;

@@ -1,10 +1,11 @@
 //! Documents over HTTP: encodings, validators, how long they may be kept.
 
 use crate::csv::Csv;
-use crate::world::{Reply, Served, World, eventually};
+use crate::world::{Reply, Served, World};
 use abreast_core::testing::HeldLog;
 use abreast_core::{ChangeLog, Imported, PageRule, State};
 use abreast_server::ServerOptions;
+use abreast_testkit::eventually;
 use flate2::read::GzDecoder;
 use std::io::Read as _;
 use std::sync::Arc;

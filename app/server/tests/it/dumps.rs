@@ -1,9 +1,10 @@
 //! Packages are answered as resources are, and what cannot be had is refused with the way out.
 
-use crate::world::{BASE, Served, World, eventually};
+use crate::world::{BASE, Served, World};
 use abreast_folder::Folder;
 use abreast_source::dump::{DumpOptions, DumpSet, Dumper, Dumps};
 use abreast_source::publish::{PublishedSet, SourceUrls};
+use abreast_testkit::eventually;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -97,7 +97,7 @@ fn a_change_under_the_same_mtime_and_size_changes_the_tag() {
     std::fs::write(&path, "two").unwrap();
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(mtime).unwrap();
     let tag = [("If-None-Match", before.as_str())];
-    crate::world::eventually("the tag differs", || {
+    abreast_testkit::eventually("the tag differs", || {
         // A clock tick later at most; each write is a change of its own.
         std::fs::write(&path, "two").unwrap();
         served.ask("GET", "/set/r/a", &tag).status == 200

@@ -1,9 +1,10 @@
 //! Probes and figures.
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use abreast_core::{NewSet, SystemClock};
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
+use abreast_testkit::eventually;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Clients that take their time: they are waited for only so long, and others do not wait for them.
 
-use crate::world::{Client, Served, World, eventually};
+use crate::world::{Client, Served, World};
 use abreast_server::ServerOptions;
+use abreast_testkit::eventually;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 

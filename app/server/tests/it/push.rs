@@ -1,6 +1,6 @@
 //! Topics, event streams and the hub, on a real socket.
 
-use crate::world::{Client, Reply, Served, World, eventually};
+use crate::world::{Client, Reply, Served, World};
 use abreast_core::{
     LogError, NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog as _, publish,
 };
@@ -11,6 +11,7 @@ use abreast_server::{ServedSet, ServerOptions, Site, SiteHub};
 use abreast_source::Representations;
 use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::hub::{HubStore, NewTarget, Target, TargetKind};
+use abreast_testkit::eventually;
 use abreast_websub::{Event, EventReader};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;

@@ -1,10 +1,11 @@
 //! Looking into the hub: the API, what subscribers are told of themselves, and figures.
 
 use crate::push::{Pushing, TOPIC};
-use crate::world::{Reply, eventually};
+use crate::world::Reply;
 use abreast_hub::SubmissionKind;
 use abreast_server::ServerOptions;
 use abreast_server::api::{Readers, Scope};
+use abreast_testkit::eventually;
 use serde_json::Value;
 
 const CALLBACK: &str = "http://127.0.0.1:9/c/0123456789";

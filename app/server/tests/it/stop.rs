@@ -1,7 +1,8 @@
 //! Stopping: what was begun is finished, nothing new is begun, and it ends in time.
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use abreast_server::ServerOptions;
+use abreast_testkit::eventually;
 use std::io::Read as _;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
 
 pub(crate) const BASE: &str = "https://example.org/";
@@ -260,14 +260,5 @@ impl Client {
         // Closed with something of ours unread, it is reset.
         matches!(self.stream.read(&mut [0]), Ok(0))
             || matches!(self.stream.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::ConnectionReset)
-    }
-}
-
-/// Waits until something is so; fails after half a minute.
-pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,14 +1,15 @@
 //! A hub for a test, with times that suit it.
 
-use crate::server::{PATIENCE, Server, encode};
+use crate::server::{Server, encode};
 use abreast_core::{LogError, Position, SystemClock};
 use abreast_hub::{Hub, HubAnswer, HubOptions, HubRequest, NoPayloads, Payloads, Publisher};
 use abreast_store::hub::{HubStore, Target, TargetId};
+use abreast_testkit::eventually_some;
 use abreast_websub::LeaseLimits;
 use bytes::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub(crate) const HUB: &str = "http://127.0.0.1:1/hub";
@@ -101,7 +102,7 @@ impl Bed {
         let answer = self.ask("subscribe", topic, callback, more);
         assert_eq!(answer.status, 202, "{}", answer.body);
         let renewed = |target: &Target| before.as_ref().is_none_or(|before| before.generation != target.generation);
-        eventually("a subscription", || self.target(topic, callback).filter(renewed))
+        eventually_some("a subscription", || self.target(topic, callback).filter(renewed))
     }
 
     pub(crate) fn target(&self, topic: &str, callback: &str) -> Option<Target> {
@@ -135,20 +136,8 @@ impl Bed {
 fn start(folder: &TempDir, options: &HubOptions, payloads: Arc<dyn Payloads>) -> Hub {
     let open = || HubStore::open(&folder.path().join("hub.db"), Arc::new(SystemClock));
     // The one before may need a moment to let go.
-    let store = eventually("the store", || open().ok());
+    let store = eventually_some("the store", || open().ok());
     Hub::start(options.clone(), Arc::new(store), payloads).unwrap()
-}
-
-/// Waits until there is something.
-pub(crate) fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < end, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// A hub with one subscriber of [`TOPIC`].

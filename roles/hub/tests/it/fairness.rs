@@ -1,9 +1,10 @@
 //! Slow recipients delay only themselves: deliveries, repeats, verifications and topics to be fetched.
 
-use crate::bed::{Bed, TOPIC, eventually, options};
-use crate::server::{Reply, Server, confirm, encode};
+use crate::bed::{Bed, TOPIC, options};
+use crate::server::{Delivery as _, Reply, Server, confirm, encode};
 use abreast_hub::{HubRequest, Publisher};
 use abreast_store::hub::TargetId;
+use abreast_testkit::eventually_some;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -93,7 +94,7 @@ fn a_slow_receiver_gets_its_notifications_beside_others_that_hang() {
     for text in ["one", "two"] {
         bed.say(text);
     }
-    eventually("both", || {
+    eventually_some("both", || {
         let target = bed.hub.target(TargetId(slow.id.0)).unwrap().unwrap();
         (target.cursor.0 == 2).then_some(())
     });

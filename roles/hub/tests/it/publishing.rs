@@ -1,8 +1,9 @@
 //! Who may publish, and what becomes of what nobody may.
 
-use crate::bed::{Bed, HUB, TOPIC, eventually, options};
+use crate::bed::{Bed, HUB, TOPIC, options};
 use crate::server::{Reply, Server, encode};
 use abreast_hub::{HubRequest, Publisher};
+use abreast_testkit::eventually_some;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
@@ -117,7 +118,7 @@ fn a_topic_that_did_not_change_is_not_delivered_again() {
     for round in 1..=9 {
         let answer = bed.form(&format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t"))));
         assert_eq!(answer.status, 202, "{}", answer.body);
-        eventually("the fetch", || (bed.hub.metrics().fetched >= round).then_some(()));
+        eventually_some("the fetch", || (bed.hub.metrics().fetched >= round).then_some(()));
         count.fetch_add(1, SeqCst);
     }
     let got: Vec<_> = subscriber.wait_deliveries(3).iter().map(crate::server::Got::text).collect();
@@ -130,8 +131,8 @@ fn a_topic_that_names_another_hub_is_not_delivered() {
     let (bed, subscriber) = (open(), Server::willing());
     bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
     assert_eq!(bed.form(&format!("hub.mode=publish&hub.url={}", encode(&topic.url("/t")))).status, 202);
-    eventually("the fetch", || (bed.hub.metrics().fetched == 1).then_some(()));
-    eventually("its end", || (bed.hub.metrics().accepted == 0 && topic.seen().len() == 1).then_some(()));
+    eventually_some("the fetch", || (bed.hub.metrics().fetched == 1).then_some(()));
+    eventually_some("its end", || (bed.hub.metrics().accepted == 0 && topic.seen().len() == 1).then_some(()));
     assert!(subscriber.deliveries().is_empty());
 }
 
@@ -199,7 +200,7 @@ fn a_full_store_says_so() {
     let bed = Bed::new(small);
     // The last notification of a topic is always kept.
     assert_eq!(bed.publish(TOPIC, "text/plain", &[b'x'; 2_000]).status, 200);
-    let answer = eventually("refusal", || {
+    let answer = eventually_some("refusal", || {
         let answer = bed.publish(TOPIC, "text/plain", &[b'x'; 2_000]);
         (answer.status == 503).then_some(answer)
     });

@@ -1,8 +1,9 @@
 //! What was accepted is not lost: stops in the middle, with the store opened again.
 
-use crate::bed::{Bed, TOPIC, eventually, options, subscribed};
-use crate::server::{Got, Reply, Server, confirm, encode};
+use crate::bed::{Bed, TOPIC, options, subscribed};
+use crate::server::{Delivery as _, Got, Reply, Server, confirm, encode};
 use abreast_core::Offset;
+use abreast_testkit::eventually_some;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
@@ -94,7 +95,7 @@ fn a_request_that_was_accepted_is_asked_after_a_restart() {
     up.store(true, SeqCst);
     // Another request for the same does not have to wait either.
     assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/c"), "&hub.secret=s").status, 202);
-    eventually("the subscription", || bed.target(TOPIC, &server.url("/c")));
+    eventually_some("the subscription", || bed.target(TOPIC, &server.url("/c")));
     bed.say("x");
     assert_eq!(server.wait_deliveries(1)[0].text(), "x");
 }
@@ -123,7 +124,7 @@ fn a_topic_that_was_said_to_have_changed_is_fetched_after_a_restart() {
     // The one that hangs belonged to the hub that was stopped.
     let got = subscriber.wait_deliveries(1).remove(0);
     assert_eq!((got.text().as_str(), got.offset()), ("changed", 1));
-    eventually("done", || (bed.hub.topics(abreast_core::TopicId(0), 10).unwrap().len() == 1).then_some(()));
+    eventually_some("done", || (bed.hub.topics(abreast_core::TopicId(0), 10).unwrap().len() == 1).then_some(()));
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn where_everybody_stands_is_recorded() {
         bed.say(&number.to_string());
     }
     server.wait_deliveries(10);
-    eventually("all taken", || (bed.hub.metrics().delivered == 10).then_some(()));
+    eventually_some("all taken", || (bed.hub.metrics().delivered == 10).then_some(()));
     let bed = bed.restart();
     assert_eq!(bed.hub.target(target.id).unwrap().unwrap().cursor, Offset(10));
     bed.say("11");

@@ -1,8 +1,9 @@
 //! What failed is tried again, given up at last, and can be had again.
 
-use crate::bed::{TOPIC, eventually, options, subscribed};
-use crate::server::{Got, Reply, Server};
+use crate::bed::{TOPIC, options, subscribed};
+use crate::server::{Delivery as _, Got, Reply, Server};
 use abreast_core::Offset;
+use abreast_testkit::eventually_some;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ fn a_pause_that_is_asked_for_is_kept() {
     server.wait_deliveries(2);
     // Without the header it would have been 20 ms at most.
     assert!(begin.elapsed() > Duration::from_millis(800), "{:?}", begin.elapsed());
-    let attempts = eventually("both attempts", || {
+    let attempts = eventually_some("both attempts", || {
         let attempts = bed.hub.attempts(target.id).unwrap();
         (attempts.len() == 2).then_some(attempts)
     });
@@ -46,7 +47,7 @@ fn whatever_fails_is_tried_again() {
     bed.say("x");
     let got = server.wait_deliveries(6);
     assert!(got.iter().all(|got| got.text() == "x"));
-    eventually("success", || (bed.hub.metrics().delivered == 1).then_some(()));
+    eventually_some("success", || (bed.hub.metrics().delivered == 1).then_some(()));
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn a_notification_is_given_up_and_the_subscription_stays() {
     let (bed, target) = subscribed(impatient, &server, "");
     bed.say("1");
     let letters = |count: usize| {
-        eventually("dead letters", || {
+        eventually_some("dead letters", || {
             let letters = bed.hub.dead_letters(target.id, Offset(0), 10).unwrap();
             (letters.iter().map(|letter| letter.letters).sum::<u64>() == count as u64).then_some(letters)
         })
@@ -77,14 +78,14 @@ fn a_notification_is_given_up_and_the_subscription_stays() {
     up.store(true, SeqCst);
     bed.say("3");
     server.wait("the third", |seen| seen.iter().any(|got| got.is_delivery() && got.text() == "3"));
-    eventually("success", || (bed.hub.metrics().delivered == 1).then_some(()));
+    eventually_some("success", || (bed.hub.metrics().delivered == 1).then_some(()));
     // And what was given up can be had again.
     let before = server.deliveries().len();
     assert_eq!(bed.hub.replay(target.id, Offset(0)).unwrap().unwrap().cursor, Offset(0));
     let got = server.wait_deliveries(before + 3);
     let texts: Vec<_> = got[before..].iter().map(Got::text).collect();
     assert_eq!(texts, ["1", "2", "3"]);
-    eventually("the cursor", || {
+    eventually_some("the cursor", || {
         (bed.hub.store().target(target.id).unwrap().unwrap().cursor == Offset(3)).then_some(())
     });
 }
@@ -118,7 +119,7 @@ fn an_origin_that_cannot_be_connected_to_is_left_alone() {
     let (bed, _) = subscribed(careful, &server, "");
     drop(server);
     bed.say("x");
-    eventually("the pause", || (bed.hub.metrics().broken_origins == 1).then_some(()));
+    eventually_some("the pause", || (bed.hub.metrics().broken_origins == 1).then_some(()));
     let failed = bed.hub.metrics().failed;
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!((bed.hub.metrics().failed, failed), (3, 3));

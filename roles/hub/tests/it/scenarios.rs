@@ -1,7 +1,8 @@
 //! The W3C suite's scenarios for hubs, replayed: a topic that is fetched, and one subscriber.
 
-use crate::bed::{Bed, HUB, eventually, options};
-use crate::server::{Got, Reply, Server, encode};
+use crate::bed::{Bed, HUB, options};
+use crate::server::{Delivery as _, Got, Reply, Server, encode};
+use abreast_testkit::eventually_some;
 use std::sync::{Arc, Mutex};
 
 /// A topic that can be changed, and its server.
@@ -41,7 +42,7 @@ impl Topic {
         assert_eq!(got.header("content-type"), Some(self.content.lock().unwrap().0.as_str()));
         let link = got.header("link").unwrap();
         assert_eq!(link, format!("<{HUB}>; rel=\"hub\", <{}>; rel=\"self\"", self.url()));
-        assert_eq!(got.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link")).count(), 1);
+        assert_eq!(got.headers().filter(|(name, _)| name.eq_ignore_ascii_case("link")).count(), 1);
     }
 }
 
@@ -100,7 +101,7 @@ fn unsubscribing_ends_deliveries() {
     assert_eq!(bed.ask("unsubscribe", &topic.url(), &subscriber.url("/c"), "&hub.lease_seconds=5").status, 202);
     let asked = subscriber.wait_questions(2)[1].query();
     assert_eq!((asked["hub.mode"].as_str(), &asked["hub.topic"]), ("unsubscribe", &topic.url()));
-    eventually("the end", || bed.target(&topic.url(), &subscriber.url("/c")).is_none().then_some(()));
+    eventually_some("the end", || bed.target(&topic.url(), &subscriber.url("/c")).is_none().then_some(()));
     topic.change(&bed, "third");
     topic.check(&other.wait_deliveries(1)[0], "third");
     assert_eq!(subscriber.deliveries().len(), 1);

@@ -1,50 +1,31 @@
-//! A small HTTP server that does what a test says: subscribers, topics and other hubs.
+//! A server that does what a test says: subscribers, topics and other hubs.
 
+use abreast_testkit::http;
+pub(crate) use abreast_testkit::http::Request as Got;
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::io::Write;
+use std::net::TcpStream;
 
-/// Longest wait for anything: far more than is ever needed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A request as it came.
-#[derive(Clone, Debug)]
-pub(crate) struct Got {
-    pub(crate) method: String,
-    /// Path and query as sent.
-    pub(crate) target: String,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+/// What a hub sends, apart from questions.
+pub(crate) trait Delivery {
+    fn is_delivery(&self) -> bool;
+    fn offset(&self) -> u64;
+    /// Parameters of the query, decoded.
+    fn query(&self) -> HashMap<String, String>;
 }
 
-impl Got {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+impl Delivery for Got {
+    fn is_delivery(&self) -> bool {
+        self.method() == "POST"
     }
 
-    pub(crate) fn path(&self) -> &str {
-        self.target.split('?').next().unwrap()
-    }
-
-    /// Parameters of the query, decoded.
-    pub(crate) fn query(&self) -> HashMap<String, String> {
-        let query = self.target.split_once('?').map_or("", |(_, query)| query);
-        query.split('&').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (decode(k), decode(v))).collect()
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    pub(crate) fn is_delivery(&self) -> bool {
-        self.method == "POST"
-    }
-
-    pub(crate) fn offset(&self) -> u64 {
+    fn offset(&self) -> u64 {
         self.header("abreast-offset").unwrap().parse().unwrap()
+    }
+
+    fn query(&self) -> HashMap<String, String> {
+        let query = self.target().split_once('?').map_or("", |(_, query)| query);
+        query.split('&').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (decode(k), decode(v))).collect()
     }
 }
 
@@ -84,36 +65,11 @@ pub(crate) enum Reply {
     Endless,
 }
 
-type Answer = dyn Fn(&Got) -> Reply + Send + Sync;
-
-pub(crate) struct Server {
-    address: SocketAddr,
-    seen: Arc<(Mutex<Vec<Got>>, Condvar)>,
-    stop: Arc<AtomicBool>,
-    pub(crate) connections: Arc<AtomicUsize>,
-}
+pub(crate) struct Server(http::Server);
 
 impl Server {
     pub(crate) fn new(answer: impl Fn(&Got) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let seen = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
-        let (stop, connections) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let answer: Arc<Answer> = Arc::new(answer);
-        let server = Self { address, seen: seen.clone(), stop: stop.clone(), connections: connections.clone() };
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if stop.load(SeqCst) {
-                    return;
-                }
-                connections.fetch_add(1, SeqCst);
-                let (answer, seen, stop) = (answer.clone(), seen.clone(), stop.clone());
-                std::thread::spawn(move || {
-                    let _ = serve(stream, &*answer, &seen, &stop);
-                });
-            }
-        });
-        server
+        Self(http::Server::new(move |got, stream| send(stream, got, answer(got)).unwrap_or(false)))
     }
 
     /// Confirms whatever it is asked and takes whatever it is sent.
@@ -127,11 +83,15 @@ impl Server {
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        self.0.url(path)
     }
 
     pub(crate) fn seen(&self) -> Vec<Got> {
-        self.seen.0.lock().unwrap().clone()
+        self.0.seen()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.0.connections()
     }
 
     pub(crate) fn deliveries(&self) -> Vec<Got> {
@@ -142,17 +102,9 @@ impl Server {
         self.seen().into_iter().filter(|got| !got.is_delivery()).collect()
     }
 
-    /// Waits until what came satisfies.
+    /// Waits until the requests so far are enough.
     pub(crate) fn wait(&self, what: &str, enough: impl Fn(&[Got]) -> bool) -> Vec<Got> {
-        let (seen, changed) = &*self.seen;
-        let end = Instant::now() + PATIENCE;
-        let mut seen = seen.lock().unwrap();
-        while !enough(&seen) {
-            let left = end.checked_duration_since(Instant::now());
-            let left = left.unwrap_or_else(|| panic!("waited in vain for {what}; got {seen:?}"));
-            seen = changed.wait_timeout(seen, left).unwrap().0;
-        }
-        seen.clone()
+        self.0.wait(what, enough)
     }
 
     pub(crate) fn wait_deliveries(&self, count: usize) -> Vec<Got> {
@@ -168,83 +120,34 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.store(true, SeqCst);
-        let _ = TcpStream::connect(self.address);
-    }
-}
-
 /// The challenge as the answer.
 pub(crate) fn confirm(got: &Got) -> Reply {
     let challenge = got.query().get("hub.challenge").cloned().unwrap_or_default();
     Reply::Full(200, vec![("Content-Type", "application/octet-stream".to_owned())], challenge.into_bytes())
 }
 
-fn serve(
-    stream: TcpStream,
-    answer: &Answer,
-    seen: &(Mutex<Vec<Got>>, Condvar),
-    stop: &AtomicBool,
-) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    let mut out = stream.try_clone()?;
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Ok(());
+/// Sends a reply; returns whether the connection is kept.
+fn send(stream: &mut TcpStream, got: &Got, reply: Reply) -> std::io::Result<bool> {
+    match reply {
+        Reply::Status(status) => write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")?,
+        Reply::Full(status, headers, body) => {
+            let headers: String = headers.iter().flat_map(|(name, value)| [*name, ": ", value, "\r\n"]).collect();
+            return Ok(http::send(stream, &format!("{status} X"), &headers, &body));
         }
-        let mut words = line.split(' ');
-        let (method, target) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
-        let mut headers = Vec::new();
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line)?;
-            match line.trim_end().split_once(':') {
-                Some((name, value)) => headers.push((name.to_owned(), value.trim().to_owned())),
-                None => break,
+        Reply::Raw(bytes) => {
+            stream.write_all(&bytes)?;
+            return Ok(false);
+        }
+        Reply::Endless => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+            loop {
+                stream.write_all(&[b'x'; 8_192])?;
             }
         }
-        let mut got = Got { method, target, headers, body: Vec::new() };
-        let length = got.header("content-length").map_or(0, |length| length.parse().unwrap());
-        got.body.resize(length, 0);
-        reader.read_exact(&mut got.body)?;
-        let reply = answer(&got);
-        seen.0.lock().unwrap().push(got);
-        seen.1.notify_all();
-        match reply {
-            Reply::Status(status) => write!(out, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")?,
-            Reply::Full(status, headers, body) => {
-                let mut head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n", body.len());
-                for (name, value) in headers {
-                    head = head + name + ": " + &value + "\r\n";
-                }
-                out.write_all(&[head.as_bytes(), b"\r\n", &body].concat())?;
-            }
-            Reply::Raw(bytes) => return out.write_all(&bytes),
-            Reply::Endless => {
-                out.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
-                loop {
-                    out.write_all(&[b'x'; 8_192])?;
-                }
-            }
-            Reply::Hang => {
-                out.set_read_timeout(Some(Duration::from_millis(50)))?;
-                let mut byte = [0];
-                while !stop.load(SeqCst) {
-                    match reader.read(&mut byte) {
-                        Ok(0) => return Ok(()),
-                        Err(e)
-                            if !matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
-                        {
-                            return Ok(());
-                        }
-                        _ => {}
-                    }
-                }
-                return Ok(());
-            }
+        Reply::Hang => {
+            got.hold(stream);
+            return Ok(false);
         }
     }
+    Ok(true)
 }

@@ -1,9 +1,10 @@
 //! Other hubs: those that are configured and no others, each once, and visibly when they do not accept.
 
-use crate::bed::{Bed, TOPIC, eventually, options};
+use crate::bed::{Bed, TOPIC, options};
 use crate::server::{Got, Reply, Server};
 use abreast_hub::{SubmissionKind, keep_submissions};
 use abreast_store::hub::TargetKind;
+use abreast_testkit::eventually_some;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -41,7 +42,7 @@ fn another_way_to_submit_replaces_the_one_before() {
     bed.hub.submit_to(TOPIC, &hubs[0], SubmissionKind::Fat).unwrap();
     bed.say("one");
     server.wait_deliveries(1);
-    eventually("it is taken", || (bed.hub.metrics().delivered == 1).then_some(()));
+    eventually_some("it is taken", || (bed.hub.metrics().delivered == 1).then_some(()));
     accepts.store(false, SeqCst);
     bed.say("two");
     server.wait_deliveries(2);
@@ -54,7 +55,7 @@ fn another_way_to_submit_replaces_the_one_before() {
     assert_eq!(submissions(&bed), [(TargetKind::FormSubmission, hubs[0].clone())]);
     let is_form = |got: &Got| got.text().starts_with("hub.mode=publish");
     server.wait("the form", |seen| seen.iter().any(is_form));
-    eventually("it is taken", || (bed.hub.metrics().delivered == 1).then_some(()));
+    eventually_some("it is taken", || (bed.hub.metrics().delivered == 1).then_some(()));
     let before = server.deliveries().len();
     bed.say("three");
     let got = server.wait_deliveries(before + 1);
@@ -74,7 +75,7 @@ fn a_removed_topic_is_submitted_until_its_last_notification() {
     assert_eq!(submissions(&bed).len(), 2);
     assert_eq!(bed.publish(last, "application/xml", b"deleted").status, 200);
     assert_eq!(server.wait_deliveries(1)[0].text(), "deleted");
-    eventually("its end", || (submissions(&bed).len() == 1).then_some(()));
+    eventually_some("its end", || (submissions(&bed).len() == 1).then_some(()));
     bed.say("goes on");
     assert_eq!(server.wait_deliveries(2)[1].text(), "goes on");
 }
@@ -88,7 +89,7 @@ fn a_hub_that_refuses_is_shown_until_it_accepts() {
     let target = bed.hub.submit_to(TOPIC, &server.url("/hub"), SubmissionKind::Fat).unwrap();
     assert_eq!(bed.hub.metrics().failing_hubs, 0);
     bed.say("one");
-    let failing = eventually("it is shown", || bed.hub.failing_hubs().pop().filter(|hub| hub.status.is_some()));
+    let failing = eventually_some("it is shown", || bed.hub.failing_hubs().pop().filter(|hub| hub.status.is_some()));
     assert_eq!((failing.target, failing.status, failing.refuses()), (target, Some(403), true));
     let shown = failing.to_string();
     for part in [&server.url("/hub"), TOPIC, "403", "remove it from `hub.hubs`", "abreast hub attempts"] {
@@ -96,5 +97,5 @@ fn a_hub_that_refuses_is_shown_until_it_accepts() {
     }
     assert_eq!(bed.hub.metrics().failing_hubs, 1);
     accepts.store(true, SeqCst);
-    eventually("it is no longer shown", || bed.hub.failing_hubs().is_empty().then_some(()));
+    eventually_some("it is no longer shown", || bed.hub.failing_hubs().is_empty().then_some(()));
 }

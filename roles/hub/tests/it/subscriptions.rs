@@ -1,10 +1,11 @@
 //! What is asked for: the form, its faults, and how long it lasts.
 
-use crate::bed::{Bed, HUB, TOPIC, eventually, options, subscribed};
-use crate::server::{Reply, Server, encode};
+use crate::bed::{Bed, HUB, TOPIC, options, subscribed};
+use crate::server::{Delivery as _, Reply, Server, encode};
 use abreast_core::Offset;
 use abreast_hub::Redirect;
 use abreast_store::hub::Ending;
+use abreast_testkit::eventually_some;
 
 #[test]
 fn faulty_requests_are_told_what_is_wrong() {
@@ -83,7 +84,7 @@ fn a_subscription_ends_with_its_lease() {
     let (bed, target) = subscribed(options(), &server, "&hub.lease_seconds=1");
     let other = Server::willing();
     bed.subscribe(TOPIC, &other.url("/c"), "");
-    eventually("the end", || bed.target(TOPIC, &server.url("/c")).is_none().then_some(()));
+    eventually_some("the end", || bed.target(TOPIC, &server.url("/c")).is_none().then_some(()));
     let ended = bed.hub.ended(i64::MAX, 10).unwrap();
     assert_eq!((ended[0].id, ended[0].why), (target.id, Ending::LeaseOver));
     bed.say("too late");
@@ -107,7 +108,7 @@ fn an_unknown_subscription_can_be_ended() {
     let (bed, server) = (Bed::new(options()), Server::willing());
     assert_eq!(bed.ask("unsubscribe", TOPIC, &server.url("/c"), "").status, 202);
     server.wait_questions(1);
-    eventually("an end", || (bed.hub.metrics().unverified == 0).then_some(()));
+    eventually_some("an end", || (bed.hub.metrics().unverified == 0).then_some(()));
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn a_subscription_ended_by_hand_is_told_so() {
     assert_eq!(told["hub.reason"], "moved away & closed");
     assert!(!bed.hub.end(target.id, None).unwrap());
     bed.say("x");
-    eventually("quiet", || (bed.hub.metrics().in_flight == 0).then_some(()));
+    eventually_some("quiet", || (bed.hub.metrics().in_flight == 0).then_some(()));
     assert!(server.deliveries().is_empty());
 }
 

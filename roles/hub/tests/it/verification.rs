@@ -1,7 +1,8 @@
 //! Subscribers are asked back, and what they say is held to the letter.
 
-use crate::bed::{Bed, TOPIC, eventually, options, subscribed};
-use crate::server::{Reply, Server, confirm};
+use crate::bed::{Bed, TOPIC, options, subscribed};
+use crate::server::{Delivery as _, Reply, Server, confirm};
+use abreast_testkit::eventually_some;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ fn not_subscribed(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Ser
     let server = Server::new(move |got| answer(&got.query()["hub.challenge"]));
     let bed = Bed::new(options());
     assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/c"), "").status, 202, "whatever comes of it");
-    eventually("an end", || (bed.hub.metrics().unconfirmed == 1).then_some(()));
+    eventually_some("an end", || (bed.hub.metrics().unconfirmed == 1).then_some(()));
     assert!(bed.target(TOPIC, &server.url("/c")).is_none());
     assert_eq!(bed.hub.metrics().targets, 0);
     server
@@ -75,14 +76,14 @@ fn the_question_keeps_the_callbacks_query_and_says_the_topic_as_given() {
     bed.subscribe(topic, &callback, "&hub.lease_seconds=7200");
     let asked = server.questions().remove(0);
     let own = "/c?hub.topic=mine&x=%2F&hub.mode=own&";
-    assert!(asked.target.starts_with(own), "{}", asked.target);
+    assert!(asked.target().starts_with(own), "{}", asked.target());
     let said = asked.query();
     assert_eq!((said["hub.topic"].as_str(), said["hub.mode"].as_str()), (topic, "subscribe"));
     assert_eq!(said["hub.lease_seconds"], "7200");
     assert!(said["hub.challenge"].len() >= 32);
     assert_eq!(bed.publish(topic, "text/plain", b"x").status, 200);
     let got = server.wait_deliveries(1).remove(0);
-    assert_eq!(format!("{}&", got.target), own);
+    assert_eq!(format!("{}&", got.target()), own);
     assert!(got.header("link").unwrap().contains(&format!("<{topic}>; rel=\"self\"")));
 }
 
@@ -113,7 +114,7 @@ fn a_renewal_that_is_not_confirmed_changes_nothing() {
     for (mode, more) in [("subscribe", "&hub.secret=new&hub.lease_seconds=5"), ("subscribe", ""), ("unsubscribe", "")] {
         let failed = bed.hub.metrics().unconfirmed;
         assert_eq!(bed.ask(mode, TOPIC, &server.url("/c"), more).status, 202);
-        eventually("an end", || (bed.hub.metrics().unconfirmed > failed).then_some(()));
+        eventually_some("an end", || (bed.hub.metrics().unconfirmed > failed).then_some(()));
     }
     assert_eq!(bed.target(TOPIC, &server.url("/c")).unwrap(), before);
     bed.say("signed with the old one");
@@ -153,7 +154,7 @@ fn requests_for_one_callback_count_in_their_order() {
     for more in ["&hub.secret=first", "&hub.secret=second"] {
         assert_eq!(bed.ask("subscribe", TOPIC, &slow.url("/c"), more).status, 202);
     }
-    eventually("both", || (bed.hub.metrics().confirmed == 2).then_some(()));
+    eventually_some("both", || (bed.hub.metrics().confirmed == 2).then_some(()));
     bed.say("x");
     let got = slow.wait_deliveries(1).remove(0);
     assert_eq!(got.header("x-hub-signature"), Some(crate::delivery::signature(b"second", &got.body).as_str()));
@@ -168,7 +169,7 @@ fn whoever_does_not_confirm_is_not_asked_without_end() {
     let bed = Bed::new(options);
     for count in 1..=2 {
         assert_eq!(bed.ask("subscribe", TOPIC, &server.url("/victim"), "").status, 202);
-        eventually("an end", || (bed.hub.metrics().unconfirmed == count).then_some(()));
+        eventually_some("an end", || (bed.hub.metrics().unconfirmed == count).then_some(()));
     }
     let answer = bed.ask("subscribe", TOPIC, &server.url("/victim"), "");
     assert_eq!(answer.status, 429);

@@ -191,7 +191,7 @@ fn the_keeper_takes_copies_by_itself_and_stops_when_told() {
     put(&world, ["a".to_owned()]);
     let publisher = Arc::new(publisher(&world, 10));
     let keeper = Keeper::start(Arc::clone(&publisher)).unwrap();
-    crate::world::eventually("a copy was taken", || publisher.archive(0).unwrap().span() == Some((1, 1)));
+    abreast_testkit::eventually("a copy was taken", || publisher.archive(0).unwrap().span() == Some((1, 1)));
     keeper.stop();
 }
 
@@ -232,13 +232,13 @@ fn kept_dumps_are_archived_when_the_set_has_both() {
     assert_eq!(archives(&publisher), 0, "there is no dump yet");
     let dumper = dumps.start().unwrap();
     for number in 1..=2 {
-        crate::world::eventually("a dump was made", || {
+        abreast_testkit::eventually("a dump was made", || {
             let _ = publisher.document(&DocumentPath::ResourceDump(0));
             dumps.kept_resources(0).len() >= number
         });
         world.write(&format!("b{number}"), "more");
         world.scan();
-        crate::world::eventually("the changes were packed", || dumps.changes(0).len() >= number);
+        abreast_testkit::eventually("the changes were packed", || dumps.changes(0).len() >= number);
     }
     dumper.stop();
     assert_eq!(archives(&publisher), 2);

@@ -1,8 +1,9 @@
 //! Files that are gone from a watched folder: most of them at once wait for a confirmation.
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_source::{Held, WatchState};
+use abreast_testkit::eventually;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Packages hold what they say, together with the Change List they are exactly the Source, and nobody sees half of one.
 
-use crate::world::{BASE, World, bytes, eventually};
+use crate::world::{BASE, World, bytes};
 use abreast_core::{Change as LogChange, PageRule, append};
 use abreast_folder::Folder;
 use abreast_resourcesync::package::member_name;
@@ -8,6 +8,7 @@ use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry, Root};
 use abreast_source::OpenKept;
 use abreast_source::dump::{Compression, DumpOptions, DumpSet, Dumper, Dumps, Since, SinceError, Which};
 use abreast_source::publish::{DocumentPath, PublishError, PublishedSet, Publisher, SourceUrls};
+use abreast_testkit::{Random, eventually};
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -318,17 +319,14 @@ fn a_dump_made_during_change_plus_the_changes_from_at_is_the_source() {
         let writer = {
             let (world, stop) = (Arc::clone(&world), Arc::clone(&stop));
             std::thread::spawn(move || {
-                let mut seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(round + 1);
+                let mut random = Random::new(round);
                 while !stop.load(Ordering::Relaxed) {
                     for _ in 0..10 {
-                        seed ^= seed << 13;
-                        seed ^= seed >> 7;
-                        seed ^= seed << 17;
-                        let path = format!("k{:03}", seed % 300);
-                        match seed >> 32 & 3 {
+                        let path = format!("k{:03}", random.below(300));
+                        match random.below(4) {
                             0 => drop(fs::remove_file(world.folder.join(path))),
-                            1 => world.write(&path, &"large ".repeat(50_000 + (seed % 1_000) as usize)),
-                            _ => world.write(&path, &format!("version {seed}")),
+                            1 => world.write(&path, &"large ".repeat(50_000 + random.index(1_000))),
+                            _ => world.write(&path, &format!("version {}", random.number())),
                         }
                     }
                     world.scan();

@@ -1,9 +1,10 @@
 //! Which symbolic links are followed, and where does that end?
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_source::{IngestOptions, ScanOptions, open_folder, scan};
+use abreast_testkit::eventually;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

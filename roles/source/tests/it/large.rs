@@ -1,8 +1,9 @@
 //! Large files: others do not wait for them, and nobody waits for a stop.
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
+use abreast_testkit::eventually;
 use md5::{Digest as _, Md5};
 use std::fs::File;
 use std::sync::Arc;

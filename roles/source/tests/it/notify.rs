@@ -1,6 +1,6 @@
 //! What is told to those who subscribed: soon, in order, without a gap and nothing twice.
 
-use crate::world::{BASE, World, bytes, eventually};
+use crate::world::{BASE, World, bytes};
 use abreast_core::{
     Change, Clock, ErrorKind, FixedClock, LogError, NewNotification, NewSet, Notification, Offset, PageRule, Payload,
     Position, PublishDone, State, SystemClock, TopicId, TopicLog, append,
@@ -13,6 +13,7 @@ use abreast_source::projection::TopicContent;
 use abreast_source::publish::{Channel, DocumentPath, Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryTopics;
 use abreast_store::hub::HubStore;
+use abreast_testkit::eventually;
 use abreast_webtypes::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

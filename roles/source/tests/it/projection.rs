@@ -1,7 +1,7 @@
 //! A second protocol beside ResourceSync: its documents, topic and static site come from its projection alone.
 
 use crate::csv::Csv;
-use crate::world::{BASE, World, body, eventually};
+use crate::world::{BASE, World, body};
 use abreast_core::{Change, Offset, Payload, State, SystemClock, TopicLog, append};
 use abreast_folder::Folder;
 use abreast_source::Representations;
@@ -9,6 +9,7 @@ use abreast_source::notify::{Notifier, NotifyOptions};
 use abreast_source::publish::{DocumentPath, Notifications, PublishError, PublishedSet, Publisher, SourceUrls};
 use abreast_source::static_site::{SiteOptions, write_site};
 use abreast_store::MemoryTopics;
+use abreast_testkit::eventually;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! What the documents say, and what they promise together.
 
+use abreast_testkit::Random;
 use crate::world::{BASE, World, body, bytes};
 use abreast_core::{Change, PageRule, ShardId, State, append};
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
@@ -169,19 +170,13 @@ fn a_baseline_taken_during_change_plus_the_changes_from_at_is_the_source() {
         let writer = {
             let (log, set, stop) = (Arc::clone(&world.log), world.set, Arc::clone(&stop));
             std::thread::spawn(move || {
-                let mut seed = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(round + 1);
-                let mut random = || {
-                    seed ^= seed << 13;
-                    seed ^= seed >> 7;
-                    seed ^= seed << 17;
-                    seed
-                };
+                let mut random = Random::new(round);
                 while !stop.load(Ordering::Relaxed) {
-                    let key = format!("k{:06}", random() % 400);
-                    let change = if random() % 3 == 0 {
+                    let key = format!("k{:06}", random.below(400));
+                    let change = if random.below(3) == 0 {
                         Change::delete(key)
                     } else {
-                        Change::put(key, state(random() % 1_000_000))
+                        Change::put(key, state(random.below(1_000_000)))
                     };
                     append(&*log, set, vec![change]).unwrap();
                 }

@@ -1,11 +1,12 @@
 //! Many readers at a time: what waits for what, and what is rendered once.
 
-use crate::world::{BASE, body, eventually};
+use crate::world::{BASE, body};
 use abreast_core::testing::HeldLog;
 use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, ShardId, State, SystemClock, append};
 use abreast_source::projection::DocumentName;
 use abreast_source::publish::{DocumentPath, PagePath, PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryLog;
+use abreast_testkit::eventually;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! Folders that are moved, closed, opened and replaced while they are watched: the log equals the tree soon after.
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
+use abreast_testkit::{Random, eventually};
 use md5::{Digest as _, Md5};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::collections::BTreeMap;
@@ -133,18 +134,6 @@ fn a_file_changed_under_a_name_that_is_not_watched_is_noticed() {
     watch.stop();
 }
 
-/// Small numbers that look random, the same in each run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % sides as u64) as usize
-    }
-}
-
 /// All folders beneath one, itself first.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut next) = (vec![root.to_owned()], 0);
@@ -159,13 +148,13 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 }
 
 /// One random change. What is not possible just then is left out.
-fn disturb(root: &Path, dice: &mut Dice, number: usize) {
+fn disturb(root: &Path, random: &mut Random, number: usize) {
     let folders = folders(root);
-    let one = folders[dice.roll(folders.len())].clone();
-    let other = folders[dice.roll(folders.len())].clone();
+    let one = folders[random.index(folders.len())].clone();
+    let other = folders[random.index(folders.len())].clone();
     let outside = root.with_file_name(format!("outside-{number}"));
     let movable = one != root;
-    match dice.roll(9) {
+    match random.index(9) {
         0 if movable => {
             let _ = fs::rename(&one, other.join(format!("m{number}")));
         }
@@ -178,7 +167,7 @@ fn disturb(root: &Path, dice: &mut Dice, number: usize) {
         }
         2 if movable => {
             let _ = fs::rename(&one, &outside);
-            match dice.roll(3) {
+            match random.index(3) {
                 0 => fs::write(&one, number.to_string()).unwrap(),
                 1 => symlink("..", &one).unwrap(),
                 _ => fs::create_dir(&one).unwrap(),
@@ -214,13 +203,13 @@ fn the_log_equals_a_restless_tree_soon_after_it_is_quiet() {
         for number in 0..60 {
             world.write(&format!("a{}/b{}/c{number}/file", number % 3, number % 7), "1");
         }
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ seed);
+        let mut random = Random::new(0x9e37_79b9_7f4a_7c15 ^ seed);
         let watch = start(&world);
         let mut number = 0;
         for round in 0..3 {
             for _ in 0..120 {
                 number += 1;
-                disturb(&world.folder, &mut dice, number);
+                disturb(&world.folder, &mut random, number);
             }
             if round == 0 {
                 watched(&watch);

@@ -1,6 +1,6 @@
 //! Copies of what is recorded, who drops them, and how lists lead to them.
 
-use crate::world::{BASE, World, bytes, eventually};
+use crate::world::{BASE, World, bytes};
 use abreast_contents::Contents;
 use abreast_core::{ContentId, KeyRange, Order, State, Version, VersionPolicy};
 use abreast_folder::Folder;
@@ -8,6 +8,7 @@ use abreast_resourcesync::v1_1::{Document, Entry};
 use abreast_source::publish::{DocumentPath, PublishedSet, Publisher, SourceUrls};
 use abreast_source::versions::{Collector, KeptSet, TimeMap, VersionUrls, collect_all};
 use abreast_source::{DigestPolicy, IngestOptions, ScanOptions, scan};
+use abreast_testkit::eventually;
 use abreast_webtypes::Timestamp;
 use std::collections::BTreeSet;
 use std::io::Read as _;

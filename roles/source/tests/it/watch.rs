@@ -1,8 +1,9 @@
 //! What a running watch records, and when.
 
-use crate::world::{World, eventually};
+use crate::world::World;
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
+use abreast_testkit::eventually;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) struct World {
     pub(crate) temporary: tempfile::TempDir,
@@ -122,14 +122,5 @@ pub(crate) fn body(body: &Body) -> Vec<u8> {
     match body {
         Body::Memory(bytes) => bytes.to_vec(),
         Body::File(file) => std::fs::read(file.path()).unwrap(),
-    }
-}
-
-/// Waits until something is so; fails after a minute.
-pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }

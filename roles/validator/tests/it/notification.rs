@@ -191,5 +191,5 @@ fn hubs_are_asked_only_where_we_may_and_every_refusal_will_do() {
     }
     let server = Server::start(|base| broken(base, &[]));
     look(&server, "/caps.xml", |_| {});
-    assert_eq!(server.requests.lock().unwrap().iter().filter(|path| *path == "/hub").count(), 1);
+    assert_eq!(server.requests().iter().filter(|path| *path == "/hub").count(), 1);
 }

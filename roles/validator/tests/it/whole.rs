@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 fn each_address_is_asked_for_once() {
     let server = Server::start(good);
     look(&server, "/rl1.xml", |_| {});
-    let requests = server.requests.lock().unwrap();
+    let requests = server.requests();
     for path in ["/rl2.xml", "/cl1.xml", "/p1.zip", "/c1.xml", "/r/a.txt", "/robots.txt"] {
         // A few documents are asked for once more, with a condition.
         let times = requests.iter().filter(|request| *request == path).count();

@@ -1,11 +1,13 @@
 //! A Source that changes without pause while it is listed and copied: what was listed and the changes since are all of it.
 
 use super::web::{Web, md5_hex};
-use super::{Copy, seeds};
+use super::Copy;
 use crate::api::send;
 use crate::crash::{spawn, writer};
-use crate::world::{Random, Source, eventually, eventually_ok, files, same};
+use crate::world::Source;
 use abreast_destination::{Dumps, MaxDelete, Mode};
+use abreast_testkit::folder::{files, same};
+use abreast_testkit::{Random, eventually, eventually_ok, seeds};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -199,7 +201,7 @@ fn a_list_read_during_a_thousand_changes_a_second_and_the_changes_since_are_the_
                     &place.path().join(format!("copy{seed}-{client}")),
                 );
                 copy.options.base = Some(web.url("/d/"));
-                copy.options.allow_hosts.push(web.base.trim_start_matches("http://").to_owned());
+                copy.options.allow_hosts.push(web.url("").trim_start_matches("http://").to_owned());
                 copy.options.max_delete = MaxDelete::parse("100%").unwrap();
                 copy
             })

@@ -11,20 +11,11 @@ mod same_second;
 mod since;
 mod web;
 
-use crate::world::asked;
 use abreast_destination::{Error, Event, Summary, SyncOptions, sync};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// The seeds to run: the one asked for, or the first so many.
-fn seeds(count: u64) -> Vec<u64> {
-    match asked("ABREAST_TEST_SEED") {
-        Some(seed) => vec![seed],
-        None => (1..=asked("ABREAST_TEST_SEEDS").unwrap_or(count)).collect(),
-    }
-}
 
 /// A copy that is made within this process, with short pauses between attempts.
 struct Copy {

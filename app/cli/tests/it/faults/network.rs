@@ -2,9 +2,11 @@
 
 use super::proxy::{FaultProxy, STALL};
 use super::web::{Web, document};
-use super::{Copy, seeds};
-use crate::world::{Random, Source, asked, assert_equal, eventually, eventually_ok, files, same};
+use super::Copy;
+use crate::world::Source;
 use abreast_destination::{AuditOptions, Dumps, Mode, Silent, audit};
+use abreast_testkit::folder::{assert_equal, files, same};
+use abreast_testkit::{Random, eventually, eventually_ok, number, seeds};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +76,7 @@ fn broken_network(dumps: Dumps, serve: &[&str], count: u64) {
     let place = tempfile::tempdir().unwrap();
     let original = place.path().join("original");
     let versions = Versions::default();
-    let resources = asked("ABREAST_TEST_RESOURCES").unwrap_or(COUNT);
+    let resources = number("ABREAST_TEST_RESOURCES").unwrap_or(COUNT);
     for number in 0..resources {
         write(&original, number, 0, &versions);
     }
@@ -145,7 +147,7 @@ fn what_comes_without_digest_and_length_over_a_broken_network_counts_as_unverifi
     const COUNT: usize = 90;
     let web = Web::start();
     let proxy = FaultProxy::start();
-    proxy.target(web.base.trim_start_matches("http://"));
+    proxy.target(web.url("").trim_start_matches("http://"));
     let mut entries = String::new();
     for number in 0..COUNT {
         web.body(&format!("/r/f{number}"), format!("resource {number}").repeat(20));

@@ -4,10 +4,11 @@
 //! matter in which order connections come. A Source published at the proxy's address is behind it as a whole.
 
 use super::web::md5_hex;
-use crate::world::Random;
+use abreast_testkit::Random;
+use abreast_testkit::http::Server;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -63,29 +64,21 @@ struct Inner {
     met: Mutex<BTreeMap<Fault, u64>>,
 }
 
-/// Its threads end with the process.
 pub(super) struct FaultProxy {
     inner: Arc<Inner>,
-    pub(super) address: String,
+    server: Server,
 }
 
 impl FaultProxy {
     pub(super) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let proxy = Self { inner: Arc::default(), address: listener.local_addr().unwrap().to_string() };
-        let inner = Arc::clone(&proxy.inner);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let inner = Arc::clone(&inner);
-                let _ = stream.set_nodelay(true);
-                std::thread::spawn(move || while carry(&inner, &stream).unwrap_or(false) {});
-            }
-        });
-        proxy
+        let inner = Arc::<Inner>::default();
+        let own = Arc::clone(&inner);
+        let server = Server::raw(move |stream| while carry(&own, &stream).unwrap_or(false) {});
+        Self { inner, server }
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        self.server.url("/")
     }
 
     /// Where requests go.

@@ -1,7 +1,9 @@
 //! Killed half-way, a run is continued: at most 1 % of what was finished is fetched again.
 
 use super::web::{BEGIN, Page, Sent, Web, document, md5_hex};
-use crate::world::{Random, abreast, assert_equal, eventually, files, sync};
+use crate::world::{abreast, sync};
+use abreast_testkit::folder::{assert_equal, files};
+use abreast_testkit::{Random, eventually};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Write as _};

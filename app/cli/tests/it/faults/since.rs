@@ -1,13 +1,15 @@
 //! What changed since a point, asked for at every border that there is: within a second, between lists, at a change's own
 //! time. Nothing is left out, and nothing is told that was known.
 
-use super::{Copy, seeds};
+use super::Copy;
 use crate::api::send;
 use crate::dumps::changes;
-use crate::world::{Random, Source, assert_equal, eventually, get};
+use crate::world::{Source, get};
 use abreast_destination::{Dumps, MaxDelete, Mode};
 use abreast_resourcesync::package::member_name;
 use abreast_resourcesync::v1_1::{Change, Document, Entry};
+use abreast_testkit::folder::assert_equal;
+use abreast_testkit::{Random, eventually, seeds};
 use abreast_webtypes::Timestamp;
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;

@@ -1,10 +1,11 @@
 //! A web server whose pages a test writes, that counts what it sends, and holds bodies back when told to.
 
+use abreast_testkit::http::{Request, Server};
 use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -51,26 +52,18 @@ struct Inner {
     opened: Condvar,
 }
 
-/// Its threads end with the process.
 #[derive(Clone)]
 pub(super) struct Web {
     inner: Arc<Inner>,
-    pub(super) base: String,
+    server: Arc<Server>,
 }
 
 impl Web {
     pub(super) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let web =
-            Self { inner: Arc::new(Inner::default()), base: format!("http://{}", listener.local_addr().unwrap()) };
-        let inner = Arc::clone(&web.inner);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let inner = Arc::clone(&inner);
-                std::thread::spawn(move || answer(&inner, stream));
-            }
-        });
-        web
+        let inner = Arc::<Inner>::default();
+        let own = Arc::clone(&inner);
+        let server = Server::new(move |request, stream| answer(&own, request, stream).is_some());
+        Self { inner, server: Arc::new(server) }
     }
 
     pub(super) fn put(&self, path: &str, page: Page) {
@@ -93,7 +86,7 @@ impl Web {
     }
 
     pub(super) fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
+        self.server.url(path)
     }
 
     /// Sends the body of a path up to that byte, no further.
@@ -155,83 +148,64 @@ pub(super) fn document(root: &str, attributes: &str, entries: &str) -> String {
     )
 }
 
-fn answer(inner: &Inner, stream: TcpStream) -> Option<()> {
-    stream.set_nodelay(true).ok()?;
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let mut stream = stream;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
+/// Answers a request; `None` ends the connection.
+fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> Option<()> {
+    let path = request.target();
+    let page = inner.pages.lock().unwrap().get(path).cloned().unwrap_or_else(|| Page::status(404));
+    let etag = format!("\"{}\"", &md5_hex(&page.body)[..16]);
+    let length = page.body.len();
+    let begin = request
+        .header("range")
+        .filter(|_| page.status == 200 && request.header("if-range") == Some(&etag))
+        .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok())
+        .filter(|begin| *begin < length);
+    let same = page.status == 200 && request.header("if-none-match") == Some(&etag);
+    let (status, from) = match begin {
+        _ if same => (304, length),
+        Some(begin) => (206, begin),
+        None => (page.status, 0),
+    };
+    let mut head = format!("HTTP/1.1 {status} X\r\netag: {etag}\r\n");
+    if !same {
+        let _ = write!(head, "content-length: {}\r\n", length - from);
+    }
+    if begin.is_some() {
+        let _ = write!(head, "content-range: bytes {from}-{}/{length}\r\n", length - 1);
+    }
+    head.push_str("\r\n");
+    let number = {
+        let mut log = inner.log.lock().unwrap();
+        log.push(Sent { path: path.to_owned(), bytes: 0, whole: false });
+        log.len() - 1
+    };
+    wait(inner, |hold| match hold {
+        Hold::Requests(prefix, count) if path.starts_with(prefix.as_str()) => {
+            let log = inner.log.lock().unwrap();
+            log.iter().take(number + 1).filter(|sent| sent.path.starts_with(prefix.as_str())).count() > *count
         }
-        let path = line.split(' ').nth(1)?.to_owned();
-        let mut asked = HashMap::new();
-        loop {
-            line.clear();
-            if reader.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            let Some((name, value)) = line.trim_end().split_once(':') else { break };
-            asked.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-        }
-        let page = inner.pages.lock().unwrap().get(&path).cloned().unwrap_or_else(|| Page::status(404));
-        let etag = format!("\"{}\"", &md5_hex(&page.body)[..16]);
-        let length = page.body.len();
-        let begin = asked
-            .get("range")
-            .filter(|_| page.status == 200 && asked.get("if-range") == Some(&etag))
-            .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok())
-            .filter(|begin| *begin < length);
-        let same = page.status == 200 && asked.get("if-none-match") == Some(&etag);
-        let (status, from) = match begin {
-            _ if same => (304, length),
-            Some(begin) => (206, begin),
-            None => (page.status, 0),
+        _ => false,
+    });
+    stream.write_all(head.as_bytes()).ok()?;
+    let mut sent = from;
+    while sent < length {
+        wait(inner, |hold| matches!(hold, Hold::Body(held, byte) if held == path && sent >= *byte));
+        let next = match &*inner.hold.lock().unwrap() {
+            Hold::Body(held, byte) if held == path => length.min(*byte).min(sent + 65_536),
+            _ => length.min(sent + 65_536),
         };
-        let mut head = format!("HTTP/1.1 {status} X\r\netag: {etag}\r\n");
-        if !same {
-            let _ = write!(head, "content-length: {}\r\n", length - from);
-        }
-        if begin.is_some() {
-            let _ = write!(head, "content-range: bytes {from}-{}/{length}\r\n", length - 1);
-        }
-        head.push_str("\r\n");
-        let number = {
-            let mut log = inner.log.lock().unwrap();
-            log.push(Sent { path: path.clone(), bytes: 0, whole: false });
-            log.len() - 1
-        };
-        wait(inner, |hold| match hold {
-            Hold::Requests(prefix, count) if path.starts_with(prefix.as_str()) => {
-                let log = inner.log.lock().unwrap();
-                log.iter().take(number + 1).filter(|sent| sent.path.starts_with(prefix.as_str())).count() > *count
-            }
-            _ => false,
-        });
-        stream.write_all(head.as_bytes()).ok()?;
-        let mut sent = from;
-        while sent < length {
-            wait(inner, |hold| matches!(hold, Hold::Body(held, byte) if *held == path && sent >= *byte));
-            let next = match &*inner.hold.lock().unwrap() {
-                Hold::Body(held, byte) if *held == path => length.min(*byte).min(sent + 65_536),
-                _ => length.min(sent + 65_536),
-            };
-            stream.write_all(&page.body[sent..next]).ok()?;
-            sent = next;
-            if let Some(told) = inner.log.lock().unwrap().get_mut(number) {
-                told.bytes = sent - from;
-                told.whole = sent == length;
-            }
-        }
-        if from == length
-            && let Some(told) = inner.log.lock().unwrap().get_mut(number)
-        {
-            told.whole = true;
-        }
-        if asked.get("connection").is_some_and(|what| what == "close") {
-            return None;
+        stream.write_all(&page.body[sent..next]).ok()?;
+        sent = next;
+        if let Some(told) = inner.log.lock().unwrap().get_mut(number) {
+            told.bytes = sent - from;
+            told.whole = sent == length;
         }
     }
+    if from == length
+        && let Some(told) = inner.log.lock().unwrap().get_mut(number)
+    {
+        told.whole = true;
+    }
+    (request.header("connection") != Some("close")).then_some(())
 }
 
 /// Waits while bodies are held back.

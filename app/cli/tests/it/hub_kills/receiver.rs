@@ -1,10 +1,11 @@
 //! Subscribers of a test: one HTTP server that answers as it should, with an error, late, too early or not at all, and
 //! looks at each delivery the moment it is there.
 
-use crate::world::Random;
+use abreast_testkit::Random;
+use abreast_testkit::http::{Request, send};
 use abreast_websub::{Key, Method};
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -192,28 +193,15 @@ impl Shared {
     }
 
     fn exchange(&self, stream: &mut BufReader<TcpStream>) -> Option<()> {
-        let mut line = String::new();
-        stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
-        let path = line.split(' ').nth(1)?.to_owned();
-        let is_delivery = line.starts_with("POST ");
-        let mut headers = HashMap::new();
-        loop {
-            line.clear();
-            stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
-            let Some((name, value)) = line.trim_end().split_once(':') else { break };
-            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-        }
-        if !is_delivery {
+        let request = Request::read(stream)?;
+        let path = request.target();
+        if request.method() != "POST" {
             let (_, challenge) = path.split_once("hub.challenge=")?;
             let challenge = challenge.split('&').next()?;
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{challenge}", challenge.len());
-            return stream.get_mut().write_all(answer.as_bytes()).ok();
+            return send(stream.get_mut(), "200 OK", "", challenge.as_bytes()).then_some(());
         }
-        let length: usize = headers.get("content-length")?.parse().ok()?;
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).ok()?;
-        let subscription = Subscription::of_path(&path)?;
-        let fate = self.record(subscription, &headers, &body, self.fate());
+        let subscription = Subscription::of_path(path)?;
+        let fate = self.record(subscription, &request, self.fate());
         self.reading.fetch_sub(1, SeqCst);
         match fate {
             Fate::TakeLate(pause) | Fate::NoAnswer(pause) => std::thread::sleep(Duration::from_millis(pause)),
@@ -231,17 +219,17 @@ impl Shared {
     }
 
     /// Looks at a delivery and says what is done with it.
-    fn record(&self, subscription: Subscription, headers: &HashMap<String, String>, body: &[u8], fate: Fate) -> Fate {
+    fn record(&self, subscription: Subscription, request: &Request, fate: Fate) -> Fate {
         let (life, now) = (self.life.load(SeqCst), Instant::now());
-        let message = String::from_utf8_lossy(body).trim_end().to_owned();
+        let message = request.text().trim_end().to_owned();
         let Found { seen, messages, wrong, deliveries, repeats, failed } = &mut *self.lock();
         let mut say = |what: String| wrong.push(format!("{subscription:?}, life {life}: {what}"));
-        let Some(offset) = headers.get("abreast-offset").and_then(|offset| offset.parse::<u64>().ok()) else {
+        let Some(offset) = request.header("abreast-offset").and_then(|offset| offset.parse::<u64>().ok()) else {
             say("a delivery without a number".to_owned());
             return Fate::Error;
         };
-        let signature = subscription.secret().map(|secret| Key::new(Method::Sha256, secret.as_bytes()).sign(body));
-        if headers.get("x-hub-signature").cloned() != signature.map(|signature| signature.to_string()) {
+        let signature = subscription.secret().map(|secret| Key::new(Method::Sha256, secret.as_bytes()).sign(&request.body));
+        if request.header("x-hub-signature").map(str::to_owned) != signature.map(|signature| signature.to_string()) {
             say(format!("{offset} is not signed as it should be"));
         }
         let before = messages.entry((subscription.topic, offset)).or_insert_with(|| message.clone());
@@ -322,9 +310,11 @@ fn a_receiver_notices_what_no_hub_may_do() {
                 shared.begin_life();
                 continue;
             }
-            let headers = HashMap::from([("abreast-offset".to_owned(), offset.to_string())]);
+            let body = offset.to_string();
+            let head = format!("POST / HTTP/1.1\r\nabreast-offset: {body}\r\ncontent-length: {}\r\n", body.len());
+            let request = Request::read(&mut format!("{head}\r\n{body}").as_bytes()).unwrap();
             let subscription = Subscription { number: 1, topic: 0 };
-            shared.record(subscription, &headers, offset.to_string().as_bytes(), *fate);
+            shared.record(subscription, &request, *fate);
         }
         !shared.lock().wrong.is_empty()
     };

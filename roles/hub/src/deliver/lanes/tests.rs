@@ -1,5 +1,6 @@
 use super::Pace::{New, Quick, Silent, Slow};
 use super::*;
+use abreast_testkit::Random;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -425,25 +426,22 @@ fn hosts_that_never_answered_keep_others_waiting_for_less_time() {
 #[test]
 fn whatever_happens_everything_gets_its_turn_once() {
     let mut lanes = lanes(5, 2);
-    let (mut now, mut state, mut seen, mut flying) = (Instant::now(), 1_u64, Vec::new(), Vec::new());
-    let mut random = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let (mut now, mut seen, mut flying) = (Instant::now(), Vec::new(), Vec::new());
+    let mut random = Random::new(1);
     for item in 0..2_000 {
-        let url = format!("http://o{}:{}", random(5), random(2));
-        let pace = [New, Quick, Slow, Silent][random(4) as usize];
-        lanes.push(lanes.name_of(&url), item, pace, MS(random(100)), now);
+        let url = format!("http://o{}:{}", random.below(5), random.below(2));
+        let pace = [New, Quick, Slow, Silent][random.below(4) as usize];
+        lanes.push(lanes.name_of(&url), item, pace, MS(random.below(100)), now);
         while let Some(flight) = lanes.next(now, None) {
             flying.push(flight);
         }
-        if random(3) > 0 && !flying.is_empty() {
-            let flight = flying.swap_remove(random(flying.len() as u64) as usize);
+        if random.below(3) > 0 && !flying.is_empty() {
+            let flight = flying.swap_remove(random.below(flying.len() as u64) as usize);
             seen.push(flight.item);
-            let contact = [Contact::Answered, Contact::Unreachable, Contact::Silent][random(3) as usize];
+            let contact = [Contact::Answered, Contact::Unreachable, Contact::Silent][random.below(3) as usize];
             lanes.finish(&flight, contact, now);
         }
-        now += MS(random(30));
+        now += MS(random.below(30));
         lanes.tick(now);
     }
     for _ in 0..200_000 {

@@ -1,52 +1,41 @@
-//! What a disk may hold after power was lost, made from the notes of `strace`: of a database, or of a folder.
-#![allow(dead_code, reason = "each test that includes this module uses a part of it")]
+//! What a disk may hold after loss of power, made from the notes of `strace`: of a database, or of a folder.
+//!
+//! `ABREAST_TEST_STRACE` names another `strace`, `ABREAST_POWER_LOSSES` asks for more instants, `ABREAST_CRASH_SEED` repeats a
+//! failing run.
 
+use crate::{Random, number, skipped};
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 const SECTOR: usize = 512;
 
 /// What happened, in order.
-pub(crate) enum Event {
-    Created {
-        file: String,
-    },
-    Renamed {
-        from: String,
-        to: String,
-    },
+#[expect(missing_docs, reason = "files, and their bytes")]
+pub enum Event {
+    /// A file was created.
+    Created { file: String },
+    /// A file was renamed.
+    Renamed { from: String, to: String },
     /// Written behind what was written this way before.
-    Appended {
-        file: String,
-        bytes: Vec<u8>,
-    },
+    Appended { file: String, bytes: Vec<u8> },
     /// All of the file system was made durable.
     AllDurable,
-    Write {
-        file: String,
-        offset: usize,
-        bytes: Vec<u8>,
-    },
-    Truncate {
-        file: String,
-        length: usize,
-    },
-    Durable {
-        file: String,
-    },
-    Removed {
-        file: String,
-    },
+    /// Written at a place of a file.
+    Write { file: String, offset: usize, bytes: Vec<u8> },
+    /// A file was cut, or made longer.
+    Truncate { file: String, length: usize },
+    /// A file or a folder was made durable.
+    Durable { file: String },
+    /// A file was removed.
+    Removed { file: String },
+    /// The child reported this number: what it did before must not be lost.
     Acknowledged(u64),
 }
 
-/// Runs the test `child` of this program under strace, told by a variable which store to write; `None` when this system
-/// cannot.
+/// Runs the test `child` of this program under strace, with the store to write in a variable; `None` when this system cannot.
 fn notes(variable: &str, path: &Path, notes: &Path) -> Option<Vec<Event>> {
-    let strace = std::env::var_os("ABREAST_TEST_STRACE").unwrap_or_else(|| "strace".into());
-    let status = Command::new(strace)
+    let status = strace()
         .args(["-f", "-qq", "-xx", "-y", "-s", "1000000", "-e", "signal=none"])
         .args([
             "-e",
@@ -186,15 +175,15 @@ fn after_loss(events: &[Event], wanted: &str, random: &mut Random) -> Option<Vec
 }
 
 /// A folder as it may be after a crash: each file's bytes, by its path.
-pub(crate) type Folder = BTreeMap<String, Vec<u8>>;
+pub type Folder = BTreeMap<String, Vec<u8>>;
 
 /// What the system had after these events, with nothing lost: as after a kill.
-pub(crate) fn after_kill(events: &[Event]) -> Folder {
+pub fn after_kill(events: &[Event]) -> Folder {
     replayed(events, &mut |_| 0)
 }
 
 /// What the disk may have after these events and a loss of power.
-pub(crate) fn folder_after_loss(events: &[Event], random: &mut Random) -> Folder {
+pub fn folder_after_loss(events: &[Event], random: &mut Random) -> Folder {
     replayed(events, &mut |choices| random.below(choices))
 }
 
@@ -293,7 +282,7 @@ fn torn(offset: usize, length: usize) -> usize {
 }
 
 /// What the child does to a folder; `None` when this system cannot trace it.
-pub(crate) fn folder_events(variable: &str, folder: &Path) -> Option<Vec<Event>> {
+pub fn folder_events(variable: &str, folder: &Path) -> Option<Vec<Event>> {
     let place = tempfile::tempdir().expect("a folder");
     let events = notes(variable, folder, &place.path().join("notes"));
     if events.is_none() {
@@ -315,7 +304,7 @@ pub(crate) fn folder_events(variable: &str, folder: &Path) -> Option<Vec<Event>>
 }
 
 /// Writes files below another folder than the one they were noted in.
-pub(crate) fn lay_down(files: &Folder, noted: &Path, to: &Path) {
+pub fn lay_down(files: &Folder, noted: &Path, to: &Path) {
     for (path, bytes) in files {
         let path = to.join(Path::new(path).strip_prefix(noted).expect("within the folder"));
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
@@ -323,42 +312,36 @@ pub(crate) fn lay_down(files: &Folder, noted: &Path, to: &Path) {
     }
 }
 
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
+/// Counts the test as skipped, as this system cannot trace.
+pub fn skip() {
+    skipped("loss of power", "strace is not there, or may not trace; install the package strace");
 }
 
-pub(crate) fn skip() {
-    let line = "loss of power: strace is not there, or may not trace; install the package strace\n";
-    if let Some(log) = std::env::var_os("ABREAST_TEST_SKIP_LOG") {
-        let mut log = std::fs::File::options().append(true).create(true).open(log).expect("the log opens");
-        log.write_all(line.as_bytes()).expect("noted");
-    }
-    eprint!("skipped: {line}");
+/// The program that traces.
+pub fn strace() -> Command {
+    Command::new(std::env::var_os("ABREAST_TEST_STRACE").unwrap_or_else(|| "strace".into()))
 }
 
-/// A number of the environment.
-pub(crate) fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok())
+/// The seed of a run.
+pub fn seed() -> u64 {
+    number("ABREAST_CRASH_SEED").unwrap_or(1)
 }
 
-/// Runs the child, then looks at stores as they may be after power was lost at some instant: `look` is given the
-/// store, the last acknowledgement before that instant, and words for its messages.
-pub(crate) fn lose_power(
+/// How many instants a run tries: its own number, or another that was asked for.
+pub fn losses(own: u64) -> u64 {
+    number("ABREAST_POWER_LOSSES").unwrap_or(own)
+}
+
+/// Runs the test `child` under strace, then hands stores as they may be after loss of power at some instant to `check`, with
+/// the last acknowledgement before that instant and words for its messages.
+pub fn lose_power(
     variable: &str,
     name: &str,
     losses: u64,
     acknowledgements: u64,
-    look: &mut dyn FnMut(&Path, Option<u64>, &str),
+    check: &mut dyn FnMut(&Path, Option<u64>, &str),
 ) {
-    let seed = number("ABREAST_CRASH_SEED").unwrap_or(1);
+    let seed = seed();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
     let Some(events) = notes(variable, &path, &folder.path().join("notes")) else {
@@ -370,8 +353,8 @@ pub(crate) fn lose_power(
     let database = path.display().to_string();
     let files = [("", database.clone()), ("-wal", format!("{database}-wal"))];
     let first = events.iter().position(|event| matches!(event, Event::Acknowledged(_))).expect("one at least");
-    let mut random = Random(seed);
-    for loss in 0..number("ABREAST_POWER_LOSSES").unwrap_or(losses) {
+    let mut random = Random::new(seed);
+    for loss in 0..self::losses(losses) {
         let until = first + 1 + random.below((events.len() - first) as u64) as usize;
         let before = &events[..until.min(events.len())];
         let promised = before.iter().rev().find_map(|event| match event {
@@ -386,6 +369,6 @@ pub(crate) fn lose_power(
             }
         }
         let context = format!("loss {loss} after {until} of {} notes, ABREAST_CRASH_SEED={seed}", events.len());
-        look(&copy, promised, &context);
+        check(&copy, promised, &context);
     }
 }
