@@ -58,11 +58,8 @@ impl Served {
 
     fn change(&self, random: &mut Random) {
         let key = format!("k{:06}", random.below(400));
-        let change = if random.below(3) == 0 {
-            Change::delete(key)
-        } else {
-            Change::put(key, state(1 + random.below(1 << 24)))
-        };
+        let change =
+            if random.below(3) == 0 { Change::delete(key) } else { Change::put(key, state(1 + random.below(1 << 24))) };
         append(&*self.log, self.set, vec![change]).unwrap();
     }
 

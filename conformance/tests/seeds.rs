@@ -49,24 +49,24 @@ fn what_a_destination_reads_is_what_it_should_be() {
     each_seed("../fuzz/seeds/patch", abreast_destination::check_patch);
     each_seed("../fuzz/seeds/discovery", abreast_destination::check_discovery);
     each_seed("../fuzz/seeds/freshness", abreast_destination::check_freshness);
-    each_seed("../fuzz/seeds/netrc", abreast_net::check_netrc);
-    each_seed("../fuzz/seeds/bandwidth", abreast_net::check_bandwidth);
+    each_seed("../fuzz/seeds/netrc", abreast_net::fuzz_property::netrc);
+    each_seed("../fuzz/seeds/bandwidth", abreast_net::fuzz_property::bandwidth);
 }
 
 #[test]
 fn what_a_source_reads_is_what_it_should_be() {
     each_seed("../fuzz/seeds/links", abreast_source::links::check_any_input);
-    each_seed("../fuzz/seeds/request", abreast_server::check_any_request);
-    each_seed("../fuzz/seeds/batch", abreast_server::check_any_batch);
-    each_seed("../fuzz/seeds/import", abreast_server::check_any_import);
+    each_seed("../fuzz/seeds/request", abreast_server::fuzz_property::request);
+    each_seed("../fuzz/seeds/batch", abreast_server::fuzz_property::batch);
+    each_seed("../fuzz/seeds/import", abreast_server::fuzz_property::import);
 }
 
 #[test]
 fn the_validator_says_the_same_however_a_document_is_cut() {
-    each_seed("resourcesync-1.1", abreast_validator::check_any_input);
-    each_seed("../fuzz/seeds/validator", abreast_validator::check_any_input);
-    each_seed("../fuzz/seeds/validator_package", abreast_validator::check_any_package);
-    each_seed("../fuzz/seeds/package", abreast_validator::check_any_package);
+    each_seed("resourcesync-1.1", abreast_validator::fuzz_property::document);
+    each_seed("../fuzz/seeds/validator", abreast_validator::fuzz_property::document);
+    each_seed("../fuzz/seeds/validator_package", abreast_validator::fuzz_property::package);
+    each_seed("../fuzz/seeds/package", abreast_validator::fuzz_property::package);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub use content::{ContentId, ParseContentIdError};
 pub use finding::{Finding, Severity};
 pub use log::{
     AppendDone, Appended, Beginning, ChangeLog, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page, PageRule,
-    Shard, ShardId, ShardRule, append, next_time,
+    Shard, ShardId, ShardRule, Visit, append, next_time,
 };
 pub use resource::{Action, Change, ChangeRecord, Description, Kind, Position, Resource, ResourceSet, SetId, State};
 pub use topic::{

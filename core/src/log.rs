@@ -199,6 +199,9 @@ impl LogError {
     }
 }
 
+/// Is called with one item after the other, until it returns [`ControlFlow::Break`].
+pub type Visit<'v, T> = &'v mut dyn FnMut(&T) -> ControlFlow<()>;
+
 /// A durable, ordered log of changes for each set, and the table of resources it implies.
 ///
 /// Calls block; async callers move reads to a blocking thread. What implementations promise:
@@ -296,12 +299,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store fails.
-    fn read(
-        &self,
-        set: SetId,
-        after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError>;
+    fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError>;
 
     /// Visits the latest change of each resource that changed after a position, oldest first, until told to stop or at
     /// the end. What left the set is visited too; the base of a set is not, since it is no change.
@@ -310,12 +308,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store fails.
-    fn latest(
-        &self,
-        set: SetId,
-        after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError>;
+    fn latest(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError>;
 
     /// The position of the last change that is not after `time`. Where there is none, the position where the log begins
     /// when `time` is not before its beginning ([`Head::created`]), and 0 otherwise.
@@ -335,12 +328,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store fails.
-    fn scan(
-        &self,
-        set: SetId,
-        range: &KeyRange,
-        visit: &mut dyn FnMut(&Resource) -> ControlFlow<()>,
-    ) -> Result<(), LogError>;
+    fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError>;
 
     /// The live shards in key order.
     ///

@@ -1,4 +1,4 @@
 //! A timetable of rates, and `Retry-After`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| abreast_net::check_bandwidth(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| abreast_net::fuzz_property::bandwidth(data));

@@ -23,8 +23,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads the next request of a connection; `None` when it ends before the request is complete.
+    /// Reads the next request of a connection; `None` when it ends before the request is complete, or begins with something
+    /// that is not HTTP, such as a TLS handshake.
     pub fn read(input: &mut impl BufRead) -> Option<Self> {
+        input.fill_buf().ok()?.first().filter(|byte| byte.is_ascii_uppercase())?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if input.read_until(b'\n', &mut head).ok()? == 0 {

@@ -1,8 +1,6 @@
 //! How many bytes a second may come in, over all connections, at this time of the week?
 
-mod check;
-
-pub use check::check_any_input;
+pub(crate) mod fuzz_property;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

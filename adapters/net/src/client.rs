@@ -1,10 +1,9 @@
 //! How does a request become an answer: pool, redirects, checks?
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
@@ -13,16 +12,16 @@ use http::{Method, StatusCode, Uri};
 use http_body_util::Full;
 
 use crate::connect::{connect, speaks_tls};
-use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::failure::failed;
+use crate::host::{Forwards, Host};
 use crate::origin::{Origin, Target, without_userinfo};
 use crate::redirect::{is_redirect, next_url};
 use crate::request::Request;
 use crate::response::Response;
 use crate::retry::Retries;
 use crate::secret::Authorization;
-use crate::shared::{HostState, Shared};
+use crate::shared::Shared;
 
 /// Most origins a client keeps connections to.
 const MAX_ORIGINS: usize = 256;
@@ -36,25 +35,6 @@ struct Inner {
     user_agent: HeaderValue,
     /// By scheme and authority as written, so that a URL is not parsed again for each request.
     hosts: Mutex<HashMap<Box<str>, Arc<Host>>>,
-}
-
-/// One origin as this client sees it.
-pub(crate) struct Host {
-    pub(crate) shared: Arc<Shared>,
-    state: Arc<HostState>,
-    origin: Origin,
-    /// The HTTP proxy that is asked for whole URLs, if there is one on the way to an http server.
-    forwards: Option<Forwards>,
-    /// It is known whether TLS is missing in the address: the server has TLS, answers without it, or was tested.
-    tls_is_known: AtomicBool,
-    #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
-    idle: Mutex<Vec<Box<Connection>>>,
-}
-
-/// What requests say to a proxy that forwards them.
-struct Forwards {
-    authority: Authority,
-    authorization: Option<Authorization>,
 }
 
 impl Client {
@@ -185,7 +165,7 @@ impl Client {
     }
 
     fn host(&self, origin_text: &str) -> Result<Arc<Host>, Error> {
-        let mut hosts = lock(&self.0.hosts);
+        let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(host) = hosts.get(origin_text) {
             return Ok(host.clone());
         }
@@ -203,9 +183,8 @@ impl Client {
             hosts.retain(|_, host| Arc::strong_count(host) > 1);
         }
         let state = self.0.shared.host(&origin.key);
-        let tls_is_known = AtomicBool::new(origin.https);
         let shared = self.0.shared.clone();
-        let host = Arc::new(Host { shared, state, origin, forwards, tls_is_known, idle: Mutex::default() });
+        let host = Arc::new(Host::new(shared, state, origin, forwards));
         hosts.insert(origin_text.into(), host.clone());
         Ok(host)
     }
@@ -340,8 +319,8 @@ impl Client {
     /// Closes what has been idle for too long; called when a connection is made, so it costs nothing per request.
     fn close_expired(&self) {
         let keep_alive = self.0.shared.options.keep_alive;
-        for host in lock(&self.0.hosts).values() {
-            lock(&host.idle).retain(|connection| connection.idle_since.elapsed() < keep_alive);
+        for host in self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            host.close_idle(keep_alive);
         }
     }
 }
@@ -350,33 +329,4 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("shared", &self.0.shared).finish_non_exhaustive()
     }
-}
-
-impl Host {
-    /// A kept connection that still works, the youngest first.
-    fn take_idle(&self) -> Option<Box<Connection>> {
-        let mut idle = lock(&self.idle);
-        while let Some(connection) = idle.pop() {
-            if connection.idle_since.elapsed() < self.shared.options.keep_alive && connection.is_open() {
-                return Some(connection);
-            }
-        }
-        None
-    }
-
-    /// Keeps a connection for the next request if it can serve one.
-    pub(crate) fn give_back(&self, mut connection: Box<Connection>) {
-        if !connection.settle() {
-            return;
-        }
-        connection.idle_since = Instant::now();
-        let mut idle = lock(&self.idle);
-        if idle.len() < self.shared.options.connections_per_host.max(1) {
-            idle.push(connection);
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

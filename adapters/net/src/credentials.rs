@@ -1,8 +1,6 @@
 //! Which credentials are for which server?
 
-mod check;
-
-pub use check::check_any_input;
+pub(crate) mod fuzz_property;
 
 use url::Url;
 

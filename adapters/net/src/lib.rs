@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod accept;
 mod bandwidth;
 mod client;
 mod connect;
@@ -9,6 +10,7 @@ mod error;
 mod failure;
 mod global;
 mod gunzip;
+mod host;
 mod listener;
 mod options;
 mod origin;
@@ -27,13 +29,17 @@ mod trust;
 mod tunnel;
 mod watchdog;
 
-pub use bandwidth::Bandwidth;
+/// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]
-pub use bandwidth::check_any_input as check_bandwidth;
+pub mod fuzz_property {
+    pub use crate::bandwidth::fuzz_property::check as bandwidth;
+    pub use crate::credentials::fuzz_property::check as netrc;
+}
+
+pub use accept::{accept_until, serve_until};
+pub use bandwidth::Bandwidth;
 pub use client::Client;
 pub use credentials::Credentials;
-#[doc(hidden)]
-pub use credentials::check_any_input as check_netrc;
 pub use error::{Error, ErrorKind};
 pub use global::is_global;
 pub use http::header::{HeaderName, HeaderValue};

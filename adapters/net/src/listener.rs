@@ -9,7 +9,8 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::places::{Leave, Place, Places};
+use crate::accept::{accept_until, serve_until};
+use crate::places::{Place, Places};
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
@@ -19,7 +20,6 @@ use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 
 /// Bytes of a request's line and headers together.
 const MAX_HEAD: usize = 32 << 10;
@@ -102,57 +102,24 @@ impl Listener {
     pub async fn run(self, receiver: Arc<dyn Receiver>, options: ListenerOptions) -> io::Result<Infallible> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let places = Places::new(options.connections);
-        let mut connections = JoinSet::new();
-        loop {
-            let accepted = listener.accept().await;
-            // Finished ones are forgotten as new ones come.
-            while connections.try_join_next().is_some() {}
-            match accepted {
-                Ok((stream, client)) => {
-                    let place = places.enter(client.ip()).await;
-                    let receiver = Arc::clone(&receiver);
-                    connections.spawn(async move {
-                        serve(stream, &receiver, options, &place).await;
-                    });
-                }
-                Err(error) => {
-                    // Out of file descriptors, most likely.
-                    tracing::warn!("cannot accept a connection: {error}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            }
-        }
+        let serve = |stream, _, place| serve(stream, Arc::clone(&receiver), options, place);
+        let (never, _) = accept_until(&listener, &places, std::future::pending::<Infallible>(), serve).await;
+        Ok(never)
     }
 }
 
-async fn serve(stream: TcpStream, receiver: &Arc<dyn Receiver>, options: ListenerOptions, place: &Place) {
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| async move {
+async fn serve(stream: TcpStream, receiver: Arc<dyn Receiver>, options: ListenerOptions, place: Place) {
+    let service = service_fn(|request| {
         place.asked();
-        Ok::<_, Infallible>(answer(request, receiver, options).await)
+        let receiver = &receiver;
+        async move { Ok::<_, Infallible>(answer(request, receiver, options).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        leave = place.leave() => {
-            if leave == Leave::Now {
-                return;
-            }
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = place.force() => return,
-            }
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!("a connection ended early: {error}");
-    }
+    serve_until(connection, &place, std::future::pending()).await;
 }
 
 async fn answer(

@@ -11,11 +11,11 @@ use http::{HeaderMap, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::client::Host;
 use crate::connection::{Connection, Failure};
 use crate::error::{Error, ErrorKind};
 use crate::failure::failed;
 use crate::gunzip::{Gunzip, GunzipError, Piece};
+use crate::host::Host;
 use crate::request::{Request, UnaskedEncoding};
 use crate::retry::retry_after;
 

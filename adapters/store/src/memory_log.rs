@@ -15,11 +15,10 @@ use crate::work::{Job, Outcome, Reply, Work};
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
     LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, ShardRule, Version,
-    VersionPolicy,
+    VersionPolicy, Visit,
 };
 use abreast_webtypes::Timestamp;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -233,24 +232,14 @@ impl ChangeLog for MemoryLog {
         self.call(Work::RefreshWitnesses(set, witnesses)).map(drop)
     }
 
-    fn read(
-        &self,
-        set: SetId,
-        after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         let start = usize::try_from(after.0).unwrap_or(usize::MAX);
         let changes = self.with(set, |set| set.tables.changes.get(start..).unwrap_or_default().to_vec())?;
         let _ = changes.iter().try_for_each(|change| visit(change));
         Ok(())
     }
 
-    fn latest(
-        &self,
-        set: SetId,
-        after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn latest(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         let start = usize::try_from(after.0).unwrap_or(usize::MAX);
         let changes: Vec<_> = self.with(set, |set| {
             let tables = &set.tables;
@@ -272,12 +261,7 @@ impl ChangeLog for MemoryLog {
         self.with(set, |set| set.tables.resources.get(key).map(|resource| Resource::clone(resource)))
     }
 
-    fn scan(
-        &self,
-        set: SetId,
-        range: &KeyRange,
-        visit: &mut dyn FnMut(&Resource) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError> {
         let resources: Vec<_> = self.with(set, |set| {
             set.tables.range(&range.start, range.end.as_deref()).map(|(_, resource)| Arc::clone(resource)).collect()
         })?;

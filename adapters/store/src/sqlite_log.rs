@@ -17,7 +17,7 @@ use crate::writer::Writer;
 use abreast_core::{
     AppendDone, Change, ChangeLog, ChangeRecord, Clock, Collected, ContentId, ErrorKind, Head, Imported, KeyRange,
     LogError, NewSet, Order, Page, Position, Resource, ResourceSet, SetId, Shard, ShardId, ShardRule, Version,
-    VersionPolicy,
+    VersionPolicy, Visit,
 };
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -156,7 +156,7 @@ impl SqliteLog {
         set: SetId,
         after: Position,
         until: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+        visit: Visit<'_, ChangeRecord>,
     ) -> Result<ControlFlow<(), Position>, LogError> {
         self.readers.with("cannot read the log", |connection| {
             let mut statement = connection.prepare_cached(sql)?;
@@ -179,7 +179,7 @@ impl SqliteLog {
         sql: &str,
         set: SetId,
         mut after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
+        visit: Visit<'_, ChangeRecord>,
     ) -> Result<(), LogError> {
         let until = self.head(set)?.position;
         while after < until {
@@ -272,12 +272,7 @@ impl ChangeLog for SqliteLog {
         self.call(Work::RefreshWitnesses(set, witnesses)).map(drop)
     }
 
-    fn read(
-        &self,
-        set: SetId,
-        after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         const SQL: &str = concat!(
             "SELECT ",
             change_columns!(),
@@ -286,12 +281,7 @@ impl ChangeLog for SqliteLog {
         self.read_pages(SQL, set, after, visit)
     }
 
-    fn latest(
-        &self,
-        set: SetId,
-        after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn latest(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         self.read_pages(LATEST, set, after, visit)
     }
 
@@ -339,12 +329,7 @@ impl ChangeLog for SqliteLog {
         })
     }
 
-    fn scan(
-        &self,
-        set: SetId,
-        range: &KeyRange,
-        visit: &mut dyn FnMut(&Resource) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError> {
         const FROM: &str =
             concat!("SELECT ", resource_columns!(), " FROM resources WHERE set_id = ?1 AND key >= ?2 ORDER BY key");
         const BETWEEN: &str = concat!(

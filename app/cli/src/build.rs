@@ -104,8 +104,8 @@ pub(crate) struct BuildArgs {
 /// Runs `build`.
 pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     let config = config(args)?;
-    crate::serve::raise_file_limit();
-    let cancel = crate::sync::cancel_on_signal();
+    crate::open_files::raise_limit();
+    let cancel = crate::signals::cancel_on_signal();
     let begun = Instant::now();
     match build(args, config, &cancel) {
         Ok((scanned, report)) => {

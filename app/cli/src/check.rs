@@ -160,7 +160,7 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
 
 /// Runs `check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
-    let cancel = crate::sync::cancel_on_signal();
+    let cancel = crate::signals::cancel_on_signal();
     let places = match Place::find_all(&args.dir) {
         Ok(places) => places,
         Err(error) => {

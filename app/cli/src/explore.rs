@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
     };
     (options.sample, options.packages) = (Share::Some(0), Share::Some(0));
     options.depth = args.depth.unwrap_or(u32::MAX);
-    let report = validate(&options, &crate::sync::cancel_on_signal());
+    let report = validate(&options, &crate::signals::cancel_on_signal());
     if args.json {
         for document in &report.documents {
             crate::terminal::line(&document_json(document, &report.documents).to_string());

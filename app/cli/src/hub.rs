@@ -7,7 +7,6 @@ use crate::api::ApiConfig;
 use crate::config::{self, File, Unusable};
 use crate::faults::Fault;
 use crate::push::{self, PushConfig};
-use crate::serve::raise_file_limit;
 use crate::signals::Signals;
 use crate::stores::{Stores, Task};
 use abreast_core::SystemClock;
@@ -141,7 +140,7 @@ pub(crate) fn run(args: &HubArgs) -> Result<ExitCode> {
 }
 
 fn serve(config: HubConfig) -> Result<()> {
-    raise_file_limit();
+    crate::open_files::raise_limit();
     let mut signals = Signals::listen()?;
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder();
     let recorder = recorder.context("cannot count what the server does")?;

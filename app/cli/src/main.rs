@@ -26,6 +26,7 @@ mod log;
 mod log_access;
 mod logging;
 mod memory;
+mod open_files;
 mod open_set;
 mod progress;
 mod push;

@@ -65,7 +65,7 @@ fn in_use(what: &Path, lock: &Path) -> InUse {
 
 /// Runs `repair`.
 pub(crate) fn run(args: &RepairArgs) -> ExitCode {
-    let cancel = crate::sync::cancel_on_signal();
+    let cancel = crate::signals::cancel_on_signal();
     let places = match Place::find_all(&args.dir) {
         Ok(places) => places,
         Err(error) => {

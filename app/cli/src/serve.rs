@@ -252,7 +252,7 @@ fn start_server(
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
-    raise_file_limit();
+    crate::open_files::raise_limit();
     let mut signals = Signals::listen()?;
     let shown: Vec<_> = config
         .sets
@@ -281,11 +281,4 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     tracing::info!("stopping: finishing requests in flight");
     running.stop();
     Ok(())
-}
-
-/// Many connections and folders need many file descriptors: take all that the system allows.
-pub(crate) fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }

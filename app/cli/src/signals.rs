@@ -1,6 +1,8 @@
-//! When does the user want the program to end? SIGTERM and SIGINT, heard from the moment this exists.
+//! SIGTERM and SIGINT, which ask the program to end.
 
 use anyhow::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Listens for the signals that ask a process to end.
@@ -30,4 +32,23 @@ impl Signals {
             }
         });
     }
+}
+
+/// Becomes true at the first SIGTERM or SIGINT; a second one ends the process at once.
+pub(crate) fn cancel_on_signal() -> Arc<AtomicBool> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&cancel);
+    let listening = Signals::listen().and_then(|mut signals| {
+        let listen = move || {
+            signals.wait();
+            told.store(true, Ordering::Relaxed);
+            signals.wait();
+            std::process::exit(130);
+        };
+        Ok(std::thread::Builder::new().name("signals".into()).spawn(listen)?)
+    });
+    if listening.is_err() {
+        tracing::warn!("cannot listen for signals: Ctrl-C ends the program at once; the next run continues");
+    }
+    cancel
 }

@@ -3,6 +3,7 @@
 use crate::config::Unusable;
 use crate::jobs;
 use crate::report::Reporter;
+use crate::signals::cancel_on_signal;
 use crate::sync_args::{AuditArgs, MirrorArgs, SyncArgs};
 use abreast_destination::{AuditOptions, AuditReport, Error, Observer, Summary, SyncOptions};
 use anyhow::{Result, bail};
@@ -10,8 +11,7 @@ use clap::{ArgMatches, Args, FromArgMatches};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// `file` is the configuration file that was named, if any.
 fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
@@ -59,25 +59,6 @@ fn wanted<A: Args + FromArgMatches + Clone>(
     chosen.into_iter().map(|job| Ok((Some(job.name.clone()), job.args(&command, given)?))).collect()
 }
 
-/// Becomes true at the first SIGTERM or SIGINT; a second one ends the process at once.
-pub(crate) fn cancel_on_signal() -> Arc<AtomicBool> {
-    let cancel = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&cancel);
-    let listening = crate::signals::Signals::listen().and_then(|mut signals| {
-        let listen = move || {
-            signals.wait();
-            told.store(true, Ordering::Relaxed);
-            signals.wait();
-            std::process::exit(130);
-        };
-        Ok(std::thread::Builder::new().name("signals".into()).spawn(listen)?)
-    });
-    if listening.is_err() {
-        tracing::warn!("cannot listen for signals: Ctrl-C ends the program at once; the next run continues");
-    }
-    cancel
-}
-
 /// Runs `sync`.
 pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<ExitCode> {
     let jobs = wanted(args, &args.mirror, given)?;
@@ -85,7 +66,7 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         .into_iter()
         .map(|(name, args_of)| Ok((name, sync_options(&args_of, args.mirror.config.as_deref())?, args_of)))
         .collect::<Result<_>>()?;
-    crate::serve::raise_file_limit();
+    crate::open_files::raise_limit();
     let cancel = cancel_on_signal();
     let several = jobs.len() > 1;
     let work = |(name, options, args): &(Option<String>, SyncOptions, SyncArgs)| -> u8 {
@@ -247,7 +228,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
             Ok((name, AuditOptions { sync, full: job.full }, job))
         })
         .collect::<Result<_>>()?;
-    crate::serve::raise_file_limit();
+    crate::open_files::raise_limit();
     let cancel = cancel_on_signal();
     let several = jobs.len() > 1;
     let mut first = 0;

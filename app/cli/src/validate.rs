@@ -168,7 +168,7 @@ pub(crate) fn run(args: &ValidateArgs) -> ExitCode {
         (_, true) => Mode::Lenient,
         _ => Mode::Normal,
     };
-    let cancel = crate::sync::cancel_on_signal();
+    let cancel = crate::signals::cancel_on_signal();
     let report = validate(&options, &cancel);
     let told = match args.format {
         Format::Text => text(&report),

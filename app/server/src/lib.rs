@@ -1,10 +1,11 @@
 //! HTTP: what a Source answers.
 #![doc = include_str!("../README.md")]
 
-mod any_input;
 pub mod api;
 mod body;
 mod conditional;
+#[doc(hidden)]
+pub mod fuzz_property;
 mod heads;
 mod lines;
 mod range;
@@ -15,7 +16,5 @@ mod run;
 mod site;
 mod stream;
 
-#[doc(hidden)]
-pub use any_input::{check_any_batch, check_any_import, check_any_request};
 pub use run::{Server, ServerError, ServerOptions};
 pub use site::{ServedSet, Site, SiteHub, resourcesync_link};

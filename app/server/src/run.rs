@@ -10,7 +10,7 @@ use crate::route::{Route, route};
 use crate::routes::{document, file, health, hub, memento, resource, timegate, timemap, topic};
 use crate::site::Site;
 use crate::stream::ClientStream;
-use abreast_net::{Leave, Place, Places};
+use abreast_net::{Place, Places, accept_until, serve_until};
 use http::header::{ALLOW, CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -18,14 +18,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics::{Counter, counter};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 /// Bytes of a request's line and headers together, and of an answer in memory; headers are at most 100.
 const MAX_HEAD: usize = 64 * 1024;
@@ -90,7 +89,7 @@ impl Server {
     }
 
     /// Answers until `stop` becomes true, then finishes what is in flight.
-    pub async fn run(self, site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+    pub async fn run(self, site: Arc<Site>, stop: watch::Receiver<bool>) {
         let heads = match Heads::start(Arc::clone(site.publisher.log())) {
             Ok(heads) => heads,
             Err(error) => {
@@ -107,31 +106,9 @@ impl Server {
             heads,
         });
         let places = Places::new(self.options.connections);
-        let mut connections = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = told(&mut stop) => break,
-                accepted = accept(&self.listener, &places) => accepted,
-            };
-            // Finished connections are forgotten as new ones come.
-            while connections.try_join_next().is_some() {}
-            let (stream, place) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // Out of file descriptors, most likely: wait for connections to end.
-                    tracing::warn!("cannot accept a connection: {error}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
-            let shared = Arc::clone(&shared);
-            let stop = stop.clone();
-            let options = self.options;
-            connections.spawn(async move {
-                serve(stream, &shared, stop, options, &place).await;
-            });
-        }
+        let serve =
+            |stream, client, place| serve(stream, client, Arc::clone(&shared), stop.clone(), self.options, place);
+        let ((), mut connections) = accept_until(&self.listener, &places, told(stop.clone()), serve).await;
         shared.stopping.store(true, Ordering::Relaxed);
         drop(self.listener);
         let finished = async { while connections.join_next().await.is_some() {} };
@@ -143,14 +120,8 @@ impl Server {
 }
 
 /// Waits until the server is told to stop, or nobody is left to tell it.
-async fn told(stop: &mut watch::Receiver<bool>) {
+async fn told(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-async fn accept(listener: &TcpListener, places: &Arc<Places>) -> io::Result<(TcpStream, Place)> {
-    let (stream, client) = listener.accept().await?;
-    let place = places.enter(client.ip()).await;
-    Ok((stream, place))
 }
 
 struct Shared {
@@ -181,43 +152,22 @@ impl Counters {
 
 async fn serve(
     stream: TcpStream,
-    shared: &Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
+    client: IpAddr,
+    shared: Arc<Shared>,
+    stop: watch::Receiver<bool>,
     options: ServerOptions,
-    place: &Place,
+    place: Place,
 ) {
-    let _ = stream.set_nodelay(true);
-    let client = stream.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip());
     let service = service_fn(|request| {
         place.asked();
-        handle(shared, request, client)
+        handle(&shared, request, client)
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_timeout)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(ClientStream::new(stream, options.stall_timeout)), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = told(&mut stop) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-        leave = place.leave() => {
-            if leave == Leave::Now {
-                return;
-            }
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = place.force() => return,
-            }
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!("a connection ended early: {error}");
-    }
+    serve_until(connection, &place, told(stop)).await;
 }
 
 async fn handle(shared: &Arc<Shared>, request: Request<Incoming>, client: IpAddr) -> io::Result<Answer> {

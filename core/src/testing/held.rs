@@ -2,10 +2,9 @@
 
 use crate::{
     AppendDone, Change, ChangeLog, ChangeRecord, Head, Imported, KeyRange, LogError, NewSet, Page, Position, Resource,
-    ResourceSet, SetId, Shard, ShardId,
+    ResourceSet, SetId, Shard, ShardId, Visit,
 };
 use abreast_webtypes::Timestamp;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -75,21 +74,11 @@ impl ChangeLog for HeldLog {
         self.log.refresh_witnesses(set, witnesses)
     }
 
-    fn read(
-        &self,
-        set: SetId,
-        after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         self.log.read(set, after, visit)
     }
 
-    fn latest(
-        &self,
-        set: SetId,
-        after: Position,
-        visit: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn latest(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         self.log.latest(set, after, visit)
     }
 
@@ -101,12 +90,7 @@ impl ChangeLog for HeldLog {
         self.log.resource(set, key)
     }
 
-    fn scan(
-        &self,
-        set: SetId,
-        range: &KeyRange,
-        visit: &mut dyn FnMut(&Resource) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError> {
         self.scans.fetch_add(1, Ordering::SeqCst);
         let held = self.let_on.wait_while(self.held(), |held| *held == Some(set));
         drop(held.unwrap_or_else(PoisonError::into_inner));

@@ -1,12 +1,13 @@
 #![doc = include_str!("../README.md")]
 
-mod any_input;
 mod check;
 mod collect;
 mod digest;
 mod discover;
 mod fetch;
 mod finding;
+#[doc(hidden)]
+pub mod fuzz_property;
 mod judge;
 mod kind;
 mod look;
@@ -31,8 +32,6 @@ mod values;
 mod walk;
 
 pub use abreast_core::Severity;
-#[doc(hidden)]
-pub use any_input::{check_any_input, check_any_package};
 pub use finding::Finding;
 pub use options::{Options, Share};
 pub use render::{document_json, html, ndjson, rules_table, text};

@@ -2,8 +2,8 @@
 
 use crate::world::{Source, abreast, audit, get, sync};
 use abreast_resourcesync::v1_1::{Capability, Document, Root};
-use abreast_testkit::http::{Server, send};
 use abreast_testkit::folder::assert_equal;
+use abreast_testkit::http::{Server, send};
 use abreast_testkit::{Random, eventually, kills, provided, run, seed};
 use std::fs;
 use std::io::Write as _;

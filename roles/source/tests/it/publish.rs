@@ -1,10 +1,10 @@
 //! What the documents say, and what they promise together.
 
-use abreast_testkit::Random;
 use crate::world::{BASE, World, body, bytes};
 use abreast_core::{Change, PageRule, ShardId, State, append};
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
 use abreast_source::publish::{Body, DocumentPath, Freshness, PagePath, PublishError};
+use abreast_testkit::Random;
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -1,7 +1,7 @@
 //! A Source that changes without pause while it is listed and copied: what was listed and the changes since are all of it.
 
-use super::web::{Web, md5_hex};
 use super::Copy;
+use super::web::{Web, md5_hex};
 use crate::api::send;
 use crate::crash::{spawn, writer};
 use crate::world::Source;

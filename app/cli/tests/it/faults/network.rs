@@ -1,8 +1,8 @@
 //! With 30 of 100 requests broken on the way a copy converges by itself, in three runs at most, and nothing bad is kept.
 
+use super::Copy;
 use super::proxy::{FaultProxy, STALL};
 use super::web::{Web, document};
-use super::Copy;
 use crate::world::Source;
 use abreast_destination::{AuditOptions, Dumps, Mode, Silent, audit};
 use abreast_testkit::folder::{assert_equal, files, same};

@@ -8,7 +8,7 @@ use abreast_testkit::Random;
 use abreast_testkit::http::Server;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! A hundred changes within one second, as Sources tell them that know whole seconds only: none is lost.
 
-use super::web::{BEGIN, Web, document};
 use super::Copy;
+use super::web::{BEGIN, Web, document};
 use abreast_destination::Mode;
-use abreast_testkit::{Random, seeds};
 use abreast_testkit::folder::files;
+use abreast_testkit::{Random, seeds};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;

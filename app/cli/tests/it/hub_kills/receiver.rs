@@ -228,7 +228,8 @@ impl Shared {
             say("a delivery without a number".to_owned());
             return Fate::Error;
         };
-        let signature = subscription.secret().map(|secret| Key::new(Method::Sha256, secret.as_bytes()).sign(&request.body));
+        let signature =
+            subscription.secret().map(|secret| Key::new(Method::Sha256, secret.as_bytes()).sign(&request.body));
         if request.header("x-hub-signature").map(str::to_owned) != signature.map(|signature| signature.to_string()) {
             say(format!("{offset} is not signed as it should be"));
         }

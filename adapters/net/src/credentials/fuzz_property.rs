@@ -1,4 +1,4 @@
-//! What is true of every `.netrc` file? For fuzzing and for the tests of its seeds.
+//! What holds for every `.netrc` file: for fuzzing and for the tests of its seeds.
 
 use super::{Credentials, netrc};
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 ///
 /// # Panics
 /// When that is not so.
-pub fn check_any_input(bytes: &[u8]) {
+pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let entries = netrc(&text);
     let mut written = String::new();

@@ -1,4 +1,4 @@
-//! What is true of every request, whatever is in it? For fuzzing and for the tests of its seeds.
+//! What holds for every request, whatever is in it: for fuzzing and for the tests of its seeds.
 
 use crate::api::model::{RecordAnswer, RecordRequest};
 use crate::api::{JsonLines, ReadError, Table, change_of, records_of};
@@ -8,13 +8,12 @@ use crate::routes::memento::key_of_path;
 use crate::routes::timegate::whole;
 use abreast_core::{
     Action, AppendDone, Change, ChangeLog, ChangeRecord, ErrorKind, Head, Imported, KeyRange, LogError, NewSet, Page,
-    Position, Resource, ResourceSet, SetId, Shard, ShardId,
+    Position, Resource, ResourceSet, SetId, Shard, ShardId, Visit,
 };
 use abreast_source::publish::SourceUrls;
 use abreast_source::versions::{VersionUrls, at_stamp, stamp_of};
 use abreast_webtypes::Timestamp;
 use std::io::{self, Read};
-use std::ops::ControlFlow;
 
 const RESOURCES: &str = "https://example.org/set/r/";
 /// Bytes of a representation, for ranges.
@@ -25,7 +24,7 @@ const LENGTH: u64 = 1_000;
 ///
 /// # Panics
 /// When that is not so.
-pub fn check_any_request(bytes: &[u8]) {
+pub fn request(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut lines = text.splitn(4, '\n');
     let mut line = || lines.next().unwrap_or_default();
@@ -69,7 +68,7 @@ pub fn check_any_request(bytes: &[u8]) {
 ///
 /// # Panics
 /// When that is not so.
-pub fn check_any_batch(bytes: &[u8]) {
+pub fn batch(bytes: &[u8]) {
     let Ok(records) = records_of(bytes) else { return };
     let array = serde_json::to_vec(&records).unwrap_or_default();
     let lines: Vec<u8> = records.iter().flat_map(json_line).collect();
@@ -99,7 +98,7 @@ fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
 ///
 /// # Panics
 /// When that is not so.
-pub fn check_any_import(bytes: &[u8]) {
+pub fn import(bytes: &[u8]) {
     let step = bytes.len() % 5 + 1;
     let lines = import_lines(bytes);
     assert_eq!(lines, import_lines(Pieces(bytes, step, 0)));
@@ -221,12 +220,7 @@ impl ChangeLog for NoLog {
     fn head(&self, _: SetId) -> Result<Head, LogError> {
         never()
     }
-    fn latest(
-        &self,
-        _: SetId,
-        _: Position,
-        _: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>,
-    ) -> Result<(), LogError> {
+    fn latest(&self, _: SetId, _: Position, _: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         never()
     }
     fn position_at(&self, _: SetId, _: Timestamp) -> Result<Position, LogError> {
@@ -244,13 +238,13 @@ impl ChangeLog for NoLog {
     fn refresh_witnesses(&self, _: SetId, _: Vec<(String, Vec<u8>)>) -> Result<(), LogError> {
         never()
     }
-    fn read(&self, _: SetId, _: Position, _: &mut dyn FnMut(&ChangeRecord) -> ControlFlow<()>) -> Result<(), LogError> {
+    fn read(&self, _: SetId, _: Position, _: Visit<'_, ChangeRecord>) -> Result<(), LogError> {
         never()
     }
     fn resource(&self, _: SetId, _: &str) -> Result<Option<Resource>, LogError> {
         never()
     }
-    fn scan(&self, _: SetId, _: &KeyRange, _: &mut dyn FnMut(&Resource) -> ControlFlow<()>) -> Result<(), LogError> {
+    fn scan(&self, _: SetId, _: &KeyRange, _: Visit<'_, Resource>) -> Result<(), LogError> {
         never()
     }
     fn shards(&self, _: SetId) -> Result<Vec<Shard>, LogError> {

@@ -1,4 +1,4 @@
-//! What is true of every timetable and of every wish to wait? For fuzzing and for the tests of its seeds.
+//! What holds for every timetable and every wish to wait: for fuzzing and for the tests of its seeds.
 
 use super::{Bandwidth, MAX_ENTRIES, WEEK};
 use crate::retry::retry_after;
@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 ///
 /// # Panics
 /// When that is not so.
-pub fn check_any_input(bytes: &[u8]) {
+pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let now = UNIX_EPOCH + Duration::from_secs(1_767_225_600);
     assert!(retry_after(&text, now).is_none_or(|pause| !pause.is_zero() && pause <= Duration::from_secs(86_400)));

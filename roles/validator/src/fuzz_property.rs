@@ -1,4 +1,4 @@
-//! What is true of every document and package, whatever is in it? For fuzzing and for the tests of its seeds.
+//! What holds for every document and package, whatever is in it: for fuzzing and for the tests of its seeds.
 
 use crate::check::Checker;
 use crate::collect::Context;
@@ -24,7 +24,7 @@ const BYTES_MAX: u64 = 4 << 20;
 ///
 /// # Panics
 /// When that is not so.
-pub fn check_any_input(bytes: &[u8]) {
+pub fn document(bytes: &[u8]) {
     let whole = findings(bytes, Mode::Strict, usize::MAX, usize::MAX);
     let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count() as u64;
     for finding in &whole {
@@ -60,7 +60,7 @@ fn findings(bytes: &[u8], mode: Mode, most_each: usize, piece: usize) -> Vec<Fin
 ///
 /// # Panics
 /// When that is not so.
-pub fn check_any_package(bytes: &[u8]) {
+pub fn package(bytes: &[u8]) {
     let Ok(mut file) = tempfile::tempfile() else { return };
     if file.write_all(bytes).is_err() {
         return;

@@ -1,0 +1,88 @@
+//! A server's connections: accepted as long as there are places, each served until it ends or its place is needed.
+
+use std::error::Error;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::{Body, Incoming};
+use hyper::rt::{Read, Write};
+use hyper::server::conn::http1::Connection;
+use hyper::service::HttpService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::places::{Leave, Place, Places};
+
+/// Pause after a connection could not be accepted: out of file descriptors, most likely, until others end.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts connections until `stop` is done; each is a task. Returns what `stop` returned and the tasks still running.
+pub async fn accept_until<T, F>(
+    listener: &TcpListener,
+    places: &Arc<Places>,
+    stop: impl Future<Output = T>,
+    mut serve: impl FnMut(TcpStream, IpAddr, Place) -> F,
+) -> (T, JoinSet<()>)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut stop = std::pin::pin!(stop);
+    let mut connections = JoinSet::new();
+    let accept = async || {
+        let (stream, client) = listener.accept().await?;
+        let place = places.enter(client.ip()).await;
+        Ok::<_, std::io::Error>((stream, client.ip(), place))
+    };
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            stopped = stop.as_mut() => return (stopped, connections),
+            accepted = accept() => accepted,
+        };
+        // Finished ones are forgotten as new ones come.
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, client, place)) => {
+                let _ = stream.set_nodelay(true);
+                drop(connections.spawn(serve(stream, client, place)));
+            }
+            Err(error) => {
+                tracing::warn!("cannot accept a connection: {error}");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection until it ends, its place is needed or `stop` is done; the last two let a request in flight finish.
+pub async fn serve_until<I, S, E>(connection: Connection<I, S>, place: &Place, stop: impl Future<Output = ()>)
+where
+    I: Read + Write + Unpin,
+    S: HttpService<Incoming>,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    S::ResBody: Body<Error = E> + 'static,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        leave = place.leave() => {
+            if leave == Leave::Now {
+                return;
+            }
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = place.force() => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended early: {error}");
+    }
+}

@@ -1,0 +1,71 @@
+//! One origin as a client sees it, with the connections that are kept to it.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::uri::Authority;
+
+use crate::connection::Connection;
+use crate::origin::Origin;
+use crate::secret::Authorization;
+use crate::shared::{HostState, Shared};
+
+/// One origin as this client sees it.
+pub(crate) struct Host {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<HostState>,
+    pub(crate) origin: Origin,
+    /// The HTTP proxy that is asked for whole URLs, if there is one on the way to an http server.
+    pub(crate) forwards: Option<Forwards>,
+    /// It is known whether TLS is missing in the address: the server has TLS, answers without it, or was tested.
+    pub(crate) tls_is_known: AtomicBool,
+    #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
+    idle: Mutex<Vec<Box<Connection>>>,
+}
+
+/// What requests say to a proxy that forwards them.
+pub(crate) struct Forwards {
+    pub(crate) authority: Authority,
+    pub(crate) authorization: Option<Authorization>,
+}
+
+impl Host {
+    pub(crate) fn new(shared: Arc<Shared>, state: Arc<HostState>, origin: Origin, forwards: Option<Forwards>) -> Self {
+        let tls_is_known = AtomicBool::new(origin.https);
+        Self { shared, state, origin, forwards, tls_is_known, idle: Mutex::default() }
+    }
+
+    /// Closes connections that were idle for longer than that.
+    pub(crate) fn close_idle(&self, keep_alive: Duration) {
+        self.idle().retain(|connection| connection.idle_since.elapsed() < keep_alive);
+    }
+
+    /// A kept connection that still works, the youngest first.
+    pub(crate) fn take_idle(&self) -> Option<Box<Connection>> {
+        let mut idle = self.idle();
+        while let Some(connection) = idle.pop() {
+            if connection.idle_since.elapsed() < self.shared.options.keep_alive && connection.is_open() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next request if it can serve one.
+    pub(crate) fn give_back(&self, mut connection: Box<Connection>) {
+        if !connection.settle() {
+            return;
+        }
+        connection.idle_since = Instant::now();
+        let mut idle = self.idle();
+        if idle.len() < self.shared.options.connections_per_host.max(1) {
+            idle.push(connection);
+        }
+    }
+
+    #[expect(clippy::vec_box, reason = "a connection is boxed once and moved many times")]
+    fn idle(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
