@@ -28,8 +28,9 @@ fn main() -> Result<(), SyntaxError> {
     assert_eq!(whole, ["urlset", "url", "loc"]);
 
     // A document that was cut is an error, never a shorter document.
-    let cut = elements(&[b"<urlset>\n<url>"]).unwrap_err();
-    println!("{} at line {}, column {}: {cut}", cut.code(), cut.line(), cut.column());
-    assert_eq!(cut.code(), "xml.eof");
+    match elements(&[b"<urlset>\n<url>"]) {
+        Ok(names) => panic!("{names:?}"),
+        Err(cut) => println!("{} at line {}, column {}: {cut}", cut.code(), cut.line(), cut.column()),
+    }
     Ok(())
 }
