@@ -1,4 +1,4 @@
-//! The product's own program: where is it, and how is it started?
+//! The product's own program: its path, and how it is started.
 
 use crate::http::Http;
 use crate::run::{Server, Usage, log_path, timed, wait_until};
@@ -49,10 +49,10 @@ impl Source {
             if server.has_ended() {
                 bail!("abreast serve ended: {text}");
             }
-            let told = text.split("listening on").nth(1).and_then(|rest| rest.split("http://").nth(1));
+            let printed = text.split("listening on").nth(1).and_then(|rest| rest.split("http://").nth(1));
             // The whole line, or the port may still lack digits.
-            let told = told.and_then(|rest| rest.split_once('/')).map(|(address, _)| address);
-            address = told.and_then(|text| text.parse().ok());
+            let printed = printed.and_then(|rest| rest.split_once('/')).map(|(address, _)| address);
+            address = printed.and_then(|text| text.parse().ok());
             Ok(address.is_some())
         })?;
         Ok(Self { server, address: address.context("no address")? })

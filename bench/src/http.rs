@@ -12,7 +12,7 @@ pub(crate) struct Http {
     host: String,
 }
 
-/// What came back.
+/// A response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) tag: Option<String>,
@@ -63,7 +63,7 @@ impl Http {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         let status = line.split(' ').nth(1).and_then(|text| text.parse().ok());
-        let status: u16 = status.with_context(|| format!("{what}: the server said `{}`", line.trim_end()))?;
+        let status: u16 = status.with_context(|| format!("{what}: the server answered `{}`", line.trim_end()))?;
         let (mut length, mut chunked, mut tag) = (0, false, None);
         loop {
             line.clear();

@@ -1,4 +1,4 @@
-//! On what machine, and when, is this measured? Nothing that names the machine itself.
+//! The machine and time of a measurement, without names that identify the machine.
 
 use std::fs;
 use std::process::Command;
@@ -35,7 +35,7 @@ pub(crate) fn load() -> f64 {
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// The first line that has a number of what `program --version` says.
+/// The first line with a number in the output of `program --version`.
 pub(crate) fn version(program: &str, option: &str) -> String {
     let output = Command::new(program).arg(option).output();
     let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();

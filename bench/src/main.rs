@@ -1,4 +1,4 @@
-//! Which benches are there, and how are they asked for? Run with `--help` to see the list.
+//! The benchmarks. Run with `--help` for a list.
 #![doc = include_str!("../README.md")]
 #![expect(clippy::print_stdout, reason = "a bench talks to the person at the terminal")]
 
@@ -38,7 +38,7 @@ const BENCHES: [(&str, &str, Bench); 15] = [
     ("changes", "From a changed file to a copy that follows", benches::changes::run),
     ("dump", "Packages: copies through them, and making them", benches::dump::run),
     ("validate", "Judging a Source", benches::validate::run),
-    ("hub", "Telling a thousand subscribers", benches::hub::run),
+    ("hub", "Notifying a thousand subscribers", benches::hub::run),
     ("hub-store", "What a hub must not forget", benches::hub_store::run),
     ("contents", "Keeping a million small contents", benches::contents::run),
     ("index", "Documents of very large sets", benches::index::run),

@@ -1,4 +1,4 @@
-//! Which peers does this machine have, and how is each told to mirror?
+//! Other programs that mirror, as far as they are installed, and how each is started.
 
 use crate::machine::version;
 use crate::run::{Server, free_port, log_path};
@@ -25,7 +25,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).chain(more).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Finds a program, installing its package when that is possible; else says what is missing.
+/// Finds a program, installing its package when that is possible; else states what is missing.
 pub(crate) fn find_or_install(name: &str) -> Result<PathBuf> {
     if let Some(path) = find(name) {
         return Ok(path);
@@ -74,7 +74,7 @@ impl Peer {
         }
     }
 
-    /// The program; says on standard error when it cannot be had.
+    /// The program; prints a message on standard error if it is not available.
     pub(crate) fn program(self, settings: &Settings) -> Option<PathBuf> {
         let found = match self {
             Self::Resync => python_program(settings, "resync-sync"),

@@ -1,7 +1,7 @@
 //! The other end of deliveries and of wrk: a process that takes POSTs as fast as it can and notes when each came.
 //!
-//! The path says how: `/k/…` is taken, `/u/…` too and not counted, `/c/…` is taken and the connection closed, `/h/…`
-//! never answered, `/f/…` refused with 503 the first time. `GET /count` tells how many came since `GET /reset`, `GET /times` for each its `Abreast-Offset` and
+//! The path selects the behaviour: `/k/…` is taken, `/u/…` too and not counted, `/c/…` is taken and the connection closed, `/h/…`
+//! never answered, `/f/…` refused with 503 the first time. `GET /count` reports how many came since `GET /reset`, `GET /times` for each its `Abreast-Offset` and
 //! when it came, `GET /repeats` the time between refusal and repeat of each.
 
 use crate::http::Http;
@@ -68,7 +68,7 @@ impl Receiver {
         let text = String::from_utf8(self.http.get_ok("/times")?)?;
         let pair =
             |line: &str| line.split_once(' ').and_then(|(one, two)| Some((one.parse().ok()?, two.parse().ok()?)));
-        text.lines().map(pair).collect::<Option<_>>().context("the receiver told no times")
+        text.lines().map(pair).collect::<Option<_>>().context("the receiver returned no times")
     }
 }
 
@@ -88,16 +88,16 @@ impl Receiver {
 }
 
 #[derive(Default)]
-struct Came {
+struct Received {
     times: Vec<(u64, u64)>,
-    /// What was refused, by its path and its number.
+    /// Refused deliveries, by path and number.
     refused: HashMap<(Vec<u8>, u64), u64>,
     repeats: Vec<u64>,
 }
 
-type Times = Rc<RefCell<Came>>;
+type Times = Rc<RefCell<Received>>;
 
-/// Receives until it is killed; says its port first.
+/// Receives until it is killed; prints its port first.
 pub(crate) fn receive() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let times = Times::default();
@@ -116,9 +116,9 @@ pub(crate) fn receive() -> Result<()> {
     })
 }
 
-/// What a request wants.
+/// The behaviour requested by a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum DeliveryMode {
     Take,
     TakeUncounted,
     Close,
@@ -130,7 +130,7 @@ enum Way {
 struct Head {
     length: usize,
     body: usize,
-    way: Way,
+    way: DeliveryMode,
     offset: u64,
 }
 
@@ -144,13 +144,14 @@ async fn converse(mut stream: TcpStream, times: Times) -> Option<()> {
             }
             filled += read(&mut stream, buffer.get_mut(filled..)?).await?;
         };
-        let asked = (head.way == Way::Other).then(|| String::from_utf8_lossy(&buffer[..head.length]).into_owned());
+        let asked =
+            (head.way == DeliveryMode::Other).then(|| String::from_utf8_lossy(&buffer[..head.length]).into_owned());
         let end = head.length + head.body;
         while filled < end {
             // A larger body than a bench sends breaks the connection off.
             filled += read(&mut stream, buffer.get_mut(filled..)?).await?;
         }
-        let path = (head.way == Way::FailOnce).then(|| {
+        let path = (head.way == DeliveryMode::FailOnce).then(|| {
             let line = buffer[..head.length].split(|byte| *byte == b'\n').next();
             line.unwrap_or_default().to_vec()
         });
@@ -158,13 +159,13 @@ async fn converse(mut stream: TcpStream, times: Times) -> Option<()> {
         filled -= end;
         let text;
         let answer: &[u8] = match head.way {
-            Way::Hang => std::future::pending().await,
-            Way::Other => {
-                text = told(&asked?, &times);
+            DeliveryMode::Hang => std::future::pending().await,
+            DeliveryMode::Other => {
+                text = render_times(&asked?, &times);
                 &text
             }
-            Way::Close => b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n",
-            Way::FailOnce => {
+            DeliveryMode::Close => b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n",
+            DeliveryMode::FailOnce => {
                 let mut came = times.borrow_mut();
                 let key = (path.unwrap_or_default(), head.offset);
                 if let Some(refused) = came.refused.remove(&key) {
@@ -175,13 +176,13 @@ async fn converse(mut stream: TcpStream, times: Times) -> Option<()> {
                     b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
                 }
             }
-            Way::Take | Way::TakeUncounted => b"HTTP/1.1 204 No Content\r\n\r\n",
+            DeliveryMode::Take | DeliveryMode::TakeUncounted => b"HTTP/1.1 204 No Content\r\n\r\n",
         };
-        if matches!(head.way, Way::Take | Way::Close) {
+        if matches!(head.way, DeliveryMode::Take | DeliveryMode::Close) {
             times.borrow_mut().times.push((head.offset, now()));
         }
         stream.write_all(answer).await.ok()?;
-        if head.way == Way::Close {
+        if head.way == DeliveryMode::Close {
             let _ = stream.shutdown().await;
             return None;
         }
@@ -199,13 +200,13 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
 fn read_head(bytes: &[u8], length: usize) -> Head {
     let way = match bytes {
         [b'P', b'O', b'S', b'T', b' ', b'/', way, b'/', ..] => match way {
-            b'u' => Way::TakeUncounted,
-            b'c' => Way::Close,
-            b'h' => Way::Hang,
-            b'f' => Way::FailOnce,
-            _ => Way::Take,
+            b'u' => DeliveryMode::TakeUncounted,
+            b'c' => DeliveryMode::Close,
+            b'h' => DeliveryMode::Hang,
+            b'f' => DeliveryMode::FailOnce,
+            _ => DeliveryMode::Take,
         },
-        _ => Way::Other,
+        _ => DeliveryMode::Other,
     };
     let number = |line: &[u8], name: &str| -> Option<u64> {
         let (found, value) = line.split_at_checked(name.len())?;
@@ -221,10 +222,10 @@ fn read_head(bytes: &[u8], length: usize) -> Head {
 }
 
 /// Answers to the bench.
-fn told(request: &str, times: &Times) -> Vec<u8> {
+fn render_times(request: &str, times: &Times) -> Vec<u8> {
     let mut body = String::new();
     match request.split(' ').nth(1) {
-        Some("/reset") => *times.borrow_mut() = Came::default(),
+        Some("/reset") => *times.borrow_mut() = Received::default(),
         Some("/count") => {
             let _ = writeln!(body, "{}", times.borrow().times.len());
         }

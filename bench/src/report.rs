@@ -1,4 +1,4 @@
-//! What was found, and how does it get into `docs/benchmarks.md` and `bench/results`?
+//! Results of the benchmarks, in `docs/benchmarks.md` and `bench/results`.
 
 use crate::machine;
 use crate::samples::{Samples, number};
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
 
-/// What the page says before the first bench.
+/// The introduction of the page.
 const PREFACE: &str = "\
 # Benchmarks
 
-Written by `cargo xtask bench`; each section says when, where and with which command. Every figure stands beside a
+Written by `cargo xtask bench`; each section states time, machine and command. Every figure stands beside a
 limit or a peer measured in the same run, in turn. Given are the median and (smallest – largest) of the rounds;
 ratios are taken round by round. A mirror counts only if it equals the source byte for byte. How the benches
 work: [bench/README.md](../bench/README.md); raw figures: [bench/results](../bench/results).
@@ -133,7 +133,7 @@ fn plain(bound: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What a person wrote within a section, kept when the section is written again.
+/// Handwritten text within a section, kept when the section is written again.
 const NOTES: (&str, &str) = ("<!-- notes -->\n", "<!-- /notes -->\n");
 
 /// The page with one section replaced, everything else as it was; a new section is put in the order of `names`. Between
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_by_hand_stays() {
+    fn handwritten_sections_are_kept() {
         let names = ["a", "b", "c"];
         let page = replaced("", &names, "b", "old b\n");
         let page = page.replace("old b\n", "old b\n\n<!-- notes -->\nWhy b is slow.\n<!-- /notes -->\n");

@@ -1,4 +1,4 @@
-//! How long did a program take, and what did it use? And: servers that end with the bench.
+//! Runs of programs with their time and resource usage, and servers that end with the benchmark.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,7 +14,7 @@ const RUN_SECONDS: u32 = 900;
 /// How long a server may take to end before it is killed.
 const END: Duration = Duration::from_secs(10);
 
-/// What one run of a program took.
+/// Time and resources of one run of a program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Wall time.
@@ -54,7 +54,7 @@ pub(crate) fn timed(
     }
     let figures = fs::read_to_string(&figures)?;
     let numbers: Vec<f64> = figures.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    let [user, system, memory] = numbers[..] else { bail!("`time` said `{figures}`") };
+    let [user, system, memory] = numbers[..] else { bail!("`time` printed `{figures}`") };
     Ok((Usage { seconds, cpu: user + system, memory_mib: memory / 1024.0 }, text))
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a program; what it says goes to `log`.
+    /// Starts a program; its output goes to `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self> {
         let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
@@ -81,7 +81,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Has it ended by itself?
+    /// Whether it has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -149,7 +149,7 @@ fn cpu_of(id: &str) -> f64 {
     ticks / 100.0
 }
 
-/// Asks `ready` again and again until it says yes.
+/// Polls `ready` until it returns true.
 pub(crate) fn wait_until(what: &str, limit: Duration, mut ready: impl FnMut() -> Result<bool>) -> Result<()> {
     let start = Instant::now();
     while !ready()? {

@@ -1,4 +1,4 @@
-//! Does a copy equal its source, byte for byte, with nothing missing and nothing besides?
+//! Comparison of a copy with its source: byte for byte, nothing missing, nothing extra.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What do several measurements of one thing say? Median, smallest and largest.
+//! Statistics of several measurements: median, smallest and largest.
 
 /// Measurements of one thing, one a round.
 #[derive(Clone, Debug, Default, PartialEq)]

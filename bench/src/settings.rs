@@ -1,16 +1,16 @@
-//! How large, how often and where is measured?
+//! Size, repetitions and folders of the benchmarks.
 
 use crate::samples::Samples;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// Rounds when not told otherwise.
+/// Default number of rounds.
 const ROUNDS: usize = 3;
 
 /// Where folders wait to be deleted.
 const ASIDE: &str = "set-aside";
-/// Its modification time says when files were last deleted.
+/// Its modification time is the time of the last deletion.
 const DELETED: &str = "deleted";
 /// Fewer freed inodes than this are not worth waiting for.
 const MANY: u64 = 10_000;
@@ -19,7 +19,7 @@ const PROBE_FILES: u32 = 200;
 /// How long ext4 avoids a freed inode whose block was not yet written, with room to spare.
 const EXT4_RECENTLY_DELETED: Duration = Duration::from_secs(310);
 
-/// What the command line chose.
+/// Options of the command line.
 pub(crate) struct Settings {
     /// How often each thing is measured.
     pub(crate) rounds: usize,

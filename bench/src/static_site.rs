@@ -1,4 +1,4 @@
-//! Which documents does a plain web server need to be a Source? Written with none of the product's code.
+//! Documents that make a plain web server a Source, written without the product's code.
 
 use crate::tree::{Listed, Tree, path_of};
 use anyhow::Result;
@@ -111,7 +111,7 @@ impl<'a> StaticSite<'a> {
         )
     }
 
-    /// The Change List first: whoever reads the new Resource List finds the changes before it.
+    /// The Change List first: anyone who reads the new Resource List finds the changes before it.
     fn write_lists(&self) -> Result<()> {
         let changes = format!(
             "{START}<urlset {NAMESPACES}>{}<rs:md capability=\"changelist\" from=\"{}\"/>\n{}</urlset>\n",

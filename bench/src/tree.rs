@@ -1,4 +1,4 @@
-//! Which files are mirrored? A seeded collection: the same number gives the same bytes on every machine.
+//! A seeded collection of files: the same seed gives the same bytes on every machine.
 //!
 //! Metadata records of log-normal size, 1 to 8 KB, 3.1 KB on average, 1,000 a folder; or, for a million files, records
 //! of a few bytes. A file's bytes depend on its number and version only.
@@ -31,7 +31,7 @@ fn size(random: &mut Random) -> usize {
     (7.9 + 0.55 * normal).exp().clamp(1_024.0, 8_192.0) as usize
 }
 
-/// What a list says of one file.
+/// A list entry of one file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listed {
     pub(crate) md5: [u8; 16],
@@ -46,7 +46,7 @@ pub(crate) struct Tree {
     pub(crate) folder: PathBuf,
     pub(crate) count: usize,
     profile: Profile,
-    /// What each record's text is a slice of.
+    /// The text of which each record's text is a slice.
     text: String,
     versions: Vec<u32>,
 }
@@ -140,7 +140,7 @@ impl Tree {
         for number in &numbers {
             self.versions[*number] += 1;
         }
-        // The stamp first: a file of an older version than the stamp says is then never taken for whole.
+        // The stamp first: a file of an older version than the stamp states is then never taken for whole.
         let mut stamp = String::new();
         for (number, version) in self.versions.iter().enumerate().filter(|(_, version)| **version > 0) {
             let _ = writeln!(stamp, "{number} {version}");
@@ -150,7 +150,7 @@ impl Tree {
         Ok(numbers.into_iter().collect())
     }
 
-    /// What a list says of a file.
+    /// The list entry of a file.
     pub(crate) fn listed(&self, number: usize) -> Listed {
         let body = self.body(number);
         Listed { md5: Md5::digest(&body).into(), length: body.len() as u64, modified: self.modified(number) }

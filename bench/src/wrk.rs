@@ -1,4 +1,4 @@
-//! How many requests does a server answer to wrk?
+//! Load measured with wrk.
 
 use crate::run::{log_path, timed};
 use crate::settings::Settings;
@@ -36,9 +36,9 @@ pub(crate) fn post_script(settings: &Settings, name: &str, headers: &[(&str, &st
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// What wrk did.
+/// Results of wrk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct WrkResult {
     pub(crate) requests: f64,
     pub(crate) seconds: f64,
     /// CPU seconds of wrk itself.
@@ -65,7 +65,7 @@ pub(crate) fn ask(
     Ok((asked.requests, asked.seconds))
 }
 
-/// The same with a number of connections and whatever else wrk is told.
+/// The same with a number of connections and further options of wrk.
 pub(crate) fn run(
     settings: &Settings,
     wrk: &Path,
@@ -73,7 +73,7 @@ pub(crate) fn run(
     connections: usize,
     seconds: usize,
     more: &[&str],
-) -> Result<Asked> {
+) -> Result<WrkResult> {
     let (duration, connections) = (format!("-d{seconds}s"), format!("-c{connections}"));
     let mut arguments = vec!["-t1", connections.as_str(), duration.as_str()];
     arguments.extend(more);
@@ -81,12 +81,12 @@ pub(crate) fn run(
     let (usage, text) = timed(wrk, &arguments, &settings.folder, &log_path(&settings.folder, "wrk")?)?;
     ensure!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "wrk on {url}:\n{text}");
     // `  201520 requests in 5.10s, 1.2GB read`
-    let line = text.lines().find(|line| line.contains(" requests in ")).context("wrk said nothing")?;
+    let line = text.lines().find(|line| line.contains(" requests in ")).context("wrk printed nothing")?;
     let words: Vec<&str> = line.split_whitespace().collect();
-    let took = words.get(3).context("wrk said too little")?.trim_end_matches(',');
+    let took = words.get(3).context("wrk printed too little")?.trim_end_matches(',');
     let seconds = match took.strip_suffix('m') {
         Some(minutes) => minutes.parse::<f64>()? * 60.0,
         None => took.trim_end_matches('s').parse()?,
     };
-    Ok(Asked { requests: words[0].parse()?, seconds, cpu: usage.cpu })
+    Ok(WrkResult { requests: words[0].parse()?, seconds, cpu: usage.cpu })
 }

@@ -1,8 +1,8 @@
-//! What is true of every parser for any input? Each function panics when it is not; fuzz targets call nothing else.
+//! Properties of every parser for any input. Each function panics when one does not hold; fuzz targets call nothing else.
 
 use abreast_resourcesync::v1_1::{Document, Entry, Error, Head, Limits, Parser, Step};
 use abreast_warc::{
-    Capture, Counted, END, Head as WarcHead, Kind, Member, Original, Packing, ReadError, Record, read_record,
+    Capture, CountingReader, END, Head as WarcHead, Kind, Member, Original, Packing, ReadError, Record, read_record,
     skip_http_head, surt, timestamp14,
 };
 use abreast_webtypes::{Link, Precision, Timestamp, W3cDatetime, parse_link_header, write_link};
@@ -140,7 +140,7 @@ fn check_archive(bytes: &[u8]) {
 }
 
 fn read_archive(input: impl BufRead) -> Archive {
-    let mut input = Counted::new(input);
+    let mut input = CountingReader::new(input);
     let mut records = Vec::new();
     loop {
         match read_one(&mut input) {

@@ -1,9 +1,9 @@
-//! What is true of WebSub's readers for any input? Each function panics when it is not; fuzz targets call nothing else.
+//! Properties of WebSub's readers for any input. Each function panics when one does not hold; fuzz targets call nothing else.
 
 use abreast_websub::{
-    Event, EventError, EventReader, Intent, Key, LinksError, MAX_HUBS, MAX_TOPICS, Method, Mode, Place, PublishedLinks,
-    Request, Signature, SignatureError, denied_url, in_body, in_headers, is_confirmed, topic_links, verification_url,
-    verify, write_event,
+    DiscoverySource, Event, EventError, EventReader, Intent, Key, LinksError, MAX_HUBS, MAX_TOPICS, Method, Mode,
+    PublishedLinks, Request, Signature, SignatureError, denied_url, in_body, in_headers, is_confirmed, topic_links,
+    verification_url, verify, write_event,
 };
 
 /// A request reads back as it is written, and so does a verification; the callback is kept.
@@ -21,7 +21,7 @@ pub fn form(bytes: &[u8]) {
             let asked = Intent::Verify { mode: Mode::Subscribe, topic, challenge, lease_seconds };
             assert_eq!(Intent::parse(query), Ok(asked), "{url}");
         }
-        // Written anew it may be longer than a form may be.
+        // Written again it may be longer than a form may be.
         if let Ok(again) = Request::parse(request.to_form().as_bytes()) {
             assert_eq!(again, request);
         }
@@ -62,7 +62,7 @@ pub fn signature(bytes: &[u8]) {
     }
 }
 
-/// Links of a notification can be sent along and read back; hubs are few and lead somewhere; what a page says in its body
+/// Links of a notification can be sent along and read back; hubs are few and lead somewhere; what a page states in its body
 /// is not believed. The first line is a `Link` header, the rest content.
 pub fn discovery(bytes: &[u8]) {
     let (links, body) = bytes.iter().position(|byte| *byte == b'\n').map_or((bytes, bytes), |at| bytes.split_at(at));
@@ -90,7 +90,9 @@ pub fn discovery(bytes: &[u8]) {
     assert_eq!(in_body("http://example.org/", "text/html", &in_its_body), Ok(None));
     let page = [b"<link rel=hub href=/h><link rel=self href=/s><body>", body].concat();
     let found = in_body("http://example.org/", "text/html", &page);
-    assert!(matches!(found, Ok(Some(found)) if found.place == Place::Page && found.hubs == ["http://example.org/h"]));
+    assert!(
+        matches!(found, Ok(Some(found)) if found.place == DiscoverySource::Page && found.hubs == ["http://example.org/h"])
+    );
 }
 
 fn read(bytes: &[u8], piece: usize) -> (Vec<Event>, Option<EventError>) {
@@ -115,7 +117,7 @@ pub fn events(bytes: &[u8]) {
     let mut events = whole.0;
     let mut stream = Vec::new();
     for event in &mut events {
-        // What has a name of its own is not ours to write.
+        // Links with a relation of their own are not written by us.
         event.name.clear();
         event.id.retain(|character| !character.is_ascii_control());
         event.media_type.retain(|character| !character.is_ascii_control());

@@ -1,4 +1,4 @@
-//! Does what our Source publishes keep to every rule, in many small lists, and while it changes?
+//! Documents published by our Source break no rule, in many small lists, and while it changes.
 #![allow(clippy::unwrap_used)]
 
 use abreast_core::{Change, ChangeLog, Imported, NewSet, PageRule, SetId, ShardRule, State, SystemClock, append};

@@ -1,4 +1,4 @@
-//! Does every case of `resourcesync-1.1/manifest.toml` end as it says?
+//! Every case of `resourcesync-1.1/manifest.toml` ends as it states.
 #![allow(clippy::unwrap_used)]
 
 use abreast_conformance::properties;
@@ -117,7 +117,7 @@ fn failure(case: &Case) -> Option<String> {
 }
 
 #[test]
-fn every_case_ends_as_its_manifest_says() {
+fn every_case_ends_as_its_manifest_states() {
     let failures: Vec<_> = manifest()
         .case
         .iter()

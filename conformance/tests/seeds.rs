@@ -1,4 +1,4 @@
-//! Do the properties that fuzzing checks hold for its seeds, and for what is left when a byte of them is lost?
+//! The fuzzed properties hold for the seeds, and for the seeds with a byte removed.
 #![allow(clippy::unwrap_used)]
 
 use abreast_conformance::{properties, websub};
@@ -36,12 +36,12 @@ fn links_can_be_written() {
 }
 
 #[test]
-fn archives_read_the_same_however_they_come_and_records_as_they_were_written() {
+fn warc_reads_the_same_however_cut_and_as_written() {
     each_seed("../fuzz/seeds/warc", properties::warc);
 }
 
 #[test]
-fn what_a_destination_reads_is_what_it_should_be() {
+fn properties_of_the_destination_hold() {
     each_seed("../fuzz/seeds/uri_to_path", abreast_destination::check_path_map);
     each_seed("../fuzz/seeds/package", abreast_destination::check_package);
     each_seed("../fuzz/seeds/robots", abreast_destination::check_robots);
@@ -54,7 +54,7 @@ fn what_a_destination_reads_is_what_it_should_be() {
 }
 
 #[test]
-fn what_a_source_reads_is_what_it_should_be() {
+fn properties_of_the_source_hold() {
     each_seed("../fuzz/seeds/links", abreast_source::links::check_any_input);
     each_seed("../fuzz/seeds/request", abreast_server::fuzz_property::request);
     each_seed("../fuzz/seeds/batch", abreast_server::fuzz_property::batch);
@@ -62,7 +62,7 @@ fn what_a_source_reads_is_what_it_should_be() {
 }
 
 #[test]
-fn the_validator_says_the_same_however_a_document_is_cut() {
+fn validator_reports_the_same_however_a_document_is_cut() {
     each_seed("resourcesync-1.1", abreast_validator::fuzz_property::document);
     each_seed("../fuzz/seeds/validator", abreast_validator::fuzz_property::document);
     each_seed("../fuzz/seeds/validator_package", abreast_validator::fuzz_property::package);
@@ -70,7 +70,7 @@ fn the_validator_says_the_same_however_a_document_is_cut() {
 }
 
 #[test]
-fn what_hubs_and_subscribers_read_can_be_written_and_is_believed_where_it_should_be() {
+fn websub_messages_round_trip_and_verify() {
     each_seed("../fuzz/seeds/websub_form", websub::form);
     each_seed("../fuzz/seeds/websub_signature", websub::signature);
     each_seed("../fuzz/seeds/websub_discovery", websub::discovery);

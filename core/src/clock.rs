@@ -1,4 +1,4 @@
-//! Where does the time come from? Passed in, so that tests can step it.
+//! The clock. It is passed in, so that tests can set the time.
 
 use abreast_webtypes::Timestamp;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,4 +1,4 @@
-//! Which bytes are kept? Named by what they are, so equal bytes are kept once.
+//! Content identifiers: bytes are named by their digest, so equal bytes are stored once.
 
 use std::fmt;
 use std::str::FromStr;

@@ -26,7 +26,7 @@ const RULE_BYTES_MAX: usize = 4 << 10;
 /// not cross slashes, `**` does; what matches a folder matches all in it. `uri:PATTERN` is matched against the whole
 /// URI, `type:PATTERN` against the media type that is listed.
 ///
-/// What no rule matches is taken, unless [`only`](Self::only) says otherwise. Sizes and dates leave out more.
+/// Resources that no rule matches are included, unless [`only`](Self::only) is set. Sizes and dates leave out more.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     rules: Vec<Rule>,
@@ -56,7 +56,7 @@ struct Sets {
     media_type: (GlobSet, Vec<usize>),
 }
 
-/// What is known of a resource's media type.
+/// Knowledge of a resource's media type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType<'a> {
     /// Not what is listed, either.
@@ -66,7 +66,7 @@ pub enum MediaType<'a> {
     Listed(Option<&'a str>),
 }
 
-/// What is known of a resource.
+/// The properties of a resource that filters use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Subject<'a> {
     /// Its URI.
@@ -81,7 +81,7 @@ pub struct Subject<'a> {
     pub modified: Option<i64>,
 }
 
-/// What a filter says about a resource, and why.
+/// The decision of a filter on a resource, and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision<'a> {
     /// It is taken, by this rule.
@@ -105,7 +105,7 @@ impl Filter {
         let mut media_type = (GlobSetBuilder::new(), Vec::new());
         for text in rules {
             let text = text.trim_end_matches(['\r', '\n']);
-            let refuse = |why: &str| Err(format!("`{}` is no rule: {why}", text.escape_debug()));
+            let refuse = |why: &str| Err(format!("`{}` is not a rule: {why}", text.escape_debug()));
             if text.len() > RULE_BYTES_MAX {
                 return refuse("it is longer than 4096 bytes");
             }
@@ -128,7 +128,7 @@ impl Filter {
                 return refuse("there is no pattern");
             }
             for glob in &globs {
-                // What such a pattern matches is beneath what it begins with.
+                // Matches of such a pattern are below its fixed prefix.
                 let outer = glob.strip_suffix("/**").filter(|_| is_path);
                 if let Some(Ok(outer)) = outer.map(build_glob) {
                     folder.0.add(outer);
@@ -192,7 +192,7 @@ impl Filter {
         text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with(['#', ';']))
     }
 
-    /// Is everything taken?
+    /// Whether everything is included.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -202,17 +202,17 @@ impl Filter {
         &self.text
     }
 
-    /// Does it look at paths?
+    /// Whether it checks paths.
     pub fn needs_paths(&self) -> bool {
         self.sets.as_ref().is_some_and(|sets| !sets.path.0.is_empty())
     }
 
-    /// Does it look at URIs?
+    /// Whether it checks URIs.
     pub fn needs_uris(&self) -> bool {
         self.sets.as_ref().is_some_and(|sets| !sets.uri.0.is_empty())
     }
 
-    /// Is everything in the folder at this path left out, whatever its name and type? `false` where that is not certain.
+    /// Whether everything in the folder at this path is excluded, whatever its name and type; `false` if that is not certain.
     pub fn leaves_out_folder(&self, path: &[u8]) -> bool {
         let Some(sets) = &self.sets else { return false };
         let (folders, numbers) = &sets.folder;
@@ -222,7 +222,7 @@ impl Filter {
         first.is_some_and(|first| self.rules[..=first].iter().all(|rule| !rule.take))
     }
 
-    /// What is decided about a resource, and by which rule.
+    /// The decision on a resource, and the rule that made it.
     pub fn decide(&self, subject: &Subject<'_>) -> Decision<'_> {
         let limits = [
             (self.min_size.zip(subject.length).is_some_and(|(min, length)| length < min), "--min-size"),
@@ -277,7 +277,7 @@ fn build_glob(glob: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build()
 }
 
-/// What a pattern of `.gitignore` files stands for: itself, and all in the folder of that name.
+/// The meaning of a pattern of `.gitignore` files: the name itself, and everything in the folder of that name.
 fn path_globs(pattern: &str) -> Vec<String> {
     let (pattern, folders_only) = match pattern.strip_suffix('/') {
         Some(pattern) => (pattern, true),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn uris_types_sizes_and_dates_are_looked_at() {
+    fn uris_types_sizes_and_dates_are_checked() {
         let uri_rule = Filter::new(["- uri:https://*.museum.example/**"]).unwrap();
         let subject = |uri| Subject { uri, ..Subject::default() };
         assert!(matches!(uri_rule.decide(&subject("https://a.museum.example/x/y?z")), Decision::Excluded(_)));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused() {
+    fn invalid_rules_are_refused() {
         for text in ["a", "* a", "+", "- ", "+a", "- uri:", "- [a", "- {a", &format!("- {}", "a".repeat(5_000))] {
             assert!(Filter::new([text]).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! A fault that was looked for: not an error, a result.
+//! Findings: faults that are results of a check, not errors.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub struct Finding {
     pub rule: &'static str,
     /// Where: a URL, a path, or a document with line and column.
     pub location: String,
-    /// What was found.
+    /// The message.
     pub message: String,
 }
 

@@ -56,7 +56,7 @@ pub enum Beginning {
     Log,
 }
 
-/// What a new set needs.
+/// Options of a new set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSet {
     /// Name in URLs: `[a-z0-9][a-z0-9._-]*`, at most 64 characters.
@@ -80,7 +80,7 @@ pub struct Head {
     pub resources: u64,
     /// Number of the open page (1 in a new set); all before it are closed.
     pub open_page: u64,
-    /// Is the base still being imported? Then nothing may be published yet, and appends are refused.
+    /// Whether the base is still being imported. Then nothing may be published yet, and appends are refused.
     pub importing: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Imported {
     pub witness: Vec<u8>,
 }
 
-/// What an append recorded.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Appended {
     /// Head of the log after it.
@@ -150,11 +150,11 @@ pub struct Shard {
     pub version: Position,
     /// Time of that change; the set's creation while there is none.
     pub time: Timestamp,
-    /// Replaced by smaller ones?
+    /// Whether it was replaced by smaller ones.
     pub retired: bool,
 }
 
-/// What kind of failure a store reports.
+/// The kinds of failures of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -193,7 +193,7 @@ impl LogError {
         self
     }
 
-    /// What callers match on.
+    /// The kind, for callers to match on.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -250,7 +250,7 @@ pub trait ChangeLog: Send + Sync + 'static {
 
     /// Waits until one of these sets has a change after its position, or until the time is over: then `false`.
     ///
-    /// Stores that know when they record wake at once; others look often enough.
+    /// Stores that know when they record wake at once; others poll often enough.
     ///
     /// # Errors
     /// When there is no such set or the store fails.
@@ -279,7 +279,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     fn import(&self, set: SetId, resources: Vec<Imported>) -> Result<(), LogError>;
 
     /// Ends the import: the set's creation time becomes now, and changes may be appended.
-    /// An interrupted import goes on after a restart; completing a complete one does nothing.
+    /// An interrupted import continues after a restart; completing a complete one does nothing.
     ///
     /// # Errors
     /// When the store fails.
@@ -295,13 +295,13 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn refresh_witnesses(&self, set: SetId, witnesses: Vec<(String, Vec<u8>)>) -> Result<(), LogError>;
 
-    /// Visits changes after a position, oldest first, until told to stop or at the end.
+    /// Visits changes after a position, oldest first, until the visitor stops or the log ends.
     ///
     /// # Errors
     /// When the store fails.
     fn read(&self, set: SetId, after: Position, visit: Visit<'_, ChangeRecord>) -> Result<(), LogError>;
 
-    /// Visits the latest change of each resource that changed after a position, oldest first, until told to stop or at
+    /// Visits the latest change of each resource that changed after a position, oldest first, until the visitor stops or at
     /// the end. What left the set is visited too; the base of a set is not, since it is no change.
     ///
     /// The cost follows the changes that are visited: neither the collection nor superseded changes are read.
@@ -342,7 +342,7 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When the store fails.
     fn shard(&self, set: SetId, id: ShardId) -> Result<Option<Shard>, LogError>;
 
-    /// From now on, are versions of this set's resources recorded? Those of states whose bytes are kept
+    /// Sets whether versions of this set's resources are recorded from now on. Those of states whose bytes are kept
     /// ([`State::content`]), and what follows them. Kept over restarts.
     ///
     /// # Errors
@@ -370,7 +370,7 @@ pub trait ChangeLog: Send + Sync + 'static {
         self.head(set).map(|_| Vec::new())
     }
 
-    /// Drops some of the versions that a policy does not keep, looking at no more than `limit` changes: asked again
+    /// Drops some of the versions that a policy does not keep, checking no more than `limit` changes: asked again
     /// until [`Collected::complete`]. Waits in line with appends, so keep the limit small.
     ///
     /// # Errors
@@ -379,7 +379,7 @@ pub trait ChangeLog: Send + Sync + 'static {
         self.head(set).map(|_| Collected { complete: true, ..Collected::default() })
     }
 
-    /// Does a resource or a version of any set need these bytes?
+    /// Whether a resource or a version of any set needs these bytes.
     ///
     /// # Errors
     /// When the store fails.
@@ -387,7 +387,7 @@ pub trait ChangeLog: Send + Sync + 'static {
         Ok(true)
     }
 
-    /// Addresses of bytes that no row needs any more: at most `limit`, after one. Told again until forgotten.
+    /// Addresses of bytes that no row needs any more: at most `limit`, after one. Returned again until forgotten.
     ///
     /// # Errors
     /// When the store fails.
@@ -410,10 +410,10 @@ pub trait ChangeLog: Send + Sync + 'static {
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError>;
 }
 
-/// How often a store that does not know when it records is looked at.
+/// How often a store that does not know when it records is checked.
 const WAIT_LOOK: Duration = Duration::from_millis(20);
 
-/// Told once how an append ended.
+/// Called once with the result of an append.
 pub type AppendDone = Box<dyn FnOnce(Result<Appended, LogError>) + Send>;
 
 /// Appends and waits until the batch is durable.
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_tells_its_kind_and_its_cause() {
+    fn error_has_its_kind_and_its_cause() {
         let cause = std::io::Error::other("no space left");
         let error = LogError::new(ErrorKind::Io, "cannot record").with_cause(cause);
         assert_eq!((error.kind(), error.to_string()), (ErrorKind::Io, "cannot record".to_owned()));

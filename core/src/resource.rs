@@ -35,7 +35,7 @@ pub struct ResourceSet {
     pub slug: String,
 }
 
-/// What a resource is, for protocols that publish descriptions of entities. Files have none.
+/// The description of a resource, for protocols that publish descriptions of entities. Files have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// IRIs of its types.
@@ -44,7 +44,7 @@ pub struct Description {
     pub label: Option<String>,
 }
 
-/// What is known of a resource's representation, and of the resource itself.
+/// The state of a resource's representation, and of the resource itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// When the content last changed, by its keeper's account (HTTP Last-Modified).
@@ -59,7 +59,7 @@ pub struct State {
     pub digests: Digests,
     /// Related resources.
     pub links: Vec<Link>,
-    /// What the resource is, where a protocol needs it.
+    /// The description of the resource, where a protocol needs it.
     pub description: Option<Box<Description>>,
     /// Where a copy of these bytes is kept, if one is. Never published, and no difference by itself: a state that
     /// differs only here replaces the address, it is no change.
@@ -73,7 +73,7 @@ pub struct Resource {
     pub key: String,
     /// Its current state.
     pub state: State,
-    /// What the Source last saw of its origin (size, mtime, inode): lets it skip unchanged ones. Never published.
+    /// The Source's fingerprint of the origin (size, mtime, inode), to skip unchanged resources. Never published.
     pub witness: Vec<u8>,
     /// Where it last changed.
     pub position: Position,
@@ -81,7 +81,7 @@ pub struct Resource {
     pub deprecated: Option<Vec<String>>,
 }
 
-/// What happened, in the richest vocabulary of the protocols (Entity Metadata Management's six).
+/// The kind of change, in the richest vocabulary of the protocols (Entity Metadata Management's six).
 ///
 /// ResourceSync and SDShare see created, updated and deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,13 +102,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Does the resource stay in the set?
+    /// Whether the resource remains in the set.
     pub const fn keeps_resource(self) -> bool {
         !matches!(self, Self::Remove | Self::Delete)
     }
 }
 
-/// What a writer asks for.
+/// A change to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The resource now has this state: a creation or an update, as the log decides.
@@ -145,7 +145,7 @@ pub enum Action {
 pub struct Change {
     /// See [`Resource::key`].
     pub key: String,
-    /// What to record.
+    /// The action to record.
     pub action: Action,
     /// A sentence for people about this change.
     pub summary: Option<String>,
@@ -211,20 +211,20 @@ impl Change {
     }
 }
 
-/// One change in the log: durable, at its place for ever.
+/// One change in the log: durable, at its place forever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRecord {
     /// Where in the log.
     pub position: Position,
     /// When; no two changes of a set share a time.
     pub time: Timestamp,
-    /// What happened.
+    /// The action.
     pub kind: Kind,
     /// See [`Resource::key`].
     pub key: String,
     /// The state it left, `None` when the resource left the set.
     pub state: Option<State>,
-    /// What a resource was that left the set, if that was known; otherwise it is in the state.
+    /// The last state of a removed resource, if known; otherwise it is in the state.
     pub removed: Option<Box<Description>>,
     /// URIs to use instead of a deprecated resource, the best first.
     pub replaced_by: Vec<String>,
@@ -233,7 +233,7 @@ pub struct ChangeRecord {
 }
 
 impl ChangeRecord {
-    /// What the resource is, or was when it left the set.
+    /// The description of the resource, or its last one if it left the set.
     pub fn description(&self) -> Option<&Description> {
         self.state.as_ref().map_or(self.removed.as_deref(), |state| state.description.as_deref())
     }

@@ -1,6 +1,6 @@
 //! The contracts of [`ChangeLog`] and [`TopicLog`](crate::TopicLog) as code: every store runs them.
 //!
-//! A store's test says how one is made and opened again; [`change_log_contract`] does the rest, and panics with
+//! A store's test states how one is made and opened again; [`change_log_contract`] does the rest, and panics with
 //! the name of the promise that was broken.
 
 mod actions;
@@ -58,9 +58,9 @@ type Check = fn(&mut dyn Stores);
 
 const PROMISES: &[(&str, Check)] = &[
     ("a set is opened by its name", appending::sets_are_opened_by_name),
-    ("a set that is not there is told apart", appending::unknown_sets_are_told_apart),
+    ("an unknown set is an error of its own kind", appending::unknown_sets_are_told_apart),
     ("a new set is imported first", imports::base_comes_before_the_log),
-    ("an import goes on after a restart", imports::interrupted_import_goes_on),
+    ("an import continues after a restart", imports::interrupted_import_goes_on),
     ("positions have no gaps", appending::positions_have_no_gaps),
     ("times strictly increase", times::times_increase_whatever_the_clock_does),
     ("a batch is recorded whole or not at all", appending::refused_batch_leaves_nothing),
@@ -79,8 +79,8 @@ const PROMISES: &[(&str, Check)] = &[
     ("scans follow the order of bytes", scans::scans_follow_byte_order),
     ("a scan sees one state", scans::a_scan_sees_one_state),
     ("readers see a batch no later than its answer, never a part", scans::readers_see_whole_batches),
-    ("who waits is told of a change", waiting::waiting_ends_with_a_change),
-    ("who waits for several sets is told of any", waiting::waiting_is_for_any_of_several_sets),
+    ("waiting ends with a change", waiting::waiting_ends_with_a_change),
+    ("waiting for several sets ends with a change of any", waiting::waiting_is_for_any_of_several_sets),
     ("many appenders make one log", appending::many_appenders_make_one_log),
     ("each action is recorded as what it was", actions::actions_are_recorded_as_kinds),
     ("a deprecation lasts until another state", actions::deprecation_ends_with_another_state),
@@ -92,18 +92,18 @@ const PROMISES: &[(&str, Check)] = &[
     ("a time leads to a position", latest::times_lead_to_positions),
     ("the log implies the table", replay::log_implies_table),
     ("versions are kept only when asked", versions::versions_are_kept_only_when_asked),
-    ("versions tell the history of a resource", versions::versions_tell_the_history_of_a_resource),
+    ("versions are the history of a resource", versions::versions_tell_the_history_of_a_resource),
     ("bytes found later complete a version", versions::bytes_found_later_complete_a_version),
     ("versions beyond the count are dropped", versions::versions_beyond_the_count_are_dropped),
     ("versions superseded too long ago are dropped", versions::versions_superseded_too_long_ago_are_dropped),
     ("versions over the size are dropped", versions::versions_over_the_size_are_dropped),
-    ("what is needed is told", versions::what_is_needed_is_told),
+    ("needed contents are listed", versions::what_is_needed_is_told),
 ];
 
-/// Says which promise was checked when a check panics.
+/// Prints the guarantee under test when a check panics.
 struct Named(&'static str);
 
-#[expect(clippy::print_stderr, reason = "a failing test must say which promise is broken")]
+#[expect(clippy::print_stderr, reason = "a failing test must name the broken guarantee")]
 impl Drop for Named {
     fn drop(&mut self) {
         eprintln!("broken promise: {}", self.0);

@@ -1,7 +1,7 @@
-//! Topics: what is sent to whoever asked to be told, in order.
+//! Topics: notifications for subscribers, in order.
 //!
 //! A topic's log is append-only, and a subscriber is one number: the last notification it has taken. What a
-//! notification says of a set's changes is not kept twice: it names a range of the set's log, and its bytes are made
+//! notification contains of a set's changes is not kept twice: it names a range of the set's log, and its bytes are made
 //! from there whenever they are needed.
 
 use crate::{LogError, Position};
@@ -17,7 +17,7 @@ pub struct TopicId(pub i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offset(pub u64);
 
-/// What a notification carries.
+/// The content of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// The changes of the topic's set at positions `after < p <= last`.
@@ -34,11 +34,11 @@ pub enum Payload {
 /// A notification as it is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNotification {
-    /// Its media type, as a `Content-Type` header says it.
+    /// Its media type, as a `Content-Type` header states it.
     pub media_type: String,
     /// `Link` header values to send along besides `self` and `hub`, as they are written; empty for none.
     pub links: String,
-    /// What it carries.
+    /// Its content.
     pub payload: Payload,
 }
 
@@ -49,7 +49,7 @@ pub struct Notification {
     pub offset: Offset,
     /// When it was accepted.
     pub time: Timestamp,
-    /// What was published.
+    /// The published notification.
     pub content: NewNotification,
 }
 
@@ -61,7 +61,7 @@ pub type PublishDone = Box<dyn FnOnce(Result<Offset, LogError>) + Send>;
 /// Calls block; async callers move them to a blocking thread. What implementations promise:
 /// - offsets of a topic are 1, 2, 3 … without gaps, in the order of the calls to [`TopicLog::publish_then`];
 /// - `done` is called once, with success only when the notification is durable;
-/// - what was recorded is not lost before [`TopicLog::trim`] says so.
+/// - what was recorded is not lost before [`TopicLog::trim`].
 pub trait TopicLog: Send + Sync + 'static {
     /// The topic of that URL, made if there is none.
     ///

@@ -1,4 +1,4 @@
-//! Which earlier states of a resource are kept, and for how long?
+//! Version policies: which earlier states of a resource are kept, and for how long.
 
 use crate::{Position, State};
 use abreast_webtypes::Timestamp;
@@ -38,13 +38,13 @@ pub struct VersionPolicy {
 }
 
 impl VersionPolicy {
-    /// Does it never drop anything?
+    /// Whether it never drops anything.
     pub const fn keeps_all(&self) -> bool {
         self.count.is_none() && self.age.is_none() && self.bytes.is_none()
     }
 }
 
-/// What a step of collecting versions did.
+/// The result of a step of collecting versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Versions dropped.

@@ -1,4 +1,4 @@
-//! A batch of changes: an array is as good as lines, and what is recorded is told as it was.
+//! A batch of changes: arrays and lines have the same result, and recorded changes are returned unchanged.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| abreast_server::fuzz_property::batch(data));

@@ -1,4 +1,4 @@
-//! How are Debian packages brought in? Installed as root, or unpacked under `target/` by anyone.
+//! Debian packages: installed as root, or unpacked under `target/` by any other user.
 
 use std::path::Path;
 use std::process::Command;

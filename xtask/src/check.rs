@@ -15,7 +15,7 @@ const FUZZ_SECONDS_EACH: u32 = 20;
 /// One step: its name and what it does.
 type Step = (&'static str, fn() -> Result<()>);
 
-/// What needs no test run.
+/// Checks without a test run.
 const QUICK_STEPS: [Step; 8] = [
     ("fmt", || process::run(&mut cargo(&["fmt", "--all", "--check"])).context("help: run `cargo fmt --all`")),
     ("layers", layers::run),

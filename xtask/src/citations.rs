@@ -1,4 +1,4 @@
-//! Does every citation name a section that exists? Citations are written `[key §section]`.
+//! Check that every citation names a section that exists. Citations are written `[key §section]`.
 //!
 //! `docs/specs.toml` has a table for each key with `title`, `date`, `url` and `sections`. One pair of
 //! brackets may hold several citations, separated by commas; a section alone belongs to the key before it,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_citation_is_left_alone() {
+    fn other_brackets_are_not_citations() {
         assert!(faults("let x = list[0]; // [link] and `[a]`").is_empty());
     }
 

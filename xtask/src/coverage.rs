@@ -1,5 +1,5 @@
-//! What shows that each sentence of the core specification is kept? The table in `conformance/rs-core/manifest.toml`,
-//! held against the code: every rule, test and case it names must exist.
+//! Coverage of the core specification: the table in `conformance/rs-core/manifest.toml` lists what shows that each
+//! sentence is kept. Every rule, test and case it names must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -56,19 +56,19 @@ impl Requirement {
         Ok(requirement)
     }
 
-    /// Is it shown to be kept, by what can show it?
+    /// Whether it is covered, by a kind of evidence that can cover it.
     fn is_covered(&self) -> bool {
         match self.about.as_str() {
             // Behaviour of a reader is seen in a run only.
             "destination" => !self.tests.is_empty(),
-            // What a Source does is seen when it publishes, or in what others publish.
+            // Behaviour of a Source is shown when it publishes, or by documents of others.
             "source" => !self.tests.is_empty() || !self.rules.is_empty(),
             _ => !self.rules.is_empty(),
         }
     }
 }
 
-/// What the table may name.
+/// Names that the table may use.
 #[derive(Default)]
 struct Known {
     rules: BTreeSet<String>,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_covers_nothing() {
+    fn missing_names_cover_nothing() {
         let with = |names: &str| told(&format!("level = \"should\"\nabout = \"document\"\n{names}"));
         assert!(with("rules = [\"RS-9-x\"]").contains("there is no rule"));
         assert!(with("rules = [\"RS-2-b\"]").contains("no case in"));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_functions_that_say_so() {
+    fn tests_are_functions_with_the_attribute() {
         let text = "fn helper() {}\n#[test]\n// why\nfn one() {}\n#[tokio::test]\nasync fn two() {}\nfn three() {}";
         assert_eq!(test_names(text), BTreeSet::from(["one".to_owned(), "two".to_owned()]));
     }

@@ -1,4 +1,4 @@
-//! Which files are written by the program itself, and are they up to date?
+//! Generated files, and the check that they are up to date.
 
 use std::fs;
 

@@ -15,7 +15,7 @@ use crate::tree;
 /// The layers, lowest first. What is in none of these folders may use everything and is used by nothing.
 const LAYERS: [&str; 5] = ["formats", "core", "adapters", "roles", "app"];
 
-/// What the pure layers may not name, as a crate or in code.
+/// Crates and modules that the pure layers may not use.
 const IMPURE: [&str; 9] =
     ["tokio", "reqwest", "rusqlite", "sqlx", "object_store", "hyper", "std::fs", "std::net", "std::process"];
 

@@ -1,4 +1,4 @@
-//! Which tasks does the project have, and what do they take? Run `cargo xtask` to see the list.
+//! The project's tasks. Run `cargo xtask` for a list.
 #![expect(clippy::print_stdout, reason = "a task runner talks to the person at the terminal")]
 
 mod apt;
@@ -30,7 +30,7 @@ usage: cargo xtask TASK
   layers                       which crate may depend on which, and who may do IO
   citations                    every [key §section] exists in docs/specs.toml
   coverage                     each sentence of the core specification with what shows that it is kept
-  words                        no registry host or machine path in the repository
+  words                        no registry host, machine path or house idiom; short test names
   generate                     rewrite the generated files
   testdata                     prepare the real collections under target/testdata
   bench [NAME…]                the benches, in release mode

@@ -1,4 +1,4 @@
-//! How are other programs run, so that a failure names the command and what it said?
+//! Running other programs, with errors that name the command and its output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,7 +63,7 @@ pub(crate) fn with_retries(what: &str, mut step: impl FnMut() -> Result<()>) -> 
     step().with_context(|| format!("{what}: three attempts failed"))
 }
 
-/// The path of a program, looked for in `PATH` and where system programs live.
+/// The path of a program, searched for in `PATH` and where system programs live.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

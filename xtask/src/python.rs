@@ -1,4 +1,4 @@
-//! Which Python do the peers written in it run on? A private environment under `target/venv`.
+//! The Python environment of peers written in Python, under `target/venv`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::apt;
 use crate::process::{find_program, is_set, run_quietly, target, with_retries};
 
-/// What the environment holds. `resync` imports `distutils`, which Python 3.12 dropped and setuptools
+/// Packages of the environment. `resync` imports `distutils`, which Python 3.12 dropped and setuptools
 /// still brings, and `defusedxml`, which it does not declare.
 /// pywb brings warcio: programs of archives, which read packed copies. memento_client asks for versions by date.
 /// Flask-WebSub is a subscriber and a hub, which runs its tasks with Celery.
@@ -57,7 +57,7 @@ pub(crate) fn download(requirement: &str, form: &str, folder: &Path) -> Result<P
     let folder_text = folder.to_string_lossy();
     let arguments = ["download", "--no-deps", form, name, "--dest", folder_text.as_ref()];
     pip(&bin, &format!("downloading {requirement}"), &arguments, &[requirement])?;
-    let file = fs::read_dir(folder)?.next().context("pip said it downloaded a file, and there is none")??;
+    let file = fs::read_dir(folder)?.next().context("pip reported a download, but there is no file")??;
     Ok(file.path())
 }
 

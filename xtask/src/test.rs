@@ -1,4 +1,4 @@
-//! Do all tests pass? Runs them with everything they use, and ends with one line that sums them up.
+//! Running all tests with everything they use, ending in one line with the totals.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use crate::process::{cargo, is_set, root, target};
 use crate::tools::Tools;
 use crate::tree;
 
-/// Where a test that cannot run says so, one line each; see CONTRIBUTING.md.
+/// Where a test that cannot run states so, one line each; see CONTRIBUTING.md.
 const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
 
 /// Tests of abilities that the default build leaves out.
@@ -95,7 +95,7 @@ fn stream(output: impl Read, terminal: &mut impl Write) -> Result<Sum> {
     Ok(sum)
 }
 
-/// Says what is missing and which test files use it; in CI that is a failure.
+/// States what is missing and which test files use it; in CI that is a failure.
 fn report_missing(tools: &Tools, sum: &mut Sum) -> Result<()> {
     for missing in &tools.missing {
         println!("\nmissing: {}\n  {}", missing.what, missing.reason);
@@ -155,7 +155,7 @@ impl Sum {
         }
     }
 
-    /// A test that only said why it cannot run was counted as passed.
+    /// A test that only stated why it cannot run was counted as passed.
     fn skip(&mut self) {
         self.passed = self.passed.saturating_sub(1);
         self.skipped += 1;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_said_it_cannot_run_is_not_counted_as_passed() {
+    fn skipped_test_is_not_counted_as_passed() {
         let mut sum = Sum { passed: 5, failed: 0, skipped: 0 };
         sum.skip();
         assert_eq!(sum.line(), "4 passed, 0 failed, 1 skipped");

@@ -1,4 +1,4 @@
-//! Which real collections do tests and benches use, and how do they get under `target/testdata`?
+//! Real collections for tests and benchmarks, under `target/testdata`.
 //!
 //! Each is fetched once, unpacked beside its place and moved there whole, so an interrupted run
 //! leaves nothing half made and a second run does nothing.
@@ -18,7 +18,7 @@ pub(crate) struct Collection {
     folder: &'static str,
     /// Tests find it through this environment variable.
     pub(crate) variable: &'static str,
-    /// What it is, in a few words.
+    /// A short description.
     pub(crate) title: &'static str,
     /// The part of the folder that the variable names.
     inside: &'static str,

@@ -1,4 +1,4 @@
-//! Which programs and collections do the tests use, and which of them does this machine have?
+//! Programs and collections that the tests use, and which of them are installed.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 use crate::process::{find_program, target};
 use crate::{apt, python, testdata};
 
-/// What a run of the tests can use.
+/// Programs and collections for a run of the tests.
 #[derive(Default)]
 pub(crate) struct Tools {
     /// Environment variable and the path it is given.
     pub(crate) found: Vec<(&'static str, PathBuf)>,
-    /// What could not be had.
+    /// Missing tools.
     pub(crate) missing: Vec<Missing>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Missing {
 }
 
 impl Tools {
-    /// Looks for everything, installs what is not there, and keeps what could not be had with the reason.
+    /// Searches for everything, installs what is not there, and keeps what could not be fetched with the reason.
     pub(crate) fn prepare() -> Result<Self> {
         let _lock = lock()?;
         let mut tools = Self::default();

@@ -1,4 +1,4 @@
-//! Which files belong to the repository? A walk that leaves out what is built or fetched.
+//! Files of the repository: a walk that skips build output and downloads.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::process::root;
 
-/// Folders that are never looked into.
+/// Folders that are never inspected.
 const LEFT_OUT: [&str; 6] = ["target", ".git", ".venv", "corpus", "artifacts", "node_modules"];
 
 /// All files below `start` whose name ends with one of `endings` (all files when empty), in order.

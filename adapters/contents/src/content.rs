@@ -8,7 +8,7 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 pub enum Content {
     /// A large one, which is a file.
     File(File),
-    /// A small one, read whole and as its address says.
+    /// A small content, read completely and verified against its address.
     Bytes(Cursor<Vec<u8>>),
 }
 

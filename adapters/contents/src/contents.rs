@@ -3,8 +3,8 @@
 use crate::content::Content;
 use crate::error::{Error, ErrorKind};
 use crate::layout::{self, Layout, Temporary};
-use crate::packed::{Files, Limits, Packed, Tidying};
-use crate::pins::{Kept, Pins};
+use crate::packed::{CompactionThread, Files, Limits, Packed};
+use crate::pins::{PinnedContent, Pins};
 use abreast_core::ContentId;
 use std::fmt;
 use std::fs::File;
@@ -28,12 +28,12 @@ pub struct Contents {
 
 struct Inner {
     /// Ends first.
-    _tidying: Tidying,
+    _tidying: CompactionThread,
     packed: Arc<Packed>,
     layout: Layout,
     pins: Arc<Pins>,
-    /// What was put since the last sync began.
-    fresh: Mutex<Fresh>,
+    /// Contents put since the last sync began.
+    fresh: Mutex<NewContents>,
     /// One sync at a time: who comes second waits until what the first took over is durable.
     syncing: Mutex<()>,
     untrusted: AtomicBool,
@@ -41,13 +41,13 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // What cannot be written now is read from the segments by the next open.
+        // Entries that cannot be written now are read from the segments by the next open.
         let _ = self.packed.close();
     }
 }
 
 #[derive(Default)]
-struct Fresh {
+struct NewContents {
     ids: Vec<ContentId>,
     /// More than are named.
     more: bool,
@@ -81,7 +81,7 @@ impl Contents {
         let packed = Files::open(layout.root(), layout.temporary_folder())
             .and_then(|files| Packed::open(files, limits).map(Arc::new))
             .map_err(|cause| Error::io(&format!("open the packed contents in {}", path.display()), cause))?;
-        let tidying = Tidying::start(Arc::clone(&packed))
+        let tidying = CompactionThread::start(Arc::clone(&packed))
             .map_err(|cause| Error::io("start the thread that compacts packed contents", cause))?;
         let inner = Inner {
             _tidying: tidying,
@@ -99,7 +99,7 @@ impl Contents {
     ///
     /// # Errors
     /// The disk is full or failed; nothing is left of them then.
-    pub fn put_bytes(&self, bytes: &[u8]) -> Result<Kept, Error> {
+    pub fn put_bytes(&self, bytes: &[u8]) -> Result<PinnedContent, Error> {
         self.trusted()?;
         let id = ContentId(*blake3::hash(bytes).as_bytes());
         let kept = self.inner.pins.pin(id, bytes.len() as u64);
@@ -121,7 +121,7 @@ impl Contents {
     /// # Errors
     /// The reader failed ([`ErrorKind::Input`]) or gave more ([`ErrorKind::TooLong`]); the disk is full or failed.
     /// Nothing is left of the bytes then.
-    pub fn put_reader(&self, reader: &mut dyn Read, limit: u64) -> Result<Kept, Error> {
+    pub fn put_reader(&self, reader: &mut dyn Read, limit: u64) -> Result<PinnedContent, Error> {
         self.trusted()?;
         let (begin, ended) = self.begin(reader, limit)?;
         if ended {
@@ -133,7 +133,7 @@ impl Contents {
         self.keep(temporary, id, length)
     }
 
-    /// Reads as much as is packed; says whether that was all.
+    /// Reads at most the size of a packed content; returns whether that was all.
     fn begin(&self, reader: &mut dyn Read, limit: u64) -> Result<(Vec<u8>, bool), Error> {
         let most = self.packed_bytes();
         let mut begin = Vec::new();
@@ -157,7 +157,7 @@ impl Contents {
         file: &File,
         limit: u64,
         seen: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<Kept, Error> {
+    ) -> Result<PinnedContent, Error> {
         self.trusted()?;
         if file.metadata().map_err(Error::input)?.len() <= self.packed_bytes() {
             let mut original = file;
@@ -188,7 +188,7 @@ impl Contents {
     ///
     /// # Errors
     /// The disk failed.
-    pub fn hold(&self, id: &ContentId) -> Result<Option<Kept>, Error> {
+    pub fn hold(&self, id: &ContentId) -> Result<Option<PinnedContent>, Error> {
         // Pinned first: what is found then stays.
         let kept = self.inner.pins.pin(*id, 0);
         Ok(self.length(id)?.map(|length| kept.with_length(length)))
@@ -221,7 +221,7 @@ impl Contents {
         open_content(&self.inner.packed, self.inner.layout.root(), id)
     }
 
-    /// Are these bytes kept?
+    /// Whether these bytes are kept.
     ///
     /// # Errors
     /// The disk failed.
@@ -237,8 +237,8 @@ impl Contents {
         content_length(&self.inner.packed, self.inner.layout.root(), id)
     }
 
-    /// Removes kept bytes unless they are pinned, or `needed` says that a row names them. While it is asked nobody
-    /// can pin anything, so it should look at one row and no more. Says whether there was something to remove.
+    /// Removes kept bytes unless they are pinned, or `needed` returns that a row names them. During that call nobody
+    /// can pin anything, so it should check one row and no more. Returns whether there was something to remove.
     ///
     /// # Errors
     /// `needed` failed, or the disk.
@@ -259,7 +259,7 @@ impl Contents {
         Ok(removed.map_err(|cause| Error::io(&format!("remove the kept content {id}"), cause))?)
     }
 
-    /// Removes kept bytes unless they are pinned; says whether there was something to remove.
+    /// Removes kept bytes unless they are pinned; returns whether there was something to remove.
     ///
     /// # Errors
     /// The disk failed.
@@ -299,7 +299,7 @@ impl Contents {
 
     fn trusted(&self) -> Result<(), Error> {
         if self.inner.untrusted.load(Ordering::SeqCst) {
-            let message = "the disk failed to make contents durable, nothing more is kept\n  help: look at the disk, \
+            let message = "the disk failed to make contents durable, nothing more is kept\n  help: check the disk, \
                            then start again";
             return Err(Error::new(ErrorKind::Untrusted, message));
         }
@@ -310,13 +310,13 @@ impl Contents {
         self.inner.layout.temporary().map_err(|cause| writing(cause.into()))
     }
 
-    /// Are these bytes there as a file, as many as they should be?
-    fn is_file(&self, kept: &Kept) -> Result<bool, Error> {
+    /// Whether these bytes exist as a file of the right length.
+    fn is_file(&self, kept: &PinnedContent) -> Result<bool, Error> {
         let length = layout::length(self.inner.layout.root(), &kept.id());
         Ok(length.map_err(|cause| examining(&kept.id(), cause.into()))? == Some(kept.length()))
     }
 
-    fn keep(&self, temporary: Temporary<'_>, id: ContentId, length: u64) -> Result<Kept, Error> {
+    fn keep(&self, temporary: Temporary<'_>, id: ContentId, length: u64) -> Result<PinnedContent, Error> {
         let kept = self.inner.pins.pin(id, length);
         if !self.is_file(&kept)? {
             self.place(temporary, &kept)?;
@@ -324,7 +324,7 @@ impl Contents {
         Ok(kept)
     }
 
-    fn place(&self, temporary: Temporary<'_>, kept: &Kept) -> Result<(), Error> {
+    fn place(&self, temporary: Temporary<'_>, kept: &PinnedContent) -> Result<(), Error> {
         // Under the lock: who sees the file and syncs finds it among those that are not durable yet.
         let mut fresh = self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         temporary.place(&kept.id()).map_err(|cause| writing(cause.into()))?;

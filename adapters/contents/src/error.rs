@@ -1,4 +1,4 @@
-//! What went wrong with kept bytes, in terms a caller can act on?
+//! Errors of the content store, by what the caller can do about them.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ const DAMAGED: &str = "\n  help: stop the server, then run `abreast check --read
 /// A symbolic link where none is followed.
 const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
 
-/// What kind of failure it was.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -25,11 +25,11 @@ pub enum ErrorKind {
     Foreign,
     /// The disk failed to make bytes durable: nothing more is accepted until the folder is opened again.
     Untrusted,
-    /// What was to be kept could not be read.
+    /// The bytes to be kept could not be read.
     Input,
     /// The bytes are not those that were kept.
     Damaged,
-    /// Anything else the system said.
+    /// Any other error of the system.
     Other,
 }
 
@@ -62,12 +62,12 @@ impl Error {
         Self { kind, message: format!("cannot {task}{help}"), cause: Some(cause) }
     }
 
-    /// What was to be kept could not be read.
+    /// The bytes to be kept could not be read.
     pub(crate) fn input(cause: io::Error) -> Self {
         Self { kind: ErrorKind::Input, message: "cannot read the bytes to keep".into(), cause: Some(cause) }
     }
 
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -30,7 +30,7 @@ pub(crate) struct Layout {
 
 impl Drop for Layout {
     fn drop(&mut self) {
-        // In so many words: a process that is just being started has a copy of the open file for a moment.
+        // Explicitly: a process that is just being started has a copy of the open file for a moment.
         let _ = self.lock.unlock();
     }
 }
@@ -149,7 +149,7 @@ pub(crate) fn visit(
     };
     each_name(&folder, &mut |name| {
         let text = name.to_str().unwrap_or_default();
-        // What is not named as we name is not ours.
+        // Files with other names are not ours.
         Ok(match format!("{first:02x}{text}").parse() {
             Ok(id) => visit(id),
             Err(_) => ControlFlow::Continue(()),

@@ -15,5 +15,5 @@ pub use contents::Contents;
 pub use digest::digest;
 pub use error::{Error, ErrorKind};
 pub use packed::Limits;
-pub use pins::Kept;
+pub use pins::PinnedContent;
 pub use view::{Condition, View};

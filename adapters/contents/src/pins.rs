@@ -1,4 +1,4 @@
-//! What must not be removed now, since a row that names it is on its way?
+//! Pins: contents that must not be removed yet because a row that names them is being written.
 
 use abreast_core::ContentId;
 use std::collections::HashMap;
@@ -11,9 +11,9 @@ pub(crate) struct Pins(Mutex<HashMap<ContentId, usize>>);
 
 impl Pins {
     /// Holds an address until the returned value is dropped.
-    pub(crate) fn pin(self: &Arc<Self>, id: ContentId, length: u64) -> Kept {
+    pub(crate) fn pin(self: &Arc<Self>, id: ContentId, length: u64) -> PinnedContent {
         *self.lock().entry(id).or_insert(0) += 1;
-        Kept { id, length, pins: Arc::clone(self) }
+        PinnedContent { id, length, pins: Arc::clone(self) }
     }
 
     /// Nobody pins anything while this is held.
@@ -24,13 +24,13 @@ impl Pins {
 
 /// Bytes that are kept, and not removed while this value lives: hold it until the row that names them is durable.
 #[must_use = "the bytes may be collected as soon as this is dropped"]
-pub struct Kept {
+pub struct PinnedContent {
     id: ContentId,
     length: u64,
     pins: Arc<Pins>,
 }
 
-impl Kept {
+impl PinnedContent {
     /// Their address.
     pub const fn id(&self) -> ContentId {
         self.id
@@ -47,13 +47,13 @@ impl Kept {
     }
 }
 
-impl Clone for Kept {
+impl Clone for PinnedContent {
     fn clone(&self) -> Self {
         self.pins.pin(self.id, self.length)
     }
 }
 
-impl Drop for Kept {
+impl Drop for PinnedContent {
     fn drop(&mut self) {
         let mut pins = self.pins.lock();
         if let Some(holders) = pins.get_mut(&self.id) {
@@ -65,7 +65,7 @@ impl Drop for Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for PinnedContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").field("id", &self.id).field("length", &self.length).finish_non_exhaustive()
     }

@@ -111,7 +111,7 @@ impl View {
     /// Visits every kept content with its length, in no order. What is put or removed meanwhile may be visited or not.
     ///
     /// # Errors
-    /// The disk failed, or what the visit says.
+    /// The disk failed, or the visitor returned an error.
     pub fn visit(&self, visit: &mut dyn FnMut(ContentId, u64) -> io::Result<()>) -> io::Result<()> {
         let Some(root) = &self.root else { return Ok(()) };
         let packed = self.packed();

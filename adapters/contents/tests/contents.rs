@@ -128,7 +128,7 @@ fn a_copy_does_not_follow_its_original() {
 }
 
 #[test]
-fn what_is_too_long_or_cannot_be_read_leaves_nothing() {
+fn too_long_or_unreadable_contents_leave_nothing() {
     each(|place| {
         struct Broken;
         impl io::Read for Broken {
@@ -136,7 +136,7 @@ fn what_is_too_long_or_cannot_be_read_leaves_nothing() {
                 Err(io::Error::other("on purpose"))
             }
         }
-        let kind = |result: Result<abreast_contents::Kept, Error>| result.unwrap_err().kind();
+        let kind = |result: Result<abreast_contents::PinnedContent, Error>| result.unwrap_err().kind();
         assert_eq!(kind(place.contents.put_reader(&mut b"12345".as_slice(), 4)), ErrorKind::TooLong);
         assert_eq!(kind(place.contents.put_file(&place.file(b"12345"), 4, &mut never)), ErrorKind::TooLong);
         assert_eq!(kind(place.contents.put_reader(&mut Broken, 4)), ErrorKind::Input);
@@ -205,7 +205,7 @@ fn links_are_not_followed() {
 }
 
 #[test]
-fn what_a_killed_process_was_writing_is_removed_and_the_rest_stays() {
+fn partial_writes_of_a_killed_process_are_removed() {
     let place = Place::new(files());
     let id = place.contents.put_bytes(b"x").unwrap().id();
     let Place { folder, contents, limits } = place;
@@ -221,7 +221,7 @@ fn what_a_killed_process_was_writing_is_removed_and_the_rest_stays() {
 }
 
 #[test]
-fn many_threads_put_and_remove_the_same_bytes_without_losing_any() {
+fn threads_put_and_remove_the_same_bytes_without_loss() {
     each(|place| {
         let contents = &place.contents;
         std::thread::scope(|scope| {
@@ -246,14 +246,14 @@ fn many_threads_put_and_remove_the_same_bytes_without_losing_any() {
 }
 
 #[test]
-fn after_a_sync_that_failed_nothing_is_accepted_until_it_is_opened_again() {
+fn a_failed_sync_stops_writes_until_the_store_is_reopened() {
     let place = Place::new(files());
     let kept = place.contents.put_bytes(b"x").unwrap();
     let part = place.path(&kept.id()).parent().unwrap().to_owned();
     fs::rename(&part, place.folder.path().join("aside")).unwrap();
     fs::write(&part, "no folder").unwrap();
     assert!(place.contents.sync().is_err());
-    let kind = |result: Result<abreast_contents::Kept, Error>| result.unwrap_err().kind();
+    let kind = |result: Result<abreast_contents::PinnedContent, Error>| result.unwrap_err().kind();
     assert_eq!(kind(place.contents.put_bytes(b"y")), ErrorKind::Untrusted);
     assert_eq!(kind(place.contents.put_reader(&mut b"y".as_slice(), 9)), ErrorKind::Untrusted);
     assert_eq!(place.contents.sync().unwrap_err().kind(), ErrorKind::Untrusted, "it is not tried again");

@@ -1,4 +1,4 @@
-//! What can be done in one folder, relative to its handle, one name at a time?
+//! Operations in one folder, relative to its handle, one name at a time.
 
 use crate::error::{Error, ErrorKind};
 use crate::folder::{FOLDER, READ, is_component, regular};
@@ -31,7 +31,7 @@ pub struct Dir {
 pub struct Entry {
     /// The name, any bytes but `/` and NUL.
     pub name: Vec<u8>,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: Kind,
 }
 
@@ -93,7 +93,7 @@ impl Dir {
         regular(handle, name)
     }
 
-    /// What stands behind a name; a link is described, not followed, unless links are followed here and it leads to
+    /// Metadata of a name; a link is described, not followed, unless links are followed here and it leads to
     /// something that may be reached.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Dir {
         follow.real(&target).ok()
     }
 
-    /// The path of this folder now, without symbolic links, where the system can tell (`/proc` of Linux).
+    /// The path of this folder now, without symbolic links, where the system reports it (`/proc` of Linux).
     pub fn path(&self) -> Option<PathBuf> {
         use std::os::fd::AsRawFd as _;
         let link = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
@@ -131,13 +131,13 @@ impl Dir {
         Some(PathBuf::from(OsString::from_vec(path.into_bytes())))
     }
 
-    /// Bytes that are free on the file system of this folder, where the system can tell.
+    /// Bytes that are free on the file system of this folder, where the system reports it.
     pub fn free_bytes(&self) -> Option<u64> {
         let stat = rustix::fs::fstatvfs(&self.handle).ok()?;
         Some(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// What the file system says about this folder itself.
+    /// Metadata of this folder itself.
     ///
     /// # Errors
     /// The system's own.

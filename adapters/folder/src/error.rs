@@ -1,10 +1,10 @@
-//! What went wrong with a name in a folder, in terms a caller can act on?
+//! Errors of names in a folder, by what the caller can do about them.
 
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
 
-/// What kind of failure it was.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Denied,
     /// No space, no inodes or no quota left.
     Full,
-    /// Anything else the system said.
+    /// Any other error of the system.
     Other,
 }
 
@@ -51,7 +51,7 @@ impl Error {
             Errno::LOOP => ErrorKind::Symlink,
             Errno::XDEV => ErrorKind::OtherFileSystem,
             Errno::NOTDIR => ErrorKind::NotFolder,
-            // Opening a socket, or a device nobody serves, says NXIO; a folder opened for writing says ISDIR.
+            // Opening a socket, or a device without a driver, fails with NXIO; opening a folder for writing with ISDIR.
             Errno::ISDIR | Errno::NXIO | Errno::NODEV => ErrorKind::NotFile,
             Errno::NOTEMPTY => ErrorKind::NotEmpty,
             Errno::NAMETOOLONG | Errno::ILSEQ | Errno::INVAL => ErrorKind::TooLong,
@@ -71,7 +71,7 @@ impl Error {
         self
     }
 
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }

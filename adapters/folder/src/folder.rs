@@ -1,4 +1,4 @@
-//! How is something beneath a root reached without ever leaving it?
+//! Access to everything beneath a root folder, without ever leaving it.
 
 use crate::dir::Dir;
 use crate::error::{Error, ErrorKind};
@@ -81,7 +81,7 @@ impl Folder {
         self
     }
 
-    /// Is a path of this kind selected? Files that are not are not opened by their paths, nor reached through links;
+    /// Whether a path of this kind is selected. Other files are not opened by their paths, nor reached through links;
     /// listings have them.
     pub fn selects(&self, path: &[u8], kind: Kind) -> bool {
         self.selection.as_ref().is_none_or(|selection| selection.has(path, kind))
@@ -154,7 +154,7 @@ impl Folder {
         } else {
             self.walk(path, flags)
         };
-        // A link met by O_DIRECTORY is reported as "not a directory"; the walk tells the two apart.
+        // A link met by O_DIRECTORY is reported as "not a directory"; the walk distinguishes the two.
         result.map_err(|errno| match errno {
             // The kernel's word for a lookup that would have left the root.
             Errno::XDEV => Error::new(task, path, errno).with_kind(ErrorKind::Symlink),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_selected_is_not_opened_nor_reached_by_links() {
+    fn unselected_files_are_not_opened_or_reached_by_links() {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("drafts")).unwrap();
         for name in ["drafts/file", "file"] {

@@ -1,4 +1,4 @@
-//! How are symbolic links followed without ever leaving the root?
+//! Following symbolic links without ever leaving the root folder.
 //!
 //! Every lookup begins at the root's handle, and the kernel itself refuses one that would leave it at any step
 //! (`openat2` with `RESOLVE_BENEATH`), so links that are swapped meanwhile gain nothing. What was opened is then asked
@@ -62,7 +62,7 @@ impl Follow {
         Err(Errno::OPNOTSUPP)
     }
 
-    /// Is what a link led to selected?
+    /// Whether the target of a link is selected.
     #[cfg(target_os = "linux")]
     fn selects(&self, real: &[u8], handle: &OwnedFd) -> Result<bool, Errno> {
         let Some(selection) = &self.selection else { return Ok(true) };

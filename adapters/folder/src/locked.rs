@@ -1,4 +1,4 @@
-//! Who is at work here? A lock that ends with the value that holds it.
+//! A lock on a folder, released when its value is dropped.
 
 use crate::stat::Stat;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Seek as _, Write as _};
 
 /// A lock, held until this is dropped.
 ///
-/// It is given back in so many words, not by closing the file: a process that is just being started has a copy of every
+/// It is released explicitly, not by closing the file: a process that is just being started has a copy of every
 /// open file, and would hold the lock a moment longer.
 #[derive(Debug)]
 pub struct Locked {
@@ -23,7 +23,7 @@ impl Locked {
         self.file.try_clone().expect("a handle more")
     }
 
-    /// Replaces what the file says about its holder, for people to read.
+    /// Replaces what the file states about its holder, for people to read.
     ///
     /// # Errors
     /// The system's own; the file has another name (a hard link), so it may be somebody's.

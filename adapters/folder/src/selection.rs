@@ -11,7 +11,7 @@ type Rule = dyn Fn(&[u8], Kind) -> bool + Send + Sync;
 pub struct Selection(Arc<Rule>);
 
 impl Selection {
-    /// A rule that says for a path, and whether a file or a folder is meant, if it is shown.
+    /// A rule that decides for a path, of a file or a folder, whether it is visible.
     pub fn new(rule: impl Fn(&[u8], Kind) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(rule))
     }

@@ -1,10 +1,10 @@
-//! What does the file system say about one name?
+//! File metadata of one name.
 
 use crate::error::Error;
 use rustix::fs::{FileType, Timespec, Timestamps, UTIME_OMIT};
 use std::fs::File;
 
-/// What stands behind a name.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -41,7 +41,7 @@ pub struct Stat {
     pub inode: u64,
     /// Which file system.
     pub device: u64,
-    /// What it is.
+    /// The kind of the file.
     pub kind: Kind,
     /// How many names it has.
     pub links: u64,
@@ -62,7 +62,7 @@ impl Stat {
         }
     }
 
-    /// What the file system says about an open file.
+    /// Metadata of an open file.
     ///
     /// # Errors
     /// The system's own.

@@ -1,4 +1,4 @@
-//! Does anything leave the folder while parents are swapped for links? (thousands of races)
+//! No access leaves the folder while parent folders are swapped for links (thousands of races).
 
 use abreast_folder::Folder;
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
-fn nothing_is_written_outside_while_a_parent_is_swapped_for_a_link() {
+fn no_write_leaves_the_folder_when_a_parent_becomes_a_link() {
     let place = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     let parent = place.path().join("parent");

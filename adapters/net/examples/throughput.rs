@@ -1,4 +1,4 @@
-//! How much CPU does a request cost, compared with a bare loop over hyper's connection API?
+//! CPU cost of a request, compared with a bare loop over hyper's connection API.
 //!
 //! `cargo run --release -p abreast-net --example throughput [requests per round] [rounds] [body bytes]`
 //!

@@ -12,7 +12,7 @@ use hyper::service::HttpService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::places::{Leave, Place, Places};
+use crate::connection_slots::{CloseWhen, ConnectionSlot, ConnectionSlots};
 
 /// Pause after a connection could not be accepted: out of file descriptors, most likely, until others end.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -20,9 +20,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Accepts connections until `stop` is done; each is a task. Returns what `stop` returned and the tasks still running.
 pub async fn accept_until<T, F>(
     listener: &TcpListener,
-    places: &Arc<Places>,
+    connection_slots: &Arc<ConnectionSlots>,
     stop: impl Future<Output = T>,
-    mut serve: impl FnMut(TcpStream, IpAddr, Place) -> F,
+    mut serve: impl FnMut(TcpStream, IpAddr, ConnectionSlot) -> F,
 ) -> (T, JoinSet<()>)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -31,7 +31,7 @@ where
     let mut connections = JoinSet::new();
     let accept = async || {
         let (stream, client) = listener.accept().await?;
-        let place = places.enter(client.ip()).await;
+        let place = connection_slots.enter(client.ip()).await;
         Ok::<_, std::io::Error>((stream, client.ip(), place))
     };
     loop {
@@ -56,7 +56,7 @@ where
 }
 
 /// Serves a connection until it ends, its place is needed or `stop` is done; the last two let a request in flight finish.
-pub async fn serve_until<I, S, E>(connection: Connection<I, S>, place: &Place, stop: impl Future<Output = ()>)
+pub async fn serve_until<I, S, E>(connection: Connection<I, S>, place: &ConnectionSlot, stop: impl Future<Output = ()>)
 where
     I: Read + Write + Unpin,
     S: HttpService<Incoming>,
@@ -72,7 +72,7 @@ where
             connection.await
         }
         leave = place.leave() => {
-            if leave == Leave::Now {
+            if leave == CloseWhen::Now {
                 return;
             }
             connection.as_mut().graceful_shutdown();

@@ -1,4 +1,4 @@
-//! How many bytes a second may come in, over all connections, at this time of the week?
+//! The bandwidth limit: bytes received per second over all connections, by time of the week.
 
 pub(crate) mod fuzz_property;
 
@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 1_000;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 /// How much of a second may come in at once.
 const BURST: f64 = 0.125;
-/// How often the timetable is looked at.
+/// How often the timetable is checked.
 const LOOK: Duration = Duration::from_secs(1);
 /// Least and most bytes taken in at a time.
 const PIECE: (f64, f64) = (1_024.0, 65_536.0);
@@ -31,10 +31,10 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// Reads a rate or a timetable. Times are UTC unless [`with_clock`](Self::with_clock) says otherwise.
+    /// Reads a rate or a timetable. Times are UTC unless [`with_clock`](Self::with_clock) sets another clock.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// The expected form.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |message: String| {
             Error::new(ErrorKind::Header, "", message)
@@ -44,13 +44,13 @@ impl Bandwidth {
         for word in text.split_whitespace() {
             let Some((when, rate)) = word.split_once(',') else {
                 if text.trim() != word {
-                    return Err(wrong(format!("`{word}` is no entry of a timetable, as it has no comma")));
+                    return Err(wrong(format!("`{word}` is not an entry of a timetable, as it has no comma")));
                 }
-                let rate = parse_rate(word).map_err(|()| wrong(format!("`{word}` is no rate")))?;
+                let rate = parse_rate(word).map_err(|()| wrong(format!("`{word}` is not a rate")))?;
                 entries.push((0, rate));
                 break;
             };
-            let rate = parse_rate(rate).map_err(|()| wrong(format!("`{rate}` in `{word}` is no rate")))?;
+            let rate = parse_rate(rate).map_err(|()| wrong(format!("`{rate}` in `{word}` is not a rate")))?;
             let (days, time) = match when.split_once('-') {
                 None => (0..7, when),
                 Some((day, time)) => {
@@ -60,7 +60,8 @@ impl Bandwidth {
                     (day..day + 1, time)
                 }
             };
-            let minute = minute_of_day(time).ok_or_else(|| wrong(format!("`{time}` in `{word}` is no time HH:MM")))?;
+            let minute =
+                minute_of_day(time).ok_or_else(|| wrong(format!("`{time}` in `{word}` is not a time HH:MM")))?;
             entries.extend(days.map(|day| (day * 24 * 60 + minute, rate)));
             if entries.len() > MAX_ENTRIES {
                 return Err(wrong(format!("the timetable has more than {MAX_ENTRIES} entries")));
@@ -125,7 +126,7 @@ fn utc_minute() -> u32 {
     ((seconds / 60 + 3 * 24 * 60) % u64::from(WEEK)) as u32
 }
 
-/// What may be read now.
+/// Bytes that may be read now.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Allowance {
     /// No limit is in force.
@@ -149,12 +150,12 @@ struct Bucket {
     /// Bytes that may come in; below 0 when more came than was due.
     available: f64,
     filled: Instant,
-    looked: Option<Instant>,
+    checked_at: Option<Instant>,
 }
 
 impl Throttle {
     pub(crate) fn new(bandwidth: Bandwidth) -> Self {
-        let bucket = Bucket { rate: None, available: 0.0, filled: Instant::now(), looked: None };
+        let bucket = Bucket { rate: None, available: 0.0, filled: Instant::now(), checked_at: None };
         Self { bandwidth, bucket: Mutex::new(bucket) }
     }
 
@@ -164,8 +165,8 @@ impl Throttle {
 
     fn allowance_at(&self, now: Instant) -> Allowance {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
-        if bucket.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK) {
-            bucket.looked = Some(now);
+        if bucket.checked_at.is_none_or(|checked_at| now.saturating_duration_since(checked_at) >= LOOK) {
+            bucket.checked_at = Some(now);
             bucket.rate = self.bandwidth.at((self.bandwidth.clock)()).map(|rate| rate as f64);
         }
         let Some(rate) = bucket.rate else {
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn invalid_timetables_are_refused() {
         for text in [
             "",
             "10",
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_over_time_is_the_rate() {
+    fn average_throughput_equals_the_rate() {
         let throttle = Throttle::new(Bandwidth::parse("100K").unwrap());
         let begin = Instant::now();
         let (mut now, mut bytes) = (begin, 0);

@@ -1,4 +1,4 @@
-//! How does a request become an answer: pool, redirects, checks?
+//! The HTTP client: connection pool, redirects, checks.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,18 +47,18 @@ impl Client {
         Self(Arc::new(Inner { shared, user_agent, hosts: Mutex::default() }), retries)
     }
 
-    /// The same client, which repeats what failed for now another number of times.
+    /// The same client with another number of retries.
     #[must_use]
     pub fn with_retries(&self, retries: u32) -> Self {
         Self(Arc::clone(&self.0), retries)
     }
 
-    /// How often what failed for now is repeated.
+    /// Number of retries after transient failures.
     pub const fn retries(&self) -> u32 {
         self.1
     }
 
-    /// What it shares with other clients.
+    /// State shared with other clients.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
@@ -115,7 +115,7 @@ impl Client {
     }
 
     /// Fetches a URL into a buffer with retries: [`send`](Self::send), [`Response::require_success`] and
-    /// [`Response::read_to`], repeated as [`with_retries`](crate::with_retries) says. The buffer is emptied first.
+    /// [`Response::read_to`], repeated as by [`with_retries`](crate::with_retries). The buffer is emptied first.
     ///
     /// # Errors
     /// Every code of [`Error::code`].
@@ -136,7 +136,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Whether the URL's origin has asked to be left alone for now.
+    /// Whether the URL's origin has requested a pause.
     pub fn is_paused(&self, url: &str) -> bool {
         let host = Target::split(url).and_then(|target| self.host(target.origin));
         host.is_ok_and(|host| self.0.shared.is_paused(&host.state))

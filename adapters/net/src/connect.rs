@@ -1,4 +1,4 @@
-//! How is a connection to a server made?
+//! Connecting to a server: DNS, address checks, proxies, TLS.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use crate::connection::{Connection, Stream};
 use crate::error::{Error, ErrorKind};
 use crate::global::is_global;
 use crate::origin::Origin;
-use crate::proxy::{Proxy, Speaks};
+use crate::proxy::{Proxy, ProxyProtocol};
 use crate::shared::Shared;
 use crate::tunnel::{http_connect, socks5};
 
@@ -146,18 +146,18 @@ async fn through(
     public_only: bool,
 ) -> Result<Stream, Error> {
     let mut stream = tcp;
-    if proxy.speaks == Speaks::Https {
+    if proxy.speaks == ProxyProtocol::Https {
         let own = Origin::parse(&format!("https://{}:{}", bracketed(&proxy.host), proxy.port))?;
         stream = handshake(shared, &own, stream, url).await?;
     }
     match proxy.speaks {
-        Speaks::Http | Speaks::Https if origin.https => {
+        ProxyProtocol::Http | ProxyProtocol::Https if origin.https => {
             let authority = format!("{}:{}", bracketed(&origin.host), origin.port);
             http_connect(&mut stream, proxy, &authority, &shared.options.user_agent, url).await?;
         }
-        Speaks::Http | Speaks::Https => {}
-        Speaks::SocksNames => stream = socks5(stream, proxy, &origin.host, origin.port, url).await?,
-        Speaks::Socks => {
+        ProxyProtocol::Http | ProxyProtocol::Https => {}
+        ProxyProtocol::SocksNames => stream = socks5(stream, proxy, &origin.host, origin.port, url).await?,
+        ProxyProtocol::Socks => {
             let mut addresses = resolve(shared, &origin.host, origin.port, url).await?;
             if public_only && shared.options.connect_to.is_empty() {
                 addresses.retain(|address| !is_private(address.ip()));

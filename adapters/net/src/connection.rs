@@ -1,6 +1,6 @@
-//! How is one HTTP/1.1 connection driven?
+//! Driving one HTTP/1.1 connection.
 //!
-//! The connection is polled by whoever waits for its answer, not by a task of its own: no task switch per request,
+//! The connection is polled by the task that waits for its response, not by its own task: no task switch per request,
 //! and dropping a request closes its connection.
 
 use std::future::Future as _;
@@ -35,14 +35,14 @@ const MAX_BUFFER: usize = 128 << 10;
 /// The smallest buffer hyper accepts.
 const MIN_BUFFER: usize = 8 << 10;
 
-/// What has come in on a connection.
+/// Bytes received on a connection.
 #[derive(Default)]
 pub(crate) struct Meter {
     bytes: AtomicU64,
     interim: AtomicU32,
     /// We wait because of our own limit of bytes per second, not for the server.
     throttled: AtomicBool,
-    /// What came first was TLS, although nothing of the kind was asked for.
+    /// The first bytes were TLS, although none was expected.
     tls: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Metered {
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-/// What went wrong on a connection.
+/// Failures of a connection.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Slow(TooSlow),
@@ -133,7 +133,7 @@ impl Connection {
         !self.closed && self.sender.is_ready()
     }
 
-    /// Lets it take in the end of an answer; then tells whether another request can be sent.
+    /// Receives the end of a response; then returns whether another request can be sent.
     pub(crate) fn settle(&mut self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         self.drive(&mut cx).is_none() && self.sender.is_ready()
@@ -154,7 +154,7 @@ impl Connection {
         });
         // Unconstrained, because a task out of budget would be woken through the waker that wakes nobody.
         let mut answer = pin!(unconstrained(self.sender.send_request(request)));
-        // The request is still in the queue, so there is nothing to look for before the first drive.
+        // The request is still in the queue, so there is nothing to read before the first poll.
         let mut queued = true;
         let answered = poll_fn(|cx| {
             self.poll_with(cx, options, |cx| {

@@ -1,4 +1,4 @@
-//! Which credentials are for which server?
+//! Credentials by server, as `.netrc` files and options give them.
 
 pub(crate) mod fuzz_property;
 
@@ -25,7 +25,7 @@ impl Credentials {
         Ok(())
     }
 
-    /// Adds what a `.netrc` file says. An entry for a host is for https at its usual port, and for the origin of `url`
+    /// Adds what a `.netrc` file states. An entry for a host is for https at its usual port, and for the origin of `url`
     /// if that names the host; the `default` entry is for the origin of `url` alone.
     ///
     /// # Errors

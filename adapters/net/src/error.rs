@@ -1,4 +1,4 @@
-//! What failed, at which URL, and what to do about it?
+//! Errors of the HTTP client: what failed, at which URL, and what to do about it.
 
 use std::fmt;
 use std::time::Duration;
@@ -121,7 +121,7 @@ impl Error {
         self
     }
 
-    /// What callers match on.
+    /// Kinds of errors, for callers to match on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -174,12 +174,12 @@ impl Error {
         self.0.attempts
     }
 
-    /// What failed and where, without help.
+    /// The failure and its place, without help.
     pub(crate) fn summary(&self) -> String {
         format!("cannot fetch {}: {}", self.0.url, self.0.message)
     }
 
-    /// What to do about it, when known.
+    /// How to solve the problem, when known.
     pub fn help(&self) -> Option<&'static str> {
         self.0.help
     }

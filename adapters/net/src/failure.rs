@@ -1,4 +1,4 @@
-//! What do we call what went wrong on the wire?
+//! Classification of network failures.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use crate::connection::Failure;
 use crate::error::{Error, ErrorKind};
 use crate::watchdog::TooSlow;
 
-/// Says in our terms what went wrong on the wire, when that many bytes of the answer's head had come.
+/// Classifies a network failure after this many bytes of the response's head.
 pub(crate) fn failed(failure: Failure, received: u64, url: &str) -> Error {
     let e = match failure {
         Failure::Slow(TooSlow::Idle) => {

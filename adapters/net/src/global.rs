@@ -1,4 +1,4 @@
-//! Is an address one that everybody on the Internet reaches alike?
+//! Globally reachable IP addresses, as opposed to private and special ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

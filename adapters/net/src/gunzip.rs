@@ -1,4 +1,4 @@
-//! How is a gzip body unpacked piece by piece, and when is it a bomb?
+//! Streaming decompression of gzip bodies, with detection of decompression bombs.
 
 use std::io::{self, BufRead, Read};
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn much_repetition_is_fine_below_the_size_from_which_it_is_judged() {
+    fn high_ratios_are_allowed_below_a_minimum_size() {
         assert_eq!(unpack(&[&pack(&vec![0; 9 << 20])]).unwrap().len(), 9 << 20);
         assert!(matches!(unpack(&[&pack(&vec![0; 11 << 20])]), Err(GunzipError::Bomb)));
     }

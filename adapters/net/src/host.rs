@@ -24,7 +24,7 @@ pub(crate) struct Host {
     idle: Mutex<Vec<Box<Connection>>>,
 }
 
-/// What requests say to a proxy that forwards them.
+/// Headers for a proxy that forwards requests.
 pub(crate) struct Forwards {
     pub(crate) authority: Authority,
     pub(crate) authorization: Option<Authorization>,

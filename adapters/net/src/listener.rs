@@ -1,6 +1,6 @@
-//! How are short messages received? By those who ask to be called back.
+//! A small HTTP listener that receives short messages, such as callbacks.
 //!
-//! A [`Listener`] takes HTTP/1.1 requests within limits and hands each to a [`Receiver`], which says from the head alone
+//! A [`Listener`] takes HTTP/1.1 requests within limits and hands each to a [`Receiver`], which decides from the head alone
 //! whether it wants the body, and how much of it.
 
 use std::convert::Infallible;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::accept::{accept_until, serve_until};
-use crate::places::{Place, Places};
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
 use http::request::Parts;
@@ -41,7 +41,7 @@ impl Default for ListenerOptions {
     }
 }
 
-/// What is answered: a status, and a short text.
+/// The response: a status, and a short text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The status.
@@ -57,7 +57,7 @@ impl Reply {
     }
 }
 
-/// Who answers. Called on the listener's runtime: it should not take long.
+/// The handler of requests. Called on the listener's runtime: it should not take long.
 pub trait Receiver: Send + Sync + 'static {
     /// Bytes that the body of this request may have.
     ///
@@ -90,7 +90,7 @@ impl Listener {
     /// Where it listens.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// The system does not report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -101,14 +101,14 @@ impl Listener {
     /// When the runtime cannot take the socket.
     pub async fn run(self, receiver: Arc<dyn Receiver>, options: ListenerOptions) -> io::Result<Infallible> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        let places = Places::new(options.connections);
+        let connection_slots = ConnectionSlots::new(options.connections);
         let serve = |stream, _, place| serve(stream, Arc::clone(&receiver), options, place);
-        let (never, _) = accept_until(&listener, &places, std::future::pending::<Infallible>(), serve).await;
+        let (never, _) = accept_until(&listener, &connection_slots, std::future::pending::<Infallible>(), serve).await;
         Ok(never)
     }
 }
 
-async fn serve(stream: TcpStream, receiver: Arc<dyn Receiver>, options: ListenerOptions, place: Place) {
+async fn serve(stream: TcpStream, receiver: Arc<dyn Receiver>, options: ListenerOptions, place: ConnectionSlot) {
     let service = service_fn(|request| {
         place.asked();
         let receiver = &receiver;

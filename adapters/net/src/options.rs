@@ -1,4 +1,4 @@
-//! Which limits and manners does the client have?
+//! Limits and options of the HTTP client.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Which server does a URL name, and what exactly is sent to it?
+//! The server that a URL names, and the request target that is sent to it.
 
 use http::HeaderValue;
 use http::uri::PathAndQuery;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn illegal_characters_are_percent_encoded_and_the_fragment_dropped() {
+    fn illegal_characters_are_encoded_and_the_fragment_dropped() {
         assert_eq!(wire("http://example.org/a b/é\t{x}#part?no"), "/a%20b/%C3%A9%09%7Bx%7D");
         assert_eq!(wire("http://example.org"), "/");
         assert_eq!(wire("http://example.org?q=1#f"), "/?q=1");

@@ -1,4 +1,4 @@
-//! Whose key is trusted without any authority saying so? One host's, named by the user.
+//! Key pinning: trust in one host's key, named by the user, without a certificate authority.
 
 use std::sync::Arc;
 
@@ -29,10 +29,10 @@ impl Pin {
     /// `--pinnedpubkey` (whose second slash is accepted). Without a port it is for every port of the host.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// The expected form.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |message: &str| {
-            Error::new(ErrorKind::Tls, "", format!("`{text}` is no pin: {message}"))
+            Error::new(ErrorKind::Tls, "", format!("`{text}` is not a pin: {message}"))
                 .with_help("write HOST=sha256/BASE64 with the SHA-256 of the server's public key")
         };
         let (place, digest) = text.split_once('=').ok_or_else(|| wrong("there is no `=`"))?;
@@ -88,8 +88,8 @@ impl ServerCertVerifier for PinVerifier {
             return Ok(ServerCertVerified::assertion());
         }
         let found = STANDARD.encode(found);
-        let told = std::io::Error::other(format!("the server's key is sha256/{found}, which is not the pinned one"));
-        Err(CertificateError::Other(rustls::OtherError(Arc::new(told))).into())
+        let message = std::io::Error::other(format!("the server's key is sha256/{found}, which is not the pinned one"));
+        Err(CertificateError::Other(rustls::OtherError(Arc::new(message))).into())
     }
 
     fn verify_tls12_signature(

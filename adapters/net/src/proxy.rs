@@ -1,4 +1,4 @@
-//! Through which proxy, if any, is a server reached?
+//! Selection of a proxy for a URL.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::secret::Authorization;
 
 /// How a proxy is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum ProxyProtocol {
     /// HTTP: `CONNECT` for https, whole URLs for http.
     Http,
     /// The same over TLS.
@@ -25,7 +25,7 @@ pub(crate) enum Speaks {
 /// One proxy; `Debug` hides its password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
-    pub(crate) speaks: Speaks,
+    pub(crate) speaks: ProxyProtocol,
     pub(crate) host: String,
     pub(crate) port: u16,
     /// User and password.
@@ -45,10 +45,10 @@ impl Proxy {
         }
         let url = Url::parse(&with_scheme).map_err(|e| wrong("its URL cannot be read").with_cause(e))?;
         let (speaks, usual) = match url.scheme() {
-            "http" => (Speaks::Http, 80),
-            "https" => (Speaks::Https, 443),
-            "socks5" => (Speaks::Socks, 1080),
-            "socks5h" => (Speaks::SocksNames, 1080),
+            "http" => (ProxyProtocol::Http, 80),
+            "https" => (ProxyProtocol::Https, 443),
+            "socks5" => (ProxyProtocol::Socks, 1080),
+            "socks5h" => (ProxyProtocol::SocksNames, 1080),
             _ => return Err(wrong("its scheme is none of http, https, socks5 and socks5h")),
         };
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it has no host"))?;
@@ -64,7 +64,7 @@ impl Proxy {
     }
 
     pub(crate) fn is_http(&self) -> bool {
-        matches!(self.speaks, Speaks::Http | Speaks::Https)
+        matches!(self.speaks, ProxyProtocol::Http | ProxyProtocol::Https)
     }
 
     pub(crate) fn authorization(&self) -> Option<Authorization> {
@@ -97,7 +97,7 @@ impl Proxies {
         Ok(Self { http: Some(proxy.clone()), https: Some(proxy), bypass: Vec::new() })
     }
 
-    /// As the environment says, in the way of curl: `http_proxy` (in small letters only, since a web server's
+    /// From the environment, like curl: `http_proxy` (in small letters only, since a web server's
     /// `HTTP_PROXY` is a request's header), `https_proxy`, `all_proxy` and `no_proxy` in small or capital letters.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Proxies {
         self
     }
 
-    /// Is this URL reached through one of them?
+    /// Whether this URL is reached through a proxy.
     pub fn covers(&self, url: &str) -> bool {
         Target::split(url)
             .and_then(|target| Origin::parse(target.origin))
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_says_which_proxy_is_for_which_scheme() {
+    fn proxy_by_scheme_comes_from_the_environment() {
         let from = |values: &[(&str, &str)]| {
             Proxies::from_environment(|name| {
                 values.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())

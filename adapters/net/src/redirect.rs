@@ -1,4 +1,4 @@
-//! Where does a redirect lead, and may it be followed?
+//! Redirects: the target, and whether it may be followed.
 
 use http::StatusCode;
 use url::Url;
@@ -14,7 +14,7 @@ pub(crate) fn is_redirect(status: StatusCode) -> bool {
 /// it are dropped, since a server does not choose our credentials.
 pub(crate) fn next_url(current: &str, location: Option<&[u8]>, allow_downgrade: bool) -> Result<String, Error> {
     let refuse = |message: String| Error::new(ErrorKind::Redirect, current, message);
-    let location = location.ok_or_else(|| refuse("the server redirects without saying where to".into()))?;
+    let location = location.ok_or_else(|| refuse("the server redirects without a `Location`".into()))?;
     let location = std::str::from_utf8(location)
         .map_err(|_| refuse("the redirect's location is not readable text".into()))?
         .trim();

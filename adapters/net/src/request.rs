@@ -1,4 +1,4 @@
-//! What may a caller ask for?
+//! Requests that a caller can make.
 
 use bytes::Bytes;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::origin::without_userinfo;
 use crate::secret::Authorization;
 
-/// What to do with a `Content-Encoding` that was not asked for.
+/// Handling of a `Content-Encoding` that was not requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnaskedEncoding {
     /// Fail with `http.encoding`: the bytes are not the representation that was asked for.
@@ -14,11 +14,11 @@ pub enum UnaskedEncoding {
     Refuse,
     /// Unpack gzip, refuse all others.
     Decode,
-    /// Hand the bytes over as they came, gzip or not; the header says which encoding they have.
+    /// Hand the bytes over as they came, gzip or not; the header states the encoding.
     Raw,
 }
 
-/// What a POST carries.
+/// The body of a POST.
 #[derive(Clone, Copy)]
 pub struct Post<'a> {
     /// The body.
@@ -48,13 +48,13 @@ pub struct Request<'a> {
     pub range_from: Option<(u64, &'a str)>,
     /// Let the server pack the body with gzip; it is unpacked while it is read. Not together with `range_from`.
     pub accept_gzip: bool,
-    /// What to do with an encoding that was not asked for.
+    /// Handling of an encoding that was not requested.
     pub unasked_encoding: UnaskedEncoding,
     /// Send `Cache-Control: no-cache`: caches on the way ask the server before they answer (RFC 9111, section 5.2.1.4).
     pub no_cache: bool,
     /// Send `Accept` with this.
     pub accept: Option<&'a str>,
-    /// Send `Last-Event-ID` with this: where an event stream goes on.
+    /// Send `Last-Event-ID` with this value, after which an event stream continues.
     pub last_event_id: Option<&'a str>,
     /// Ask for the headers only.
     pub head: bool,

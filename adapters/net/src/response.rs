@@ -1,4 +1,4 @@
-//! What came back, and is it what was asked for?
+//! Responses, and checks that they match the request.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -50,7 +50,7 @@ pub struct ContentRange {
     pub first: u64,
     /// Offset of the last byte.
     pub last: u64,
-    /// Length of the whole, if told.
+    /// Length of the whole, if reported.
     pub total: Option<u64>,
 }
 
@@ -87,13 +87,13 @@ impl Response {
         response
     }
 
-    /// Is this an answer to what was asked?
+    /// Checks that this is a response to the request.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Error> {
         let status = self.status.as_u16();
         let wrong = |message: String| {
             Err(Error::new(ErrorKind::Status, &self.url, message)
                 .with_status(status, false, None)
-                .with_help("the server does not keep to HTTP; tell its operator"))
+                .with_help("the server violates HTTP; report it to its operator"))
         };
         match status {
             304 if !request.is_conditional() => wrong("answered 304 to a request without condition".into()),

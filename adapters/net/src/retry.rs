@@ -1,4 +1,4 @@
-//! When is a request repeated, and how long do we wait before?
+//! Retries: which requests are repeated, and after which delay.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use crate::options::Options;
 /// A `Retry-After` beyond this is taken for a mistake, not for a wish.
 const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 
-/// Calls `attempt` until it succeeds, fails for good, or has been repeated `retries` times.
+/// Calls `attempt` until it succeeds, fails permanently, or has been repeated `retries` times.
 ///
 /// What is repeated are transient errors: connection and transfer failures, and the statuses 429, 502, 503 and 504
 /// when the attempt turned them into errors by [`Response::require_success`](crate::Response::require_success). The
@@ -19,7 +19,7 @@ const PLAUSIBLE: Duration = Duration::from_secs(24 * 3_600);
 /// errors that name none.
 ///
 /// # Errors
-/// The last attempt's error; [`Error::attempts`] says how many there were.
+/// The last attempt's error; [`Error::attempts`] returns how many there were.
 pub async fn with_retries<T>(
     client: &Client,
     url: &str,
@@ -65,7 +65,7 @@ impl Retries {
             None => backoff(&shared.options, self.0),
         };
         tracing::debug!(code = error.code(), url = error.url(), ?wait, "request will be repeated");
-        // Who waits wants to know at once that the address may be wrong.
+        // The caller is notified at once that the address may be wrong.
         if matches!(error.kind(), ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Timeout)
             && client.is_first_report(error.url())
         {

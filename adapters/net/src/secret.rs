@@ -1,4 +1,4 @@
-//! How are credentials carried without ever being printed?
+//! Credentials that are never printed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -40,7 +40,7 @@ impl Authorization {
         match HeaderValue::from_str(value) {
             Ok(value) => Ok(Self(sensitive(value))),
             Err(_) => Err(Error::new(ErrorKind::Header, "", "the credentials have characters no header may have")
-                .with_help("look for line ends or control characters in the configured secret")),
+                .with_help("remove line ends and control characters from the configured secret")),
         }
     }
 

@@ -1,8 +1,8 @@
-//! How are short messages sent to many strangers?
+//! Sending short messages to many hosts.
 //!
 //! A [`Client`](crate::Client) fetches much from a few servers that its user chose. A [`Sender`] posts little to
 //! thousands of addresses that others chose: it follows no redirects, asks no proxy, connects to public addresses
-//! only, reads no more of an answer than it was told, and gives each exchange one limit of time.
+//! only, reads no more of a response than requested, and gives each exchange one limit of time.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -105,7 +105,7 @@ struct Inner {
 /// An origin and its unused connections.
 struct Pool {
     origin: Origin,
-    /// What each request to it begins with, behind the request line.
+    /// The beginning of each request to it, after the request line.
     lines: HeaderLines,
     /// Its name was resolved before.
     is_resolved: AtomicBool,
@@ -120,18 +120,18 @@ pub struct Recipient {
     path: PathAndQuery,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     /// Its status; redirects are not followed.
     pub status: StatusCode,
     /// Its headers; none of a success whose body is not wanted.
     pub headers: HeaderMap,
-    /// What was read of its body.
+    /// The part of its body that was read.
     pub body: Bytes,
 }
 
-/// What is sent.
+/// A request.
 #[derive(Debug, Clone, Default)]
 pub struct Message<'a> {
     /// Sent as they are, besides `Host`, `User-Agent` and `Content-Length`.
@@ -164,7 +164,7 @@ fn put_line(lines: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
 
 /// How much of an answer's body is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
+pub enum BodyWanted {
     /// The whole body, which may have that many bytes at most.
     Whole(usize),
     /// Nothing: that many bytes at most are read to keep the connection, and how the body ends does not matter.
@@ -233,7 +233,7 @@ impl Sender {
     ///
     /// # Errors
     /// As [`Sender::exchange`].
-    pub async fn post(&self, to: &Recipient, message: Message<'_>, want: Want) -> Result<Answer, Error> {
+    pub async fn post(&self, to: &Recipient, message: Message<'_>, want: BodyWanted) -> Result<Answer, Error> {
         self.exchange(to, &Method::POST, message, want).await
     }
 
@@ -241,13 +241,13 @@ impl Sender {
     ///
     /// # Errors
     /// As [`Sender::exchange`].
-    pub async fn get(&self, to: &Recipient, message: Message<'_>, want: Want) -> Result<Answer, Error> {
+    pub async fn get(&self, to: &Recipient, message: Message<'_>, want: BodyWanted) -> Result<Answer, Error> {
         self.exchange(to, &Method::GET, message, want).await
     }
 
     /// Sends a request and takes its answer, whatever the status.
     ///
-    /// A request on a kept connection that the server had closed is sent once more on a new one: the recipient may
+    /// A request on a kept connection that the server had closed is sent again on a new one: the recipient may
     /// see a message twice.
     ///
     /// # Errors
@@ -258,15 +258,15 @@ impl Sender {
         to: &Recipient,
         method: &Method,
         message: Message<'_>,
-        want: Want,
+        want: BodyWanted,
     ) -> Result<Answer, Error> {
         let options = &self.0.options;
         let now = Instant::now();
         let deadline = now + options.timeout;
-        let (Want::Whole(most_body) | Want::Nothing(most_body)) = want;
+        let (BodyWanted::Whole(most_body) | BodyWanted::Nothing(most_body)) = want;
         let most = (options.max_head_bytes + most_body) as u64 + FRAMING;
         let head = head(to, method, &message);
-        let wanted = |status: StatusCode| matches!(want, Want::Whole(_)) || !status.is_success();
+        let wanted = |status: StatusCode| matches!(want, BodyWanted::Whole(_)) || !status.is_success();
         let mut kept = to.pool.take_idle(now, options.keep_alive);
         loop {
             let reused = kept.is_some();
@@ -290,21 +290,21 @@ impl Sender {
         mut head: Head,
         mut input: Input,
         deadline: Instant,
-        want: Want,
+        want: BodyWanted,
     ) -> Result<Answer, Error> {
         let options = &self.0.options;
         let mut body = Bytes::new();
         let whole = match want {
             _ if head.rest == Rest::NONE => true,
-            Want::Whole(most) => {
+            BodyWanted::Whole(most) => {
                 body = read_whole(&mut line, &mut input, &mut head.rest, deadline, most).await?;
                 true
             }
-            Want::Nothing(most) if head.keeps => {
+            BodyWanted::Nothing(most) if head.keeps => {
                 let deadline = deadline.min(Instant::now() + options.linger);
                 skip(&mut line, &mut input, &mut head.rest, deadline, most).await
             }
-            Want::Nothing(_) => false,
+            BodyWanted::Nothing(_) => false,
         };
         if whole && head.keeps && input.is_empty() {
             to.pool.give_back(line, options.kept_per_origin);
@@ -474,13 +474,13 @@ async fn read_whole(
     loop {
         let ended = input.body(rest, |bytes| {
             body.extend_from_slice(bytes);
-            if body.len() > most { Err(Bad::TooLarge) } else { Ok(()) }
+            if body.len() > most { Err(BodyRejected::TooLarge) } else { Ok(()) }
         });
         match ended {
             Ok(true) => break,
             Ok(false) => {}
-            Err(Bad::TooLarge) => return Err(too_large()),
-            Err(Bad::Malformed(malformed)) => return Err(Failure::Malformed(malformed).into_error()),
+            Err(BodyRejected::TooLarge) => return Err(too_large()),
+            Err(BodyRejected::Malformed(malformed)) => return Err(Failure::Malformed(malformed).into_error()),
         }
         if line.receive(input, deadline).await.map_err(Failure::into_error)? == 0 {
             if *rest == Rest::UntilClose {
@@ -493,12 +493,12 @@ async fn read_whole(
 }
 
 /// Why a body is not taken.
-enum Bad {
+enum BodyRejected {
     TooLarge,
     Malformed(Malformed),
 }
 
-impl From<Malformed> for Bad {
+impl From<Malformed> for BodyRejected {
     fn from(malformed: Malformed) -> Self {
         Self::Malformed(malformed)
     }

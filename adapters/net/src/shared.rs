@@ -1,4 +1,4 @@
-//! What do the clients of several threads share?
+//! State shared by the clients of several threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -50,7 +50,7 @@ pub struct Counters {
     pub retries: u64,
 }
 
-/// What all clients know about one origin.
+/// State of one origin, shared by all clients.
 pub(crate) struct HostState {
     in_flight: Arc<Semaphore>,
     /// Milliseconds after the epoch until which nobody sends; 0 for no pause.
@@ -95,7 +95,7 @@ impl Shared {
         self.counts.requests.fetch_add(1, Relaxed);
     }
 
-    /// What a connection adds to as it reads.
+    /// Counters of a connection.
     pub(crate) fn bytes_received(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.counts.bytes_received)
     }

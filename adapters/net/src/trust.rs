@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// The usual verification, and beyond it: a server may show a certificate that the user named, whoever signed it.
+/// The usual verification, and beyond it: a server may present a certificate that the user named, whatever its issuer.
 ///
 /// Such a certificate is its own authority, as with curl's `--cacert`. Its dates and its host names count all the same.
 #[derive(Debug)]

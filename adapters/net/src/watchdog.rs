@@ -1,4 +1,4 @@
-//! Is the server too slow?
+//! Detection of servers that are too slow.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub(crate) enum TooSlow {
 }
 
 /// Watches one connection. The timer is set once per window, not once per request, and only time in which we waited
-/// for the server counts: a caller that is slow to take the body is not held against the server.
+/// for the server counts: a caller that is slow to read the body does not count against the server.
 pub(crate) struct Watchdog {
     timer: Option<Pin<Box<Sleep>>>,
     armed_until: Option<Instant>,
@@ -57,7 +57,7 @@ impl Watchdog {
         self.waited = Duration::ZERO;
     }
 
-    /// What we waited for has come.
+    /// The awaited bytes have arrived.
     pub(crate) fn end_wait(&mut self) {
         if self.waiting {
             self.waiting = false;
@@ -105,7 +105,7 @@ impl Watchdog {
         }
     }
 
-    /// Sets the timer only if it would ring too late; an early ring just makes us look again.
+    /// Sets the timer only if it would ring too late; an early one only causes another check.
     fn poll_timer(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if self.armed_until.is_none_or(|armed| armed > deadline) {

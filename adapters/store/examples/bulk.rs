@@ -1,4 +1,4 @@
-//! How much does recording cost? `cargo run --release -p abreast-store --example bulk -- [CHANGES] [BATCH] [import]`.
+//! Cost of recording changes: `cargo run --release -p abreast-store --example bulk -- [CHANGES] [BATCH] [import]`.
 
 use abreast_core::{Change, ChangeLog, Imported, KeyRange, NewSet, Position, State, SystemClock, append};
 use abreast_store::SqliteLog;

@@ -1,12 +1,12 @@
-//! How is a consistent copy made while others write, and how does a log begin anew?
+//! Consistent copies of a store while others write, and restarting a log after a restore.
 //!
-//! Beginning anew is how those who follow a log learn that it is not the one they knew: it went back with a backup, or
-//! parts of it were lost. Its lists speak from now on, so whoever stands before that compares everything once
-//! [rs-core §12.1]. Positions and numbers of Change Lists go on far beyond those that may have been given out, so none
+//! A restart shows Destinations that the log is no longer the one they followed: it was restored from a backup, or
+//! parts of it were lost. Its lists begin at the restart, so every Destination with an earlier cursor compares everything once
+//! [rs-core §12.1]. Positions and numbers of Change Lists continue far beyond those that may have been given out, so none
 //! means two things.
 
-use crate::check::{Findings, SetFacts, check_log, open_to_look};
 use crate::connection::{Durability, open_connection, sqlite_error};
+use crate::integrity::{Findings, SetFacts, check_log, open_for_check};
 use crate::migration::migrate;
 use crate::sqlite_log::MIGRATIONS;
 use abreast_core::{ContentId, ErrorKind, LogError};
@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use std::fs::File;
 use std::path::Path;
 
-/// Positions of a log that began anew follow the next multiple of this.
+/// Positions of a restarted log follow the next multiple of this.
 pub const POSITIONS_APART: i64 = 1_000_000_000;
 /// So do the numbers of its Change Lists.
 pub const LISTS_APART: i64 = 100_000;
@@ -26,7 +26,7 @@ pub const LISTS_APART: i64 = 100_000;
 /// The store cannot be read, or the copy not be written; `to` must not be there.
 pub fn copy(from: &Path, to: &Path) -> Result<(), LogError> {
     let task = format!("cannot copy the store {} to {}", from.display(), to.display());
-    let connection = open_to_look(from)?;
+    let connection = open_for_check(from)?;
     // A connection that only reads may still write another file.
     connection
         .pragma_update(None, "query_only", false)
@@ -37,19 +37,19 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), LogError> {
         .map_err(|cause| LogError::new(ErrorKind::Io, task).with_cause(cause))
 }
 
-/// Looks at a copy, and gives back what it holds; what it needs is told to `needed`.
+/// Checks a copy and returns its contents; needed contents are passed to `needed`.
 ///
 /// # Errors
-/// It is not sound, or cannot be read.
+/// It is damaged, or cannot be read.
 pub fn check_copy(path: &Path, needed: &mut dyn FnMut(ContentId, u64)) -> Result<Vec<SetFacts>, LogError> {
     let mut findings = Findings::default();
     let sets = check_log(path, &mut findings, needed)?;
-    if findings.is_sound() {
+    if findings.is_consistent() {
         return Ok(sets);
     }
     let first = findings.list().first().map(ToString::to_string).unwrap_or_default();
     let message =
-        format!("the store {} is not sound: {first}\n  help: `abreast repair` its original first", path.display());
+        format!("the store {} is damaged: {first}\n  help: `abreast repair` its original first", path.display());
     Err(LogError::new(ErrorKind::Corrupt, message))
 }
 
@@ -58,7 +58,7 @@ pub fn check_copy(path: &Path, needed: &mut dyn FnMut(ContentId, u64)) -> Result
 /// # Errors
 /// It cannot be read.
 pub fn needed_contents(path: &Path, visit: &mut dyn FnMut(ContentId, u64)) -> Result<(), LogError> {
-    let connection = open_to_look(path)?;
+    let connection = open_for_check(path)?;
     let read = |visit: &mut dyn FnMut(ContentId, u64)| -> rusqlite::Result<()> {
         let sql = "SELECT id, max(length) FROM contents WHERE needed > 0 GROUP BY id ORDER BY id";
         let has_contents = connection
@@ -80,11 +80,11 @@ pub fn needed_contents(path: &Path, visit: &mut dyn FnMut(ContentId, u64)) -> Re
     read(visit).map_err(|cause| sqlite_error(&format!("cannot read the store {}", path.display()), cause))
 }
 
-/// Lets the logs of all sets of a store begin anew: nobody else may have it open.
+/// Restarts the logs of all sets of a store. No other process may have it open.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn begin_anew(path: &Path, now: Timestamp) -> Result<(), LogError> {
+pub fn restart_log(path: &Path, now: Timestamp) -> Result<(), LogError> {
     let mut connection = open_connection(path, Durability::PowerLoss)?;
     migrate(&mut connection, path, MIGRATIONS)?;
     let mut begin = || -> rusqlite::Result<()> {
@@ -94,18 +94,18 @@ pub fn begin_anew(path: &Path, now: Timestamp) -> Result<(), LogError> {
             .query_map([], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
         for set in sets {
-            begin_set_anew(&transaction, set, now)?;
+            restart_set_log(&transaction, set, now)?;
         }
         transaction.commit()
     };
-    begin().map_err(|cause| sqlite_error(&format!("cannot let the log in {} begin anew", path.display()), cause))?;
+    begin().map_err(|cause| sqlite_error(&format!("cannot restart the log in {}", path.display()), cause))?;
     // One file again, as it was before.
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     Ok(())
 }
 
-/// Lets the log of one set begin anew, within a transaction. One whose base is not complete has nothing to tell apart.
-pub(crate) fn begin_set_anew(connection: &Connection, set: i64, now: Timestamp) -> rusqlite::Result<()> {
+/// Restarts the log of one set, within a transaction. A set without a complete base needs no restart.
+pub(crate) fn restart_set_log(connection: &Connection, set: i64, now: Timestamp) -> rusqlite::Result<()> {
     let (importing, created, anew): (bool, i64, Option<i64>) =
         connection.query_row("SELECT importing, created, anew FROM sets WHERE id = ?1", [set], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
@@ -121,7 +121,7 @@ pub(crate) fn begin_set_anew(connection: &Connection, set: i64, now: Timestamp) 
         }
         return Ok(());
     }
-    // What a flipped bit made huge is not followed.
+    // A value that a flipped bit made huge is not followed.
     let of = |sql: &str, most: i64| connection.query_row(sql, [set, most], |row| row.get::<_, i64>(0));
     let position = of("SELECT ifnull(max(position), 0) FROM changes WHERE set_id = ?1 AND position < ?2", NUMBERS_MAX)?;
     let after = of("SELECT ifnull(max(after), 0) FROM pages WHERE set_id = ?1 AND after < ?2", NUMBERS_MAX)?;

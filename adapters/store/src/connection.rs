@@ -1,4 +1,4 @@
-//! How is a database file opened, and how are failures of SQLite told?
+//! Opening a database file, and reporting errors of SQLite.
 
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::config::DbConfig;
@@ -20,7 +20,7 @@ const PAGE_BYTES: i64 = 8_192;
 /// Prepared statements kept for each connection.
 const STATEMENTS_MAX: usize = 64;
 
-/// What must a commit survive?
+/// The failures that a commit must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// Loss of power: for what was acknowledged to someone.
@@ -74,7 +74,7 @@ fn prepare(path: &Path, durability: Durability, more: OpenFlags) -> Result<Conne
     let failed = |cause| sqlite_error(&format!("cannot open the store {}", path.display()), cause);
     let connection = Connection::open_with_flags(path, flags | more).map_err(failed)?;
     if !more.is_empty() {
-        // Once more: the file that is open now is the one that is written to from here on.
+        // Again: from here on the open file is the one that is written.
         refuse_links(path)?;
     }
     let prepare = || -> rusqlite::Result<Connection> {
@@ -140,25 +140,25 @@ fn plan_once(connection: &Connection) -> rusqlite::Result<()> {
 
 /// A database taken for this process.
 #[derive(Debug)]
-pub(crate) struct Held(File);
+pub(crate) struct DatabaseLock(File);
 
-impl Drop for Held {
+impl Drop for DatabaseLock {
     fn drop(&mut self) {
-        // In so many words: a process that is just being started has a copy of the open file for a moment.
+        // Explicitly: a process that is just being started has a copy of the open file for a moment.
         let _ = self.0.unlock();
     }
 }
 
 /// Takes a database for this process until the result is dropped. A lock file beside it, because locking the
 /// database itself would release SQLite's own locks when it is closed.
-pub(crate) fn lock(path: &Path) -> Result<Held, LogError> {
+pub(crate) fn lock(path: &Path) -> Result<DatabaseLock, LogError> {
     let beside = beside(path, ".lock");
     let io = |cause: std::io::Error| {
         LogError::new(ErrorKind::Io, format!("cannot lock the store {}", path.display())).with_cause(cause)
     };
     let file = File::options().create(true).truncate(false).write(true).open(beside).map_err(io)?;
     match file.try_lock() {
-        Ok(()) => Ok(Held(file)),
+        Ok(()) => Ok(DatabaseLock(file)),
         Err(TryLockError::WouldBlock) => Err(LogError::new(
             ErrorKind::Busy,
             format!(
@@ -186,7 +186,7 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::Utf8Error(..)
     ) {
-        let message = format!("{task}\n  help: the store is damaged; `abreast check` tells where");
+        let message = format!("{task}\n  help: the store is damaged; `abreast check` shows where");
         return LogError::new(ErrorKind::Corrupt, message).with_cause(cause);
     }
     let (kind, help) = match cause.sqlite_error_code() {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_database_is_told_apart() {
+    fn a_file_that_is_not_a_database_is_recognised() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.sqlite");
         std::fs::write(&path, vec![7_u8; 20_000]).unwrap();

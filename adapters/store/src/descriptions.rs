@@ -3,7 +3,7 @@
 use abreast_core::Description;
 use serde_json::json;
 
-/// What a resource is: `[[type, …], label]`.
+/// Description of a resource: `[[type, …], label]`.
 pub(crate) fn write(description: Option<&Description>) -> Option<String> {
     let description = description?;
     Some(json!([description.types, description.label]).to_string())
@@ -25,7 +25,7 @@ pub(crate) fn read_replacements(stored: &str) -> Result<Vec<String>, serde_json:
     serde_json::from_str(stored)
 }
 
-/// What a writer adds to a change, `[summary, [URI, …]]`; `None` when that is nothing.
+/// Description that a writer adds to a change, `[summary, [URI, …]]`; `None` if empty.
 pub(crate) fn write_note(summary: Option<&str>, replaced_by: &[String]) -> Option<String> {
     (summary.is_some() || !replaced_by.is_empty()).then(|| json!([summary, replaced_by]).to_string())
 }

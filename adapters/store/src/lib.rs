@@ -3,12 +3,11 @@
 
 mod apply;
 pub mod backup;
-mod bell;
-mod book;
-pub mod check;
+mod commit_signal;
 mod connection;
 mod descriptions;
 pub mod hub;
+pub mod integrity;
 mod limits;
 mod links;
 mod load;
@@ -23,6 +22,7 @@ mod readers;
 mod recorder;
 pub mod repair;
 mod rows;
+mod set_state;
 mod shards;
 mod sqlite_log;
 mod sum;

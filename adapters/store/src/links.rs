@@ -1,4 +1,4 @@
-//! How are a resource's links stored? As JSON that any tool can read: `[[target, rel, [[name, value], …]], …]`.
+//! Storage of a resource's links, as JSON that any tool can read: `[[target, rel, [[name, value], …]], …]`.
 
 use abreast_webtypes::Link;
 

@@ -1,6 +1,6 @@
-//! What did the store leave when it was last closed, or killed? Read without walking any table.
+//! Loading a set's state when a store is opened, without walking any table.
 
-use crate::book::{Book, OpenPage};
+use crate::set_state::{OpenPage, SetState};
 use crate::shards::{LiveShard, LiveShards};
 use crate::versions::{Collector, Versions};
 use abreast_core::{PageRule, Position, SetId, ShardId, ShardRule};
@@ -10,16 +10,19 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// Reads what is known of every set.
-pub(crate) fn load_books(connection: &Connection, shard_rule: ShardRule) -> rusqlite::Result<HashMap<SetId, Book>> {
+pub(crate) fn load_set_states(
+    connection: &Connection,
+    shard_rule: ShardRule,
+) -> rusqlite::Result<HashMap<SetId, SetState>> {
     let mut sets = connection.prepare_cached(
         "SELECT id, created, importing, page_changes, page_age, versions, kept_bytes, counted_as, counted, aged, sized, begun, anew \
          FROM sets",
     )?;
     let mut rows = sets.query([])?;
-    let mut books = HashMap::new();
+    let mut set_states = HashMap::new();
     while let Some(row) = rows.next()? {
         let set: i64 = row.get(0)?;
-        // A log that was begun anew speaks from then on.
+        // The lists of a restarted log begin at the restart.
         let created = Timestamp::from_micros(row.get::<_, Option<i64>>(12)?.map_or_else(|| row.get(1), Ok)?);
         let rule = PageRule { changes: row.get(3)?, age: Duration::from_micros(row.get::<_, i64>(4)? as u64) };
         let page = open_page(connection, set)?;
@@ -37,7 +40,7 @@ pub(crate) fn load_books(connection: &Connection, shard_rule: ShardRule) -> rusq
             },
         };
         let shards = load_shards(connection, set, shard_rule)?;
-        let book = Book {
+        let set_state = SetState {
             created,
             importing: row.get(2)?,
             rule,
@@ -49,9 +52,9 @@ pub(crate) fn load_books(connection: &Connection, shard_rule: ShardRule) -> rusq
             versions,
             stored_versions: versions,
         };
-        books.insert(SetId(set), book);
+        set_states.insert(SetId(set), set_state);
     }
-    Ok(books)
+    Ok(set_states)
 }
 
 fn last_change(connection: &Connection, set: i64) -> rusqlite::Result<Option<(Position, Timestamp)>> {

@@ -1,14 +1,14 @@
 //! A change log that is gone when the process ends: for tests, with every other promise of the real ones.
 
 use crate::apply;
-use crate::bell::{Bell, is_beyond};
-use crate::book::Book;
+use crate::commit_signal::{CommitSignal, is_beyond};
 use crate::limits::{
     check_batch, check_key, check_set, check_state, check_witnesses, import_is_complete, no_set, other_beginning,
     still_importing,
 };
 use crate::memory_tables::{MemorySet, MemoryTables};
 use crate::queue::Queue;
+use crate::set_state::SetState;
 use crate::shards::{LiveShard, LiveShards};
 use crate::versions::{self, stored_from};
 use crate::work::{Job, Outcome, Reply, Work};
@@ -30,7 +30,7 @@ type Sets = RwLock<Vec<MemorySet>>;
 pub struct MemoryLog {
     queue: Arc<Queue<Job>>,
     sets: Arc<Sets>,
-    bell: Arc<Bell>,
+    commit_signal: Arc<CommitSignal>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -50,11 +50,16 @@ impl MemoryLog {
     #[must_use]
     pub fn with_shard_rule(clock: Arc<dyn Clock>, rule: ShardRule) -> Self {
         let (queue, sets) = (Arc::new(Queue::default()), Arc::new(Sets::default()));
-        let bell = Arc::new(Bell::default());
-        let writer =
-            MemoryWriter { queue: Arc::clone(&queue), sets: Arc::clone(&sets), bell: Arc::clone(&bell), clock, rule };
+        let commit_signal = Arc::new(CommitSignal::default());
+        let writer = MemoryWriter {
+            queue: Arc::clone(&queue),
+            sets: Arc::clone(&sets),
+            commit_signal: Arc::clone(&commit_signal),
+            clock,
+            rule,
+        };
         let thread = std::thread::spawn(move || writer.run());
-        Self { queue, sets, bell, thread: Mutex::new(Some(thread)) }
+        Self { queue, sets, commit_signal, thread: Mutex::new(Some(thread)) }
     }
 
     fn call(&self, work: Work) -> Result<Outcome, LogError> {
@@ -87,7 +92,7 @@ fn place(set: SetId) -> Option<usize> {
 struct MemoryWriter {
     queue: Arc<Queue<Job>>,
     sets: Arc<Sets>,
-    bell: Arc<Bell>,
+    commit_signal: Arc<CommitSignal>,
     clock: Arc<dyn Clock>,
     rule: ShardRule,
 }
@@ -101,7 +106,7 @@ impl MemoryWriter {
             }
             for job in group {
                 let result = self.work(job.work);
-                self.bell.ring();
+                self.commit_signal.notify();
                 job.reply.send(result);
             }
         }
@@ -110,27 +115,27 @@ impl MemoryWriter {
     fn work(&self, work: Work) -> Result<Outcome, LogError> {
         match work {
             Work::Refuse(error) => Err(error),
-            Work::Append(set, changes) => self.with_book(set, |book, tables| {
-                if book.importing {
+            Work::Append(set, changes) => self.with_book(set, |set_state, tables| {
+                if set_state.importing {
                     return Err(still_importing());
                 }
-                let Ok(appended) = apply::append(book, tables, &changes, self.clock.now());
+                let Ok(appended) = apply::append(set_state, tables, &changes, self.clock.now());
                 Ok(Outcome::Appended(appended))
             }),
             Work::OpenSet(set) => self.open_set(&set).map(Outcome::Set),
-            Work::Import(set, resources) => self.with_book(set, |book, tables| {
-                if !book.importing {
+            Work::Import(set, resources) => self.with_book(set, |set_state, tables| {
+                if !set_state.importing {
                     return Err(import_is_complete());
                 }
-                let Ok(()) = apply::import(book, tables, &resources);
+                let Ok(()) = apply::import(set_state, tables, &resources);
                 Ok(Outcome::Done)
             }),
-            Work::KeepVersions(set, keep) => self.with_book(set, |book, _| {
-                versions::keep(book, keep);
+            Work::KeepVersions(set, keep) => self.with_book(set, |set_state, _| {
+                versions::keep(set_state, keep);
                 Ok(Outcome::Done)
             }),
-            Work::CollectVersions(set, policy, limit) => self.with_book(set, |book, tables| {
-                let Ok(collected) = versions::collect(book, tables, &policy, self.clock.now(), limit);
+            Work::CollectVersions(set, policy, limit) => self.with_book(set, |set_state, tables| {
+                let Ok(collected) = versions::collect(set_state, tables, &policy, self.clock.now(), limit);
                 Ok(Outcome::Collected(collected))
             }),
             Work::ForgetContents(ids) => {
@@ -140,9 +145,9 @@ impl MemoryWriter {
                 }
                 Ok(Outcome::Done)
             }
-            Work::CompleteImport(set) => self.with_book(set, |book, _| {
-                if book.importing {
-                    book.complete_import(self.clock.now());
+            Work::CompleteImport(set) => self.with_book(set, |set_state, _| {
+                if set_state.importing {
+                    set_state.complete_import(self.clock.now());
                 }
                 Ok(Outcome::Done)
             }),
@@ -158,11 +163,11 @@ impl MemoryWriter {
     fn with_book(
         &self,
         set: SetId,
-        task: impl FnOnce(&mut Book, &mut MemoryTables) -> Result<Outcome, LogError>,
+        task: impl FnOnce(&mut SetState, &mut MemoryTables) -> Result<Outcome, LogError>,
     ) -> Result<Outcome, LogError> {
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
         let found = place(set).and_then(|place| sets.get_mut(place)).ok_or_else(|| no_set(set))?;
-        task(&mut found.book, &mut found.tables)
+        task(&mut found.set_state, &mut found.tables)
     }
 
     fn open_set(&self, new: &NewSet) -> Result<ResourceSet, LogError> {
@@ -172,11 +177,11 @@ impl MemoryWriter {
             if known.beginning != new.beginning {
                 return Err(other_beginning(new));
             }
-            known.book.rule = new.page_rule;
+            known.set_state.rule = new.page_rule;
         } else {
-            let book = Book::new(self.clock.now(), new, LiveShards::first(self.rule));
+            let set_state = SetState::new(self.clock.now(), new, LiveShards::first(self.rule));
             let (slug, tables) = (new.slug.clone(), MemoryTables::default());
-            sets.push(MemorySet { slug, beginning: new.beginning, book, tables });
+            sets.push(MemorySet { slug, beginning: new.beginning, set_state, tables });
         }
         Ok(ResourceSet { id: SetId(place as i64 + 1), slug: new.slug.clone() })
     }
@@ -200,11 +205,11 @@ impl ChangeLog for MemoryLog {
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
-        self.with(set, |set| set.book.head())
+        self.with(set, |set| set.set_state.head())
     }
 
     fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
-        self.bell.wait_until(timeout, || is_beyond(self, known))
+        self.commit_signal.wait_until(timeout, || is_beyond(self, known))
     }
 
     fn import(&self, set: SetId, resources: Vec<Imported>) -> Result<(), LogError> {
@@ -271,8 +276,8 @@ impl ChangeLog for MemoryLog {
 
     fn shards(&self, set: SetId) -> Result<Vec<Shard>, LogError> {
         self.with(set, |set| {
-            let live = &set.book.shards;
-            live.list().iter().enumerate().map(|(place, one)| shard(&set.book, one, live.end_of(place))).collect()
+            let live = &set.set_state.shards;
+            live.list().iter().enumerate().map(|(place, one)| shard(&set.set_state, one, live.end_of(place))).collect()
         })
     }
 
@@ -286,14 +291,14 @@ impl ChangeLog for MemoryLog {
             let inside = |shard: &&LiveShard| {
                 shard.start >= range.start && range.end.as_ref().is_none_or(|end| shard.start < *end)
             };
-            let parts = || set.book.shards.list().iter().filter(inside);
+            let parts = || set.set_state.shards.list().iter().filter(inside);
             let newest = parts().max_by_key(|shard| shard.version)?;
             Some(Shard {
                 id,
                 range: range.clone(),
                 resources: parts().map(|shard| shard.resources).sum(),
                 retired: true,
-                ..shard(&set.book, newest, None)
+                ..shard(&set.set_state, newest, None)
             })
         })
     }
@@ -305,7 +310,7 @@ impl ChangeLog for MemoryLog {
     fn collect_versions(&self, set: SetId, policy: &VersionPolicy, limit: usize) -> Result<Collected, LogError> {
         match self.call(Work::CollectVersions(set, *policy, limit))? {
             Outcome::Collected(collected) => Ok(collected),
-            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => unreachable!("collecting says what it did"),
+            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => unreachable!("collecting returns its own result"),
         }
     }
 
@@ -318,16 +323,16 @@ impl ChangeLog for MemoryLog {
         limit: usize,
     ) -> Result<Vec<Version>, LogError> {
         self.with(set, |set| {
-            let created = set.book.created;
+            let created = set.set_state.created;
             let found = stored_from(from, order, created).zip(set.tables.versions.get(key));
             let Some((from, versions)) = found else { return Vec::new() };
-            let told = |(_, version): (_, &Version)| {
+            let listed = |(_, version): (_, &Version)| {
                 let time = if version.position == Position(0) { created } else { version.time };
                 Version { time, ..version.clone() }
             };
             match order {
-                Order::OldestFirst => versions.range(from..).take(limit).map(told).collect(),
-                Order::NewestFirst => versions.range(..=from).rev().take(limit).map(told).collect(),
+                Order::OldestFirst => versions.range(from..).take(limit).map(listed).collect(),
+                Order::NewestFirst => versions.range(..=from).rev().take(limit).map(listed).collect(),
             }
         })
     }
@@ -353,20 +358,20 @@ impl ChangeLog for MemoryLog {
 
     fn pages(&self, set: SetId, first: u64, limit: usize) -> Result<Vec<Page>, LogError> {
         self.with(set, |set| {
-            let open = set.book.page.page();
+            let open = set.set_state.page.page();
             let all = set.tables.closed_pages.iter().copied().chain([open]);
             all.filter(|page| page.number >= first).take(limit).collect()
         })
     }
 }
 
-fn shard(book: &Book, live: &LiveShard, end: Option<&str>) -> Shard {
+fn shard(set_state: &SetState, live: &LiveShard, end: Option<&str>) -> Shard {
     Shard {
         id: live.id,
         range: KeyRange { start: live.start.clone(), end: end.map(str::to_owned) },
         resources: live.resources,
         version: live.version,
-        time: if live.version == Position(0) { book.created } else { live.time },
+        time: if live.version == Position(0) { set_state.created } else { live.time },
         retired: false,
     }
 }

@@ -1,9 +1,9 @@
 //! A set's rows in memory, in ordered maps, for tests.
 
 use crate::apply::{Compared, Deleted, Encoded, Entry, Tables};
-use crate::book::Book;
 use crate::descriptions;
-use crate::shards::{Cut, LiveShard};
+use crate::set_state::SetState;
+use crate::shards::{LiveShard, SplitPoint};
 use crate::versions::{Dropped, PastChange, VersionTables};
 use abreast_core::{Beginning, ChangeRecord, ContentId, KeyRange, Page, Position, Resource, ShardId, State, Version};
 use abreast_webtypes::Timestamp;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct MemorySet {
     pub(crate) slug: String,
     pub(crate) beginning: Beginning,
-    pub(crate) book: Book,
+    pub(crate) set_state: SetState,
     pub(crate) tables: MemoryTables,
 }
 
@@ -147,12 +147,12 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
-    fn bury(&mut self, key: &str, at: Position) -> Result<(), Infallible> {
+    fn add_tombstone(&mut self, key: &str, at: Position) -> Result<(), Infallible> {
         self.tombstones.insert(key.to_owned(), at);
         Ok(())
     }
 
-    fn unbury(&mut self, key: &str) -> Result<(), Infallible> {
+    fn remove_tombstone(&mut self, key: &str) -> Result<(), Infallible> {
         self.tombstones.remove(key);
         Ok(())
     }
@@ -162,11 +162,11 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
-    fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<Option<Cut>, Infallible> {
+    fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<Option<SplitPoint>, Infallible> {
         let (mut resources, mut bytes) = (0, 0);
         for (key, resource) in self.range(&shard.start, end) {
-            if Cut::is_due(shard, resources, bytes) {
-                return Ok(Some(Cut { key: key.clone(), resources, bytes }));
+            if SplitPoint::is_due(shard, resources, bytes) {
+                return Ok(Some(SplitPoint { key: key.clone(), resources, bytes }));
             }
             resources += 1;
             bytes += bytes_of(resource);

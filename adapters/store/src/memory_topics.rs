@@ -1,7 +1,7 @@
 //! Topics that are gone when the process ends: for tests, with every other promise of the real ones.
 
 use crate::hub::limits::{check_notification, check_topic_url, no_topic};
-use crate::queue::{Limits, Queue, Waits};
+use crate::queue::{Limits, Queue, QueueItem};
 use abreast_core::{
     Clock, LogError, NewNotification, Notification, Offset, PUBLISH_PATIENCE, PublishDone, TopicId, TopicLog,
 };
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Most notifications that wait to be told; then callers block.
+/// Most completions that wait; then callers block.
 const WAITING_MAX: usize = 1_024;
 
 struct Topic {
@@ -21,10 +21,10 @@ struct Topic {
     kept: VecDeque<Notification>,
 }
 
-/// What was recorded, to be told by another thread than the caller's.
-struct Told(PublishDone, Result<Offset, LogError>);
+/// The result of a record, for the callback, called on another thread than the caller's.
+struct Completion(PublishDone, Result<Offset, LogError>);
 
-impl Waits for Told {
+impl QueueItem for Completion {
     const LIMITS: Limits =
         Limits { jobs: WAITING_MAX, weight: WAITING_MAX, group: 1, patience: Some(PUBLISH_PATIENCE) };
 
@@ -41,7 +41,7 @@ impl Waits for Told {
 pub struct MemoryTopics {
     clock: Arc<dyn Clock>,
     topics: Mutex<Vec<Topic>>,
-    queue: Arc<Queue<Told>>,
+    queue: Arc<Queue<Completion>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Debug for MemoryTopics {
 impl MemoryTopics {
     /// An empty store.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let queue = Arc::new(Queue::<Told>::default());
+        let queue = Arc::new(Queue::<Completion>::default());
         let teller = Arc::clone(&queue);
         let thread = std::thread::spawn(move || {
             loop {
@@ -62,7 +62,7 @@ impl MemoryTopics {
                 if group.is_empty() {
                     return;
                 }
-                for Told(done, result) in group {
+                for Completion(done, result) in group {
                     done(result);
                 }
             }
@@ -97,7 +97,7 @@ impl Drop for MemoryTopics {
     fn drop(&mut self) {
         self.queue.close();
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("a thread that was told of a notification panicked");
+            tracing::error!("a callback for a notification panicked");
         }
     }
 }
@@ -116,7 +116,7 @@ impl TopicLog for MemoryTopics {
 
     fn publish_then(&self, topic: TopicId, notification: NewNotification, done: PublishDone) {
         let recorded = self.record(topic, notification);
-        self.queue.push(Told(done, recorded));
+        self.queue.push(Completion(done, recorded));
     }
 
     fn head(&self, topic: TopicId) -> Result<Offset, LogError> {

@@ -1,11 +1,11 @@
-//! Which version has a database's schema, and how does it become the newest?
+//! Schema versions of a database, and migration to the newest.
 
 use crate::connection::sqlite_error;
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 
-/// The table that says which version it is.
+/// The table with the schema version.
 pub(crate) const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT";
 
 /// Brings a database to the newest schema: `steps` in order, each applied once, all in one transaction.

@@ -1,4 +1,4 @@
-//! What does a Destination know about its folder? One small database beside the data.
+//! A Destination's state: one small database beside the copy.
 //!
 //! It can be made again from the Source and the folder, so commits need to survive the end of the process only.
 //! Nothing here is decided: rows are kept, plans are kept, in the order of their URIs.
@@ -53,7 +53,7 @@ impl Drop for Mirror {
     fn drop(&mut self) {
         let size = self.log_file.as_ref().and_then(|file| std::fs::metadata(file).ok()).map_or(0, |file| file.len());
         if size > LOG_LEFT {
-            // What is not written back now is read from the log by the next run.
+            // Pages that are not written back now are read from the log by the next run.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
     }
@@ -73,15 +73,15 @@ impl Mirror {
         Ok(Self { connection, log_file: Some(log_file.into()), counted: Cell::default() })
     }
 
-    /// Opens a state that is there for looking only, also while a run is at work.
+    /// Opens an existing state read-only, also during a run.
     ///
     /// # Errors
     /// It is not there, cannot be read, or was written by a newer program.
-    pub fn look(path: &Path) -> Result<Self, LogError> {
-        Ok(Self { connection: crate::check::open_to_look(path)?, log_file: None, counted: Cell::default() })
+    pub fn open_read_only(path: &Path) -> Result<Self, LogError> {
+        Ok(Self { connection: crate::integrity::open_for_check(path)?, log_file: None, counted: Cell::default() })
     }
 
-    /// A state that begins empty and is never kept, for a look at what would be done.
+    /// An empty, temporary state, for a dry run.
     ///
     /// # Errors
     /// No temporary file can be made.
@@ -142,7 +142,7 @@ impl Mirror {
         self.connection.execute_batch("RELEASE part").map_err(failed(WRITE))
     }
 
-    /// Forgets everything since [`Mirror::begin_part`]; the transaction goes on.
+    /// Forgets everything since [`Mirror::begin_part`]; the transaction continues.
     ///
     /// # Errors
     /// The system's own.
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_committed_is_not_kept() {
+    fn uncommitted_rows_are_not_kept() {
         let (folder, mirror) = mirror();
         mirror.begin().unwrap();
         mirror.put_row(&row("http://h/a")).unwrap();
@@ -283,7 +283,7 @@ mod tests {
         tasks.clear();
         mirror.fetches_after("", 10, &mut tasks).unwrap();
         assert_eq!((tasks.len(), tasks[0].pending.attempts), (1, 1));
-        // The same expectation keeps the count of attempts, another starts anew.
+        // The same expectation keeps the count of attempts, another starts again.
         mirror.put_pending(&fetch("http://h/b")).unwrap();
         tasks.clear();
         mirror.fetches_after("", 10, &mut tasks).unwrap();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn excluded_resources_are_planned_for_deletion_only_when_asked_for() {
+    fn excluded_resources_are_deleted_only_on_request() {
         let (_folder, mirror) = mirror();
         for uri in ["http://h/a", "http://h/b"] {
             mirror.put_row(&row(uri)).unwrap();

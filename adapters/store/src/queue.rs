@@ -1,4 +1,4 @@
-//! What waits for the writer, and how much of it?
+//! The bounded queue of jobs for the writer.
 
 use abreast_core::{ErrorKind, LogError};
 use std::collections::VecDeque;
@@ -17,14 +17,14 @@ pub(crate) struct Limits {
     pub(crate) patience: Option<Duration>,
 }
 
-/// What can wait in a [`Queue`].
-pub(crate) trait Waits {
+/// An item of a [`Queue`].
+pub(crate) trait QueueItem {
     const LIMITS: Limits;
 
     /// How much it is, in the unit of the limits.
     fn weight(&self) -> usize;
 
-    /// Tells its caller that it will not be done.
+    /// Reports to its caller that it will not be done.
     fn refuse(self, why: LogError);
 }
 
@@ -48,7 +48,7 @@ impl<J> Default for Queue<J> {
     }
 }
 
-impl<J: Waits> Queue<J> {
+impl<J: QueueItem> Queue<J> {
     /// Adds a job; blocks while too much is waiting. It is refused after [`Queue::close`], and when patience is over.
     pub(crate) fn push(&self, job: J) {
         let weight = job.weight();
@@ -143,7 +143,7 @@ mod tests {
     /// A job of a weight, whose caller blocks for as long as it takes.
     struct Job(usize, Sender<ErrorKind>);
 
-    impl Waits for Job {
+    impl QueueItem for Job {
         const LIMITS: Limits = Limits { jobs: JOBS_MAX, weight: 20_000, group: 1_000, patience: None };
 
         fn weight(&self) -> usize {
@@ -156,9 +156,9 @@ mod tests {
     }
 
     /// One whose caller gives up at once.
-    struct Hasty(Job);
+    struct ImpatientJob(Job);
 
-    impl Waits for Hasty {
+    impl QueueItem for ImpatientJob {
         const LIMITS: Limits = Limits { patience: Some(Duration::ZERO), ..Job::LIMITS };
 
         fn weight(&self) -> usize {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_taken_as_one_group_up_to_its_limit() {
+    fn waiting_jobs_are_taken_as_groups_up_to_the_limit() {
         let queue = Queue::default();
         for weight in [1, 999, 1, 5_000, 1] {
             queue.push(job(weight).0);
@@ -205,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_without_patience_is_told_that_too_much_waits() {
+    fn impatient_caller_gets_an_error_when_the_queue_is_full() {
         let queue = Queue::default();
         let (large, _kept) = job(100_000);
-        queue.push(Hasty(large)); // alone it may have any weight
+        queue.push(ImpatientJob(large)); // alone it may have any weight
         let (next, refused) = job(1);
-        queue.push(Hasty(next));
+        queue.push(ImpatientJob(next));
         assert_eq!(refused.recv().unwrap(), ErrorKind::Busy);
         assert_eq!(queue.take().len(), 1);
     }

@@ -1,4 +1,4 @@
-//! Who reads while the writer writes? A few read-only connections, each used by one caller at a time.
+//! A pool of read-only connections, each used by one caller at a time.
 
 use crate::connection::{open_reader, sqlite_error};
 use abreast_core::{ErrorKind, LogError};
@@ -36,8 +36,8 @@ impl Readers {
         task: &str,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, LogError> {
-        let lent = self.lend()?;
-        match &lent.connection {
+        let borrowed = self.borrow_reader()?;
+        match &borrowed.connection {
             Some(connection) => read(connection).map_err(|cause| sqlite_error(task, cause)),
             None => unreachable!("a connection is lent until the guard is dropped"),
         }
@@ -50,7 +50,7 @@ impl Readers {
         self.lock().idle.clear();
     }
 
-    fn lend(&self) -> Result<Lent<'_>, LogError> {
+    fn borrow_reader(&self) -> Result<BorrowedReader<'_>, LogError> {
         let (mut pool, timeout) = self
             .returned
             .wait_timeout_while(self.lock(), WAIT, |pool| pool.in_use >= READERS_MAX)
@@ -64,11 +64,11 @@ impl Readers {
         pool.in_use += 1;
         let idle = pool.idle.pop();
         drop(pool);
-        let mut lent = Lent { readers: self, connection: idle };
-        if lent.connection.is_none() {
-            lent.connection = Some(open_reader(&self.path)?);
+        let mut borrowed = BorrowedReader { readers: self, connection: idle };
+        if borrowed.connection.is_none() {
+            borrowed.connection = Some(open_reader(&self.path)?);
         }
-        Ok(lent)
+        Ok(borrowed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Pool> {
@@ -77,12 +77,12 @@ impl Readers {
 }
 
 /// Gives the connection back, also when the reading panics.
-struct Lent<'r> {
+struct BorrowedReader<'r> {
     readers: &'r Readers,
     connection: Option<Connection>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedReader<'_> {
     fn drop(&mut self) {
         let mut pool = self.readers.lock();
         pool.in_use -= 1;

@@ -1,10 +1,10 @@
 //! A group of jobs recorded in a change log.
 
 use crate::apply::{self, IDEMPOTENCY_AGE};
-use crate::bell::Bell;
-use crate::book::Book;
+use crate::commit_signal::CommitSignal;
 use crate::limits::{import_is_complete, no_set, other_beginning, still_importing};
-use crate::load::load_books;
+use crate::load::load_set_states;
+use crate::set_state::SetState;
 use crate::shards::LiveShards;
 use crate::tables::SqliteTables;
 use crate::versions;
@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// How often old idempotency keys are looked for.
+/// How often old idempotency keys are searched for.
 const PRUNE_EVERY_MICROS: i64 = 3_600_000_000;
 /// Most idempotency keys forgotten in one transaction.
 const PRUNE_MAX: i64 = 10_000;
@@ -25,7 +25,7 @@ const PRUNE_MAX: i64 = 10_000;
 #[derive(Default)]
 pub(crate) struct Heads {
     by_set: RwLock<HashMap<SetId, Head>>,
-    pub(crate) bell: Bell,
+    pub(crate) commit_signal: CommitSignal,
 }
 
 impl Heads {
@@ -37,11 +37,11 @@ impl Heads {
 
 type JobResult = Result<Outcome, LogError>;
 
-/// What the writer of a change log knows.
+/// State cached by the writer of a change log.
 pub(crate) struct LogRecorder {
     clock: Arc<dyn Clock>,
     rule: ShardRule,
-    pub(crate) books: HashMap<SetId, Book>,
+    pub(crate) set_states: HashMap<SetId, SetState>,
     pub(crate) heads: Arc<Heads>,
     /// Sets whose heads readers do not see yet.
     touched: Vec<SetId>,
@@ -50,17 +50,17 @@ pub(crate) struct LogRecorder {
 
 impl LogRecorder {
     pub(crate) fn new(clock: Arc<dyn Clock>, rule: ShardRule, heads: Arc<Heads>) -> Self {
-        Self { clock, rule, books: HashMap::new(), heads, touched: Vec::new(), pruned: Timestamp::MIN }
+        Self { clock, rule, set_states: HashMap::new(), heads, touched: Vec::new(), pruned: Timestamp::MIN }
     }
 }
 
 impl Recorder for LogRecorder {
     type Job = Job;
-    type Told = JobResult;
+    type Outcome = JobResult;
 
     fn load(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.books = load_books(connection, self.rule)?;
-        self.touched = self.books.keys().copied().collect();
+        self.set_states = load_set_states(connection, self.rule)?;
+        self.touched = self.set_states.keys().copied().collect();
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl Recorder for LogRecorder {
         let mut run = Run {
             connection,
             tables: SqliteTables::new(connection)?,
-            books: &mut self.books,
+            set_states: &mut self.set_states,
             clock: &*self.clock,
             rule: self.rule,
             touched: &mut self.touched,
@@ -87,16 +87,16 @@ impl Recorder for LogRecorder {
     fn committed(&mut self) {
         let mut heads = self.heads.by_set.write().unwrap_or_else(PoisonError::into_inner);
         for set in self.touched.drain(..) {
-            if let Some(book) = self.books.get(&set) {
-                heads.insert(set, book.head());
+            if let Some(set_state) = self.set_states.get(&set) {
+                heads.insert(set, set_state.head());
             }
         }
         drop(heads);
-        self.heads.bell.ring();
+        self.heads.commit_signal.notify();
     }
 
-    fn tell(job: Job, told: JobResult) {
-        job.reply.send(told);
+    fn reply(job: Job, outcome: JobResult) {
+        job.reply.send(outcome);
     }
 }
 
@@ -115,7 +115,7 @@ fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
 struct Run<'w> {
     connection: &'w Connection,
     tables: SqliteTables<'w>,
-    books: &'w mut HashMap<SetId, Book>,
+    set_states: &'w mut HashMap<SetId, SetState>,
     clock: &'w dyn Clock,
     rule: ShardRule,
     touched: &'w mut Vec<SetId>,
@@ -125,17 +125,17 @@ impl Run<'_> {
     fn job(&mut self, work: &Work) -> rusqlite::Result<JobResult> {
         match work {
             Work::Refuse(error) => Ok(Err(LogError::new(error.kind(), error.to_string()))),
-            Work::Append(set, changes) => self.with_book(*set, |book, tables, now| {
-                if book.importing {
+            Work::Append(set, changes) => self.with_book(*set, |set_state, tables, now| {
+                if set_state.importing {
                     return Ok(Err(still_importing()));
                 }
-                Ok(Ok(Outcome::Appended(apply::append(book, tables, changes, now)?)))
+                Ok(Ok(Outcome::Appended(apply::append(set_state, tables, changes, now)?)))
             }),
-            Work::Import(set, resources) => self.with_book(*set, |book, tables, _| {
-                if !book.importing {
+            Work::Import(set, resources) => self.with_book(*set, |set_state, tables, _| {
+                if !set_state.importing {
                     return Ok(Err(import_is_complete()));
                 }
-                apply::import(book, tables, resources)?;
+                apply::import(set_state, tables, resources)?;
                 Ok(Ok(Outcome::Done))
             }),
             Work::RefreshWitnesses(set, witnesses) => self.with_book(*set, |_, tables, _| {
@@ -144,12 +144,12 @@ impl Run<'_> {
                 }
                 Ok(Ok(Outcome::Done))
             }),
-            Work::KeepVersions(set, keep) => self.with_book(*set, |book, _, _| {
-                versions::keep(book, *keep);
+            Work::KeepVersions(set, keep) => self.with_book(*set, |set_state, _, _| {
+                versions::keep(set_state, *keep);
                 Ok(Ok(Outcome::Done))
             }),
-            Work::CollectVersions(set, policy, limit) => self.with_book(*set, |book, tables, now| {
-                Ok(Ok(Outcome::Collected(versions::collect(book, tables, policy, now, *limit)?)))
+            Work::CollectVersions(set, policy, limit) => self.with_book(*set, |set_state, tables, now| {
+                Ok(Ok(Outcome::Collected(versions::collect(set_state, tables, policy, now, *limit)?)))
             }),
             Work::ForgetContents(ids) => {
                 self.tables.forget_contents(ids)?;
@@ -163,24 +163,24 @@ impl Run<'_> {
     fn with_book(
         &mut self,
         set: SetId,
-        task: impl FnOnce(&mut Book, &mut SqliteTables<'_>, Timestamp) -> rusqlite::Result<JobResult>,
+        task: impl FnOnce(&mut SetState, &mut SqliteTables<'_>, Timestamp) -> rusqlite::Result<JobResult>,
     ) -> rusqlite::Result<JobResult> {
-        let Some(book) = self.books.get_mut(&set) else { return Ok(Err(no_set(set))) };
+        let Some(set_state) = self.set_states.get_mut(&set) else { return Ok(Err(no_set(set))) };
         if !self.touched.contains(&set) {
             self.touched.push(set);
         }
-        task(book, self.tables.of(set), self.clock.now())
+        task(set_state, self.tables.of(set), self.clock.now())
     }
 
     fn complete_import(&mut self, set: SetId) -> rusqlite::Result<JobResult> {
         let connection = self.connection;
-        self.with_book(set, |book, tables, now| {
-            if book.importing {
-                book.complete_import(now);
+        self.with_book(set, |set_state, tables, now| {
+            if set_state.importing {
+                set_state.complete_import(now);
                 connection
                     .prepare_cached("UPDATE sets SET importing = 0, created = ?2 WHERE id = ?1")?
-                    .execute(params![set.0, book.created.as_micros()])?;
-                tables.put_page(&book.page.page())?;
+                    .execute(params![set.0, set_state.created.as_micros()])?;
+                tables.put_page(&set_state.page.page())?;
             }
             Ok(Ok(Outcome::Done))
         })
@@ -201,8 +201,8 @@ impl Run<'_> {
             self.connection
                 .prepare_cached("UPDATE sets SET page_changes = ?2, page_age = ?3 WHERE id = ?1")?
                 .execute(params![id.0, new.page_rule.changes, age])?;
-            if let Some(book) = self.books.get_mut(&id) {
-                book.rule = new.page_rule;
+            if let Some(set_state) = self.set_states.get_mut(&id) {
+                set_state.rule = new.page_rule;
             }
             id
         } else {
@@ -214,9 +214,9 @@ impl Run<'_> {
                 )?
                 .execute(params![new.slug, created.as_micros(), !in_log, new.page_rule.changes, age, in_log])?;
             let id = SetId(self.connection.last_insert_rowid());
-            let book = Book::new(created, new, LiveShards::first(self.rule));
-            self.tables.of(id).put_page(&book.page.page())?;
-            self.books.insert(id, book);
+            let set_state = SetState::new(created, new, LiveShards::first(self.rule));
+            self.tables.of(id).put_page(&set_state.page.page())?;
+            self.set_states.insert(id, set_state);
             id
         };
         self.touched.push(id);
@@ -225,9 +225,9 @@ impl Run<'_> {
 
     fn finish(mut self) -> rusqlite::Result<()> {
         for set in self.touched.iter() {
-            if let Some(book) = self.books.get_mut(set) {
-                self.tables.of(*set).store_shards(book)?;
-                self.tables.store_versions(book)?;
+            if let Some(set_state) = self.set_states.get_mut(set) {
+                self.tables.of(*set).store_shards(set_state)?;
+                self.tables.store_versions(set_state)?;
             }
         }
         Ok(())

@@ -1,12 +1,12 @@
-//! What can be mended without guessing? What is counted is counted anew; what is lost is not invented.
+//! Repair of a store without guessing: counts are recomputed, lost data is not invented.
 //!
-//! A database that SQLite can read is mended in one transaction. One that it cannot is read row by row, from both ends of
-//! each table, into a new one; the old one stays beside it. Whenever rows were lost, the log begins anew, so that those
+//! A database that SQLite can read is repaired in one transaction. One that it cannot is read row by row, from both ends of
+//! each table, into a new one; the old one stays beside it. Whenever rows were lost, the log is restarted, so that those
 //! who follow it compare everything once.
 
-use crate::backup::begin_set_anew;
-use crate::check::{Findings, NAMED, check_rows, integrity, open_to_look, schema};
+use crate::backup::restart_set_log;
 use crate::connection::{Durability, beside, lock, open_connection, sqlite_error};
+use crate::integrity::{Findings, NAMED, check_rows, integrity, open_for_check, schema};
 use crate::migration::migrate;
 use crate::mirror;
 use crate::rows::{
@@ -21,7 +21,7 @@ use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// What was done.
+/// The steps of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// Each step, in words.
@@ -30,33 +30,33 @@ pub struct Repaired {
     pub lost: bool,
 }
 
-/// Mends a Source's store. With `dry_run` nothing is changed, and the steps are those that would be taken.
+/// Repairs a Source's store. With `dry_run` nothing is changed, and the steps are those that would be taken.
 ///
 /// # Errors
 /// Another process has it open, or nothing of it can be read.
 pub fn repair_log(path: &Path, dry_run: bool, now: Timestamp) -> Result<Repaired, LogError> {
     let _lock = if dry_run { None } else { Some(lock(path)?) };
     let mut repaired = Repaired::default();
-    // What is read out of a damaged database is mended before it takes its place: killed in between, it is still known
+    // The rows read from a damaged database are repaired before the new one replaces it: after a kill in between, it is still known
     // that something was lost.
-    let mut finish = |to: &mut Connection, repaired: &mut Repaired| mend_rows(to, false, now, repaired);
+    let mut finish = |to: &mut Connection, repaired: &mut Repaired| repair_rows(to, false, now, repaired);
     if salvage(path, MIGRATIONS, &LOG_TABLES, dry_run, &mut repaired, &mut finish)? {
         return Ok(repaired);
     }
     let mut connection = if dry_run {
-        open_to_look(path)?
+        open_for_check(path)?
     } else {
         let mut connection = open_connection(path, Durability::PowerLoss)?;
         migrate(&mut connection, path, MIGRATIONS)?;
         connection
     };
-    mend_rows(&mut connection, dry_run, now, &mut repaired)
-        .map_err(|cause| sqlite_error(&format!("cannot mend the store {}", path.display()), cause))?;
+    repair_rows(&mut connection, dry_run, now, &mut repaired)
+        .map_err(|cause| sqlite_error(&format!("cannot repair the store {}", path.display()), cause))?;
     Ok(repaired)
 }
 
-/// Mends a database that SQLite can read.
-fn mend_rows(
+/// Repairs a database that SQLite can read.
+fn repair_rows(
     connection: &mut Connection,
     dry_run: bool,
     now: Timestamp,
@@ -73,7 +73,7 @@ fn mend_rows(
     let lost = repaired.lost;
     for (id, slug) in sets {
         let mut set = Set { connection: &transaction, id, slug, dry_run, steps: &mut repaired.steps, lost };
-        set.mend(&findings, now)?;
+        set.repair(&findings, now)?;
         repaired.lost |= set.lost;
     }
     if !dry_run {
@@ -85,14 +85,14 @@ fn mend_rows(
     Ok(())
 }
 
-/// Mends the database of a copy's state; says so when rows may be missing.
+/// Repairs the database of a copy's state; returns whether rows may be missing.
 ///
 /// # Errors
 /// Nothing of it can be read.
 pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
     let mut repaired = Repaired::default();
     let mut finish = |to: &mut Connection, _: &mut Repaired| {
-        // Everything is compared by the next run: what the rows that are lost would have said is found out.
+        // The next run compares everything: the data of the lost rows is found again.
         to.execute_batch(
             "DELETE FROM document; DELETE FROM meta WHERE key IN ('cursor', 'cursor-is-change', 'open-list');",
         )
@@ -101,14 +101,14 @@ pub fn repair_mirror(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
     Ok(repaired)
 }
 
-/// What is done with a database made of what was readable.
+/// Completes a database made of readable rows.
 pub(crate) type Finish<'a> = &'a mut dyn FnMut(&mut Connection, &mut Repaired) -> rusqlite::Result<()>;
 
 const LOG_TABLES: [&str; 9] =
     ["sets", "resources", "tombstones", "changes", "pages", "shards", "idempotency", "versions", "contents"];
 const MIRROR_TABLES: [&str; 6] = ["meta", "resource", "pending", "excluded", "segment", "packed"];
 
-/// Reads what can be read of a damaged database into a new one, which takes its place. Says whether it was damaged.
+/// Reads what can be read of a damaged database into a new one, which takes its place. Returns whether it was damaged.
 pub(crate) fn salvage(
     path: &Path,
     steps: &[&str],
@@ -118,7 +118,7 @@ pub(crate) fn salvage(
     finish: Finish<'_>,
 ) -> Result<bool, LogError> {
     let io = |task: &str, cause: std::io::Error| {
-        LogError::new(ErrorKind::Io, format!("cannot {task} while mending {}", path.display())).with_cause(cause)
+        LogError::new(ErrorKind::Io, format!("cannot {task} while repairing {}", path.display())).with_cause(cause)
     };
     let (making, done) = (beside(path, ".salvaging"), beside(path, ".salvaged"));
     if done.exists() {
@@ -131,21 +131,21 @@ pub(crate) fn salvage(
         return Ok(true);
     }
     let mut findings = Findings::default();
-    let sound = match open_to_look(path) {
+    let consistent = match open_for_check(path) {
         Ok(connection) => {
-            let sound = integrity(&connection, "", &mut findings);
+            let consistent = integrity(&connection, "", &mut findings);
             let known = schema(&connection, "", steps, &mut findings);
             if findings.has(&["store.schema"]) {
                 let why = findings.list().last().map(|finding| finding.message.clone()).unwrap_or_default();
                 let message = format!("the store {} has {why}\n  help: use the newer program", path.display());
                 return Err(LogError::new(ErrorKind::Refused, message));
             }
-            sound && (known || findings.has(&["store.schema-old"]))
+            consistent && (known || findings.has(&["store.schema-old"]))
         }
         Err(error) if error.kind() == ErrorKind::Corrupt => false,
         Err(error) => return Err(error),
     };
-    if sound {
+    if consistent {
         return Ok(false);
     }
     repaired.lost = true;
@@ -162,7 +162,7 @@ pub(crate) fn salvage(
     let mut to = open_connection(&making, Durability::PowerLoss)?;
     migrate(&mut to, &making, steps)?;
     let mut rows = 0;
-    if let Ok(from) = open_to_look(path) {
+    if let Ok(from) = open_for_check(path) {
         for table in tables {
             let count = read_table(&from, &mut to, table)
                 .map_err(|cause| sqlite_error("cannot write the new database", cause))?;
@@ -179,7 +179,7 @@ pub(crate) fn salvage(
         );
         return Err(LogError::new(ErrorKind::Corrupt, message));
     }
-    finish(&mut to, repaired).map_err(|cause| sqlite_error("cannot mend the new database", cause))?;
+    finish(&mut to, repaired).map_err(|cause| sqlite_error("cannot repair the new database", cause))?;
     let checkpointed = to.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     checkpointed.map_err(|cause| sqlite_error("cannot write the new database", cause))?;
     drop(to);
@@ -268,7 +268,7 @@ fn read_table(from: &Connection, to: &mut Connection, table: &str) -> rusqlite::
                         whole = true;
                         break;
                     }
-                    // What is behind the damage is read from the other end.
+                    // Rows behind the damage are read from the other end.
                     Err(_) => break,
                 };
                 let values: rusqlite::Result<Vec<Value>> = (0..names.len()).map(|column| row.get(column)).collect();
@@ -300,32 +300,32 @@ struct Set<'a> {
 }
 
 impl Set<'_> {
-    fn mend(&mut self, findings: &Findings, now: Timestamp) -> rusqlite::Result<()> {
+    fn repair(&mut self, findings: &Findings, now: Timestamp) -> rusqlite::Result<()> {
         if self.lost || findings.has(&["store.row", "table.row", "log.gap", "log.time", "log.import"]) {
             self.drop_damaged(findings, now)?;
         }
-        let anew = self.lost || findings.has(&["log.page", "log.gap", "log.time"]);
-        if anew {
+        let restart = self.lost || findings.has(&["log.page", "log.gap", "log.time"]);
+        if restart {
             self.lost = true;
-            self.step("let the log begin anew: Destinations compare everything once");
+            self.step("restart the log: Destinations compare everything once");
             if !self.dry_run {
-                begin_set_anew(self.connection, self.id, now)?;
+                restart_set_log(self.connection, self.id, now)?;
             }
         }
-        if anew || findings.has(&["table.shard"]) {
-            self.step("count the parts of the Resource List anew");
+        if restart || findings.has(&["table.shard"]) {
+            self.step("recount the parts of the Resource List");
             if !self.dry_run {
                 self.rebuild_shards()?;
             }
         }
-        if anew || findings.has(&["table.tombstone"]) {
+        if restart || findings.has(&["table.tombstone"]) {
             self.step("list the resources that left the set again");
             if !self.dry_run {
                 self.rebuild_tombstones()?;
             }
         }
-        if anew || findings.has(&["versions.need"]) {
-            self.step("count anew who needs kept contents");
+        if restart || findings.has(&["versions.need"]) {
+            self.step("recount the references to kept contents");
             if !self.dry_run {
                 self.recount()?;
             }
@@ -409,8 +409,8 @@ impl Set<'_> {
             )?;
         }
         if gaps {
-            // Positions and times must not be given twice: the log that begins anew follows those that were known.
-            begin_set_anew(self.connection, self.id, now)?;
+            // Positions and times must not be given twice: the log that is restarted follows those that were known.
+            restart_set_log(self.connection, self.id, now)?;
             self.connection.execute("DELETE FROM changes WHERE set_id = ?1", [self.id])?;
             self.connection
                 .execute("UPDATE resources SET position = 0 WHERE set_id = ?1 AND position > 0", [self.id])?;
@@ -479,7 +479,7 @@ impl Set<'_> {
         Ok(())
     }
 
-    /// The log says which resources left the set.
+    /// Finds the resources that left the set, from the log.
     fn rebuild_tombstones(&self) -> rusqlite::Result<()> {
         self.connection.execute("DELETE FROM tombstones WHERE set_id = ?1", [self.id])?;
         self.connection.execute(

@@ -55,7 +55,7 @@ pub(crate) const fn kind_of(number: i64) -> Option<Kind> {
 
 /// Reads a resource into `to`.
 pub(crate) fn read_resource(row: &Row<'_>, to: &mut Resource) -> rusqlite::Result<()> {
-    sum::check(row, sum::Of::Resource, 7, &[], 10, &[11, 12])?;
+    sum::check(row, sum::RowKind::Resource, 7, &[], 10, &[11, 12])?;
     read_state(row, &mut to.state)?;
     to.state.description = json(row, 11, descriptions::read)?;
     to.deprecated = json(row, 12, descriptions::read_replacements)?;
@@ -68,7 +68,7 @@ pub(crate) fn read_resource(row: &Row<'_>, to: &mut Resource) -> rusqlite::Resul
 
 /// Reads a change into `to`.
 pub(crate) fn read_change(row: &Row<'_>, to: &mut ChangeRecord) -> rusqlite::Result<()> {
-    sum::check(row, sum::Of::Change, 7, &[8, 9, 10], 11, &[12, 13])?;
+    sum::check(row, sum::RowKind::Change, 7, &[8, 9, 10], 11, &[12, 13])?;
     set_text(&mut to.key, text(row, 7)?);
     let number = row.get(8)?;
     to.kind = kind_of(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(8, number))?;
@@ -88,7 +88,7 @@ pub(crate) fn read_change(row: &Row<'_>, to: &mut ChangeRecord) -> rusqlite::Res
 
 /// Reads a version; what was imported counts from the creation of its set.
 pub(crate) fn read_version(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Version> {
-    sum::check(row, sum::Of::Version, 9, &[7, 8], 10, &[])?;
+    sum::check(row, sum::RowKind::Version, 9, &[7, 8], 10, &[])?;
     let position = Position(row.get::<_, i64>(8)? as u64);
     let mut version = Version {
         time: if position == Position(0) { created } else { Timestamp::from_micros(row.get(7)?) },

@@ -12,13 +12,13 @@ pub(crate) struct LiveShard {
     pub(crate) bytes: u64,
     pub(crate) version: Position,
     pub(crate) time: Timestamp,
-    /// Differs from what is stored?
+    /// Whether it differs from the stored one.
     pub(crate) dirty: bool,
 }
 
 /// Where to cut a shard in two.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct SplitPoint {
     /// First key of the second half.
     pub(crate) key: String,
     /// Resources before it.
@@ -27,28 +27,28 @@ pub(crate) struct Cut {
     pub(crate) bytes: u64,
 }
 
-impl Cut {
-    /// Does a cut belong before the next resource, after so much of a shard?
+impl SplitPoint {
+    /// Whether to split before the next resource, after this much of a shard.
     pub(crate) fn is_due(shard: &LiveShard, resources: u64, bytes: u64) -> bool {
         resources > 0 && (resources * 2 >= shard.resources || bytes * 2 >= shard.bytes)
     }
 }
 
-/// What happened to a resource in a shard.
+/// A change of a resource in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Touch {
+pub(crate) struct LastChange {
     /// Where in the log; 0 for the base of a new set.
     pub(crate) position: Position,
     /// When.
     pub(crate) time: Timestamp,
 }
 
-/// What has to be done after a touch.
+/// Work that follows a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum ShardTask {
     Nothing,
     /// The shard at this place in the list is to be cut.
-    Cut(usize),
+    SplitPoint(usize),
 }
 
 /// The live shards of a set, which cover all keys without overlap.
@@ -114,7 +114,7 @@ impl LiveShards {
     }
 
     /// A resource came.
-    pub(crate) fn inserted(&mut self, key: &str, bytes: u64, touch: Touch) -> Due {
+    pub(crate) fn inserted(&mut self, key: &str, bytes: u64, touch: LastChange) -> ShardTask {
         let place = self.place_of(key);
         let last = place + 1 == self.list.len();
         let beyond = last && self.highest.as_deref().is_none_or(|highest| highest < key);
@@ -129,28 +129,28 @@ impl LiveShards {
         }
         if beyond && self.is_full(place) {
             self.close_last_at(key, bytes, touch);
-            return Due::Nothing;
+            return ShardTask::Nothing;
         }
         let shard = &mut self.list[place];
         shard.resources += 1;
         shard.bytes += bytes;
         shard.touch(touch);
         // One that is filled in key order is closed by the key after its last, so that it stays as it is.
-        if self.is_full(place) && !beyond { Due::Cut(place) } else { Due::Nothing }
+        if self.is_full(place) && !beyond { ShardTask::SplitPoint(place) } else { ShardTask::Nothing }
     }
 
     /// A resource got another state.
-    pub(crate) fn updated(&mut self, key: &str, old_bytes: u64, bytes: u64, touch: Touch) -> Due {
+    pub(crate) fn updated(&mut self, key: &str, old_bytes: u64, bytes: u64, touch: LastChange) -> ShardTask {
         let place = self.place_of(key);
         let shard = &mut self.list[place];
         shard.bytes = (shard.bytes + bytes).saturating_sub(old_bytes);
         shard.touch(touch);
         let grown = bytes > old_bytes && shard.bytes >= self.rule.bytes && shard.resources > 1;
-        if grown { Due::Cut(place) } else { Due::Nothing }
+        if grown { ShardTask::SplitPoint(place) } else { ShardTask::Nothing }
     }
 
     /// A resource went.
-    pub(crate) fn deleted(&mut self, key: &str, bytes: u64, touch: Touch) {
+    pub(crate) fn deleted(&mut self, key: &str, bytes: u64, touch: LastChange) {
         let place = self.place_of(key);
         let shard = &mut self.list[place];
         shard.resources = shard.resources.saturating_sub(1);
@@ -159,7 +159,7 @@ impl LiveShards {
     }
 
     /// Replaces a shard by its two halves and returns it as it was.
-    pub(crate) fn cut(&mut self, place: usize, cut: Cut) -> LiveShard {
+    pub(crate) fn cut(&mut self, place: usize, cut: SplitPoint) -> LiveShard {
         let second = LiveShard {
             id: ShardId(self.next_id + 1),
             start: cut.key,
@@ -186,7 +186,7 @@ impl LiveShards {
         shard.resources >= self.rule.resources || (shard.bytes >= self.rule.bytes && shard.resources > 1)
     }
 
-    fn close_last_at(&mut self, key: &str, bytes: u64, touch: Touch) {
+    fn close_last_at(&mut self, key: &str, bytes: u64, touch: LastChange) {
         if let Some(last) = self.list.last_mut() {
             last.dirty = true; // its end moved
         }
@@ -205,7 +205,7 @@ impl LiveShards {
 }
 
 impl LiveShard {
-    fn touch(&mut self, touch: Touch) {
+    fn touch(&mut self, touch: LastChange) {
         self.version = touch.position;
         self.time = touch.time;
         self.dirty = true;
@@ -226,7 +226,7 @@ pub(crate) fn entry_bytes(key: &str, media_type: usize, encoding: usize, digests
 mod tests {
     use super::*;
 
-    const TOUCH: Touch = Touch { position: Position(1), time: Timestamp::MIN };
+    const TOUCH: LastChange = LastChange { position: Position(1), time: Timestamp::MIN };
     const TARGET: ShardRule = ShardRule { resources: 3, bytes: 1_000 };
 
     fn starts(shards: &LiveShards) -> Vec<&str> {
@@ -237,7 +237,7 @@ mod tests {
     fn keys_in_order_fill_one_shard_after_another() {
         let mut shards = LiveShards::first(TARGET);
         for key in ["a", "b", "c", "d", "e", "f", "g"] {
-            assert_eq!(shards.inserted(key, 1, TOUCH), Due::Nothing, "{key}");
+            assert_eq!(shards.inserted(key, 1, TOUCH), ShardTask::Nothing, "{key}");
         }
         assert_eq!(starts(&shards), ["", "d", "g"]);
         assert_eq!(shards.list().iter().map(|shard| shard.resources).collect::<Vec<_>>(), [3, 3, 1]);
@@ -249,26 +249,26 @@ mod tests {
         for key in ["a", "b", "d"] {
             shards.inserted(key, 1, TOUCH);
         }
-        assert_eq!(shards.inserted("c", 1, TOUCH), Due::Cut(0));
-        let retired = shards.cut(0, Cut { key: "c".into(), resources: 2, bytes: 2 });
+        assert_eq!(shards.inserted("c", 1, TOUCH), ShardTask::SplitPoint(0));
+        let retired = shards.cut(0, SplitPoint { key: "c".into(), resources: 2, bytes: 2 });
         assert_eq!((retired.id, retired.resources), (ShardId(1), 4));
         assert_eq!(starts(&shards), ["", "c"]);
         assert_eq!(
             shards.list().iter().map(|shard| (shard.id.0, shard.resources)).collect::<Vec<_>>(),
             [(2, 2), (3, 2)]
         );
-        assert_eq!(shards.inserted("b1", 1, TOUCH), Due::Cut(0));
+        assert_eq!(shards.inserted("b1", 1, TOUCH), ShardTask::SplitPoint(0));
     }
 
     #[test]
     fn large_entries_fill_a_shard_too() {
         let mut shards = LiveShards::first(TARGET);
-        assert_eq!(shards.inserted("b", 900, TOUCH), Due::Nothing);
-        assert_eq!(shards.inserted("a", 200, TOUCH), Due::Cut(0));
+        assert_eq!(shards.inserted("b", 900, TOUCH), ShardTask::Nothing);
+        assert_eq!(shards.inserted("a", 200, TOUCH), ShardTask::SplitPoint(0));
         let mut shards = LiveShards::first(TARGET);
-        assert_eq!(shards.inserted("a", 5_000, TOUCH), Due::Nothing, "one resource cannot be cut");
-        assert_eq!(shards.updated("a", 5_000, 6_000, TOUCH), Due::Nothing);
-        assert_eq!(shards.inserted("b", 10, TOUCH), Due::Nothing);
-        assert_eq!(shards.updated("b", 10, 20, TOUCH), Due::Cut(0));
+        assert_eq!(shards.inserted("a", 5_000, TOUCH), ShardTask::Nothing, "one resource cannot be cut");
+        assert_eq!(shards.updated("a", 5_000, 6_000, TOUCH), ShardTask::Nothing);
+        assert_eq!(shards.inserted("b", 10, TOUCH), ShardTask::Nothing);
+        assert_eq!(shards.updated("b", 10, 20, TOUCH), ShardTask::SplitPoint(0));
     }
 }

@@ -1,7 +1,7 @@
-//! What does the change log on SQLite promise, and how is it asked?
+//! The change log on SQLite.
 
-use crate::bell::is_beyond;
-use crate::connection::{Durability, Held, lock, open_connection};
+use crate::commit_signal::is_beyond;
+use crate::connection::{DatabaseLock, Durability, lock, open_connection};
 use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set};
 use crate::migration::migrate;
 use crate::presence::Presence;
@@ -83,21 +83,21 @@ impl SqliteOptions {
 /// The writer, and the lock that keeps other processes out while it runs.
 struct Running {
     thread: JoinHandle<()>,
-    _lock: Held,
+    _lock: DatabaseLock,
 }
 
 /// A change log in one SQLite file.
 ///
-/// One thread writes: whatever waits for it is committed as one transaction, and each caller is told after the
+/// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its reply after the
 /// commit reached the disk (write-ahead log, `synchronous=FULL`). Reads use connections of their own and see
 /// committed changes only. A second process is refused.
 ///
 /// [`ChangeLog::scan`] is one read transaction for as long as it runs: scan a shard at a time, since the
-/// write-ahead log cannot start anew meanwhile. [`ChangeLog::read`] reads a part at a time and ends at what was
+/// write-ahead log cannot start again meanwhile. [`ChangeLog::read`] reads a part at a time and ends at what was
 /// the head when it began.
 ///
 /// After a failure of the disk nothing more is accepted until the store is opened again: what the disk holds
-/// then is what counts. A full disk refuses the changes and goes on.
+/// then is what counts. A full disk refuses the changes and continues.
 pub struct SqliteLog {
     queue: Arc<Queue<Job>>,
     heads: Arc<Heads>,
@@ -131,7 +131,7 @@ impl SqliteLog {
         SqliteOptions::default().open(path, clock)
     }
 
-    /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
+    /// Records what is waiting, then ends the writer. Later changes are refused, reads continue.
     pub fn close(&self) {
         self.readers.close_idle(); // before the writer ends: see there
         self.queue.close();
@@ -217,7 +217,7 @@ impl ChangeLog for SqliteLog {
     }
 
     fn find_set(&self, slug: &str) -> Result<Option<ResourceSet>, LogError> {
-        let id = self.readers.with("cannot look for a set", |connection| {
+        let id = self.readers.with("cannot find a set", |connection| {
             let mut statement = connection.prepare_cached("SELECT id FROM sets WHERE slug = ?1")?;
             statement.query_row([slug], |row| row.get(0)).optional()
         })?;
@@ -233,7 +233,7 @@ impl ChangeLog for SqliteLog {
     }
 
     fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
-        self.heads.bell.wait_until(timeout, || is_beyond(self, known))
+        self.heads.commit_signal.wait_until(timeout, || is_beyond(self, known))
     }
 
     /// More than 10,000 resources become several transactions.
@@ -297,7 +297,7 @@ impl ChangeLog for SqliteLog {
                 "SELECT position, time FROM changes WHERE set_id = ?1 AND position >= ?2 AND position < ?3 \
                  ORDER BY position LIMIT 1",
             )?;
-            // A log that began anew may have changes of the one before it.
+            // A restarted log may have changes of the previous one.
             let mut found: i64 = connection
                 .prepare_cached("SELECT after FROM pages WHERE set_id = ?1 ORDER BY number LIMIT 1")?
                 .query_row([set.0], |row| row.get(0))?;
@@ -392,7 +392,7 @@ impl ChangeLog for SqliteLog {
     fn collect_versions(&self, set: SetId, policy: &VersionPolicy, limit: usize) -> Result<Collected, LogError> {
         match self.call(Work::CollectVersions(set, *policy, limit))? {
             Outcome::Collected(collected) => Ok(collected),
-            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => unreachable!("collecting says what it did"),
+            Outcome::Appended(_) | Outcome::Set(_) | Outcome::Done => unreachable!("collecting returns its own result"),
         }
     }
 
@@ -417,7 +417,7 @@ impl ChangeLog for SqliteLog {
         self.head(set)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.readers.with("cannot read the versions of a resource", |connection| {
-            // Versions are older than a log that was begun anew: what was imported counts from the set's creation.
+            // Versions can be older than a restarted log: imported resources count from the set's creation.
             let created = connection
                 .prepare_cached("SELECT created FROM sets WHERE id = ?1")?
                 .query_row([set.0], |row| row.get(0).map(Timestamp::from_micros))?;
@@ -486,7 +486,7 @@ fn shard(row: &Row<'_>, created: Timestamp) -> rusqlite::Result<Shard> {
     })
 }
 
-/// What a retired shard answers now: its range is exactly that of the live shards that start in it.
+/// A retired shard now answers with the live shards that start in it: they cover exactly its range.
 fn sum_of_live(connection: &Connection, set: SetId, retired: Shard, created: Timestamp) -> rusqlite::Result<Shard> {
     let (resources, version, time) = connection
         .prepare_cached(

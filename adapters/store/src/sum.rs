@@ -46,7 +46,7 @@ impl Sum {
 
 /// Which table's row is it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum RowKind {
     Resource,
     Change,
     Version,
@@ -54,7 +54,13 @@ pub(crate) enum Of {
 
 /// The checksum of a row about to be written; `numbers` are those that are not part of the state, `texts` are columns
 /// that older rows do not have: they count only where there is one, so that the checksums of older rows still hold.
-pub(crate) fn of_row(key: &str, numbers: &[i64], new: Option<&Encoded<'_>>, of: Of, texts: &[Option<&str>]) -> i64 {
+pub(crate) fn of_row(
+    key: &str,
+    numbers: &[i64],
+    new: Option<&Encoded<'_>>,
+    of: RowKind,
+    texts: &[Option<&str>],
+) -> i64 {
     let mut sum = Sum::default();
     let state = new.map(|new| new.state);
     sum.number(state.map(|state| state.modified.as_micros()));
@@ -62,8 +68,8 @@ pub(crate) fn of_row(key: &str, numbers: &[i64], new: Option<&Encoded<'_>>, of: 
     sum.bytes(state.and_then(|state| state.media_type.as_deref()).map(str::as_bytes));
     sum.bytes(state.and_then(|state| state.encoding.as_deref()).map(str::as_bytes));
     sum.bytes(new.map(|new| new.digests.as_slice()));
-    sum.bytes(new.filter(|_| of != Of::Version).and_then(|new| new.links.as_deref()).map(str::as_bytes));
-    sum.bytes(new.filter(|_| of != Of::Resource).and_then(Encoded::content));
+    sum.bytes(new.filter(|_| of != RowKind::Version).and_then(|new| new.links.as_deref()).map(str::as_bytes));
+    sum.bytes(new.filter(|_| of != RowKind::Resource).and_then(Encoded::content));
     sum.bytes(Some(key.as_bytes()));
     for number in numbers {
         sum.number(Some(*number));
@@ -81,7 +87,7 @@ pub(crate) fn of_row(key: &str, numbers: &[i64], new: Option<&Encoded<'_>>, of: 
 /// `texts` are the columns of the rest, `sum` is the checksum's own.
 pub(crate) fn check(
     row: &Row<'_>,
-    of: Of,
+    of: RowKind,
     key: usize,
     numbers: &[usize],
     sum: usize,
@@ -90,7 +96,7 @@ pub(crate) fn check(
     let ValueRef::Integer(stored) = row.get_ref(sum)? else { return Ok(()) };
     let mut own = Sum::default();
     for column in (0..7).chain([key]).chain(numbers.iter().copied()) {
-        let value = if column == 6 && of == Of::Resource { ValueRef::Null } else { row.get_ref(column)? };
+        let value = if column == 6 && of == RowKind::Resource { ValueRef::Null } else { row.get_ref(column)? };
         if own.value(value).is_none() {
             return Err(damaged(column));
         }

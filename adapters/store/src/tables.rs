@@ -1,10 +1,10 @@
 //! The statements that change a set's rows: prepared once, used inside the writer's transaction.
 
 use crate::apply::{Compared, Deleted, Encoded, Entry, Tables};
-use crate::book::Book;
 use crate::rows::{content, kind_number, read_resource, resource_columns};
-use crate::shards::{Cut, LiveShard, entry_bytes};
-use crate::sum::{self, Of};
+use crate::set_state::SetState;
+use crate::shards::{LiveShard, SplitPoint, entry_bytes};
+use crate::sum::{self, RowKind};
 use crate::version_tables::VersionStatements;
 use abreast_core::{ContentId, Page, Position, Resource, SetId, State};
 use abreast_webtypes::Timestamp;
@@ -22,8 +22,8 @@ pub(crate) struct SqliteTables<'c> {
     set_content: CachedStatement<'c>,
     delete: CachedStatement<'c>,
     state: CachedStatement<'c>,
-    bury: CachedStatement<'c>,
-    unbury: CachedStatement<'c>,
+    add_tombstone: CachedStatement<'c>,
+    remove_tombstone: CachedStatement<'c>,
     record: CachedStatement<'c>,
     put_page: CachedStatement<'c>,
     put_shard: CachedStatement<'c>,
@@ -64,11 +64,11 @@ impl<'c> SqliteTables<'c> {
                 resource_columns!(),
                 " FROM resources WHERE set_id = ?1 AND key = ?2"
             ))?,
-            bury: connection.prepare_cached(
+            add_tombstone: connection.prepare_cached(
                 "INSERT INTO tombstones (set_id, key, position) VALUES (?1, ?2, ?3) \
                  ON CONFLICT DO UPDATE SET position = excluded.position",
             )?,
-            unbury: connection.prepare_cached("DELETE FROM tombstones WHERE set_id = ?1 AND key = ?2")?,
+            remove_tombstone: connection.prepare_cached("DELETE FROM tombstones WHERE set_id = ?1 AND key = ?2")?,
             record: connection.prepare_cached(
                 "INSERT INTO changes (set_id, position, time, kind, key, modified, length, media_type, encoding, \
                  digests, links, content, sum, description, note) \
@@ -107,11 +107,11 @@ impl<'c> SqliteTables<'c> {
     }
 
     /// Stores what the batch did to the shards.
-    pub(crate) fn store_shards(&mut self, book: &mut Book) -> rusqlite::Result<()> {
-        for (place, shard) in book.shards.list().iter().enumerate().filter(|(_, shard)| shard.dirty) {
-            self.put_shard(shard, book.shards.end_of(place), false)?;
+    pub(crate) fn store_shards(&mut self, set_state: &mut SetState) -> rusqlite::Result<()> {
+        for (place, shard) in set_state.shards.list().iter().enumerate().filter(|(_, shard)| shard.dirty) {
+            self.put_shard(shard, set_state.shards.end_of(place), false)?;
         }
-        book.shards.stored();
+        set_state.shards.stored();
         Ok(())
     }
 
@@ -157,7 +157,13 @@ impl Tables for SqliteTables<'_> {
             new.links,
             witness,
             new.content(),
-            sum::of_row(key, &[], Some(new), Of::Resource, &[new.description.as_deref(), new.deprecated.as_deref()]),
+            sum::of_row(
+                key,
+                &[],
+                Some(new),
+                RowKind::Resource,
+                &[new.description.as_deref(), new.deprecated.as_deref()]
+            ),
             new.description,
             new.deprecated,
         ])?;
@@ -199,7 +205,13 @@ impl Tables for SqliteTables<'_> {
             new.links,
             witness,
             new.content(),
-            sum::of_row(key, &[], Some(new), Of::Resource, &[new.description.as_deref(), new.deprecated.as_deref()]),
+            sum::of_row(
+                key,
+                &[],
+                Some(new),
+                RowKind::Resource,
+                &[new.description.as_deref(), new.deprecated.as_deref()]
+            ),
             new.description,
             new.deprecated,
         ])?;
@@ -246,19 +258,19 @@ impl Tables for SqliteTables<'_> {
             new.map(|new| new.digests.as_slice()),
             new.and_then(|new| new.links.as_deref()),
             new.and_then(Encoded::content),
-            sum::of_row(key, &[kind, time.as_micros(), position.0 as i64], new, Of::Change, &[description, note]),
+            sum::of_row(key, &[kind, time.as_micros(), position.0 as i64], new, RowKind::Change, &[description, note]),
             description,
             note,
         ])?;
         Ok(())
     }
 
-    fn bury(&mut self, key: &str, at: Position) -> rusqlite::Result<()> {
-        self.bury.execute(params![self.set, key, at.0 as i64]).map(drop)
+    fn add_tombstone(&mut self, key: &str, at: Position) -> rusqlite::Result<()> {
+        self.add_tombstone.execute(params![self.set, key, at.0 as i64]).map(drop)
     }
 
-    fn unbury(&mut self, key: &str) -> rusqlite::Result<()> {
-        self.unbury.execute(params![self.set, key]).map(drop)
+    fn remove_tombstone(&mut self, key: &str) -> rusqlite::Result<()> {
+        self.remove_tombstone.execute(params![self.set, key]).map(drop)
     }
 
     fn close_page(&mut self, closed: &Page, open: &Page) -> rusqlite::Result<()> {
@@ -266,7 +278,7 @@ impl Tables for SqliteTables<'_> {
         self.put_page(open)
     }
 
-    fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<Option<Cut>> {
+    fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<Option<SplitPoint>> {
         let mut rows = match end {
             None => self.rows_from.query(params![self.set, shard.start])?,
             Some(end) => self.rows_between.query(params![self.set, shard.start, end])?,
@@ -274,8 +286,8 @@ impl Tables for SqliteTables<'_> {
         let (mut resources, mut bytes) = (0, 0);
         while let Some(row) = rows.next()? {
             let key = row.get_ref(4)?.as_str()?;
-            if Cut::is_due(shard, resources, bytes) {
-                return Ok(Some(Cut { key: key.to_owned(), resources, bytes }));
+            if SplitPoint::is_due(shard, resources, bytes) {
+                return Ok(Some(SplitPoint { key: key.to_owned(), resources, bytes }));
             }
             resources += 1;
             bytes += row_bytes(row, key)?;

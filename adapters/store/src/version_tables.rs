@@ -1,9 +1,9 @@
-//! Which statements change a set's versions? Prepared when first needed: most sets keep none.
+//! Statements that change a set's versions, prepared when first needed: most sets keep none.
 
 use crate::apply::Encoded;
-use crate::book::Book;
 use crate::rows::{content, kind_of};
-use crate::sum::{self, Of};
+use crate::set_state::SetState;
+use crate::sum::{self, RowKind};
 use crate::tables::SqliteTables;
 use crate::versions::{BASE_TIME, Dropped, PastChange, VersionTables};
 use abreast_core::{ContentId, Position};
@@ -27,9 +27,9 @@ impl<'c> VersionStatements<'c> {
 
 impl SqliteTables<'_> {
     /// Stores what the batch did to the set's account of its versions.
-    pub(crate) fn store_versions(&mut self, book: &mut Book) -> rusqlite::Result<()> {
-        let new = book.versions;
-        if new == book.stored_versions {
+    pub(crate) fn store_versions(&mut self, set_state: &mut SetState) -> rusqlite::Result<()> {
+        let new = set_state.versions;
+        if new == set_state.stored_versions {
             return Ok(());
         }
         self.versions
@@ -47,7 +47,7 @@ impl SqliteTables<'_> {
                 new.collector.sized.0 as i64,
                 new.begun.map(|begun| begun.0 as i64),
             ])?;
-        book.stored_versions = new;
+        set_state.stored_versions = new;
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl VersionTables for SqliteTables<'_> {
                 state.and_then(|state| state.encoding.as_deref()),
                 new.map(|new| new.digests.as_slice()),
                 new.and_then(Encoded::content),
-                sum::of_row(key, &[time.as_micros(), at.0 as i64], new, Of::Version, &[]),
+                sum::of_row(key, &[time.as_micros(), at.0 as i64], new, RowKind::Version, &[]),
             ])?;
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! Which versions are recorded, which are dropped, and who needs their bytes? The rules that every store shares.
+//! Rules shared by all stores: which versions are recorded, which are dropped, and which contents are still needed.
 
-use crate::apply::{Encoded, Tables, Touch};
-use crate::book::Book;
+use crate::apply::{Encoded, LastChange, Tables};
+use crate::set_state::SetState;
 use abreast_core::{Collected, ContentId, Kind, Order, Position, VersionPolicy};
 use abreast_webtypes::Timestamp;
 
@@ -30,10 +30,10 @@ pub(crate) struct Collector {
     pub(crate) sized: Position,
 }
 
-/// What a set's versions need to be remembered between batches.
+/// State of a set's versions between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Versions {
-    /// Are they recorded?
+    /// Whether versions are recorded.
     pub(crate) keep: bool,
     /// The head when they were recorded for the first time: nothing before it superseded a version.
     pub(crate) begun: Option<Position>,
@@ -50,12 +50,12 @@ pub(crate) struct PastChange {
     pub(crate) key: String,
 }
 
-/// What a dropped version needed.
+/// The content of a dropped version.
 pub(crate) type Dropped = Option<ContentId>;
 
 /// The rows of one set's versions, inside one transaction.
 pub(crate) trait VersionTables {
-    /// What can go wrong with them.
+    /// Errors of versions.
     type Error;
 
     /// Adds a version, or replaces the one of that time.
@@ -66,9 +66,9 @@ pub(crate) trait VersionTables {
         time: Timestamp,
         new: Option<&Encoded>,
     ) -> Result<(), Self::Error>;
-    /// Is any version of this resource recorded?
+    /// Whether any version of this resource is recorded.
     fn has_versions(&mut self, key: &str) -> Result<bool, Self::Error>;
-    /// What the version of that time needs, if there is such a version.
+    /// The content of the version of that time, if there is such a version.
     fn version_content(&mut self, key: &str, time: Timestamp) -> Result<Option<Dropped>, Self::Error>;
     /// The stored time of the change at a position.
     fn time_of(&mut self, at: Position) -> Result<Option<Timestamp>, Self::Error>;
@@ -84,22 +84,22 @@ pub(crate) trait VersionTables {
 }
 
 /// From now on versions are recorded, or no longer.
-pub(crate) fn keep(book: &mut Book, keep: bool) {
-    book.versions.keep = keep;
+pub(crate) fn keep(set_state: &mut SetState, keep: bool) {
+    set_state.versions.keep = keep;
     if keep {
-        book.versions.begun.get_or_insert(book.position);
+        set_state.versions.begun.get_or_insert(set_state.position);
     }
 }
 
 /// Records what a resource became, if the set keeps versions; `None`: it is gone.
 pub(crate) fn record<T: Tables>(
-    book: &mut Book,
+    set_state: &mut SetState,
     tables: &mut T,
     key: &str,
-    touch: Touch,
+    touch: LastChange,
     new: Option<&Encoded>,
 ) -> Result<(), T::Error> {
-    if !book.versions.keep {
+    if !set_state.versions.keep {
         return Ok(());
     }
     let content = new.and_then(|new| new.state.content);
@@ -111,53 +111,53 @@ pub(crate) fn record<T: Tables>(
     if touch.position == Position(0) {
         // Imported twice: the later state counts.
         let before = tables.version_content(key, time)?.flatten();
-        let_go(book, tables, before)?;
+        let_go(set_state, tables, before)?;
     }
     tables.add_version(key, touch.position, time, new)?;
-    hold(book, tables, new)
+    hold(set_state, tables, new)
 }
 
 /// The bytes of a state recorded before are kept only now, or elsewhere.
 pub(crate) fn found_content<T: Tables>(
-    book: &mut Book,
+    set_state: &mut SetState,
     tables: &mut T,
     key: &str,
     recorded_at: Position,
     new: &Encoded,
 ) -> Result<(), T::Error> {
-    if !book.versions.keep {
+    if !set_state.versions.keep {
         return Ok(());
     }
     let time = if recorded_at == Position(0) { Some(BASE_TIME) } else { tables.time_of(recorded_at)? };
     let Some(time) = time else { return Ok(()) };
     let before = tables.version_content(key, time)?.flatten();
-    let_go(book, tables, before)?;
+    let_go(set_state, tables, before)?;
     tables.add_version(key, recorded_at, time, Some(new))?;
-    hold(book, tables, Some(new))
+    hold(set_state, tables, Some(new))
 }
 
 /// Counts a row that names the bytes of a state.
-pub(crate) fn hold<T: Tables>(book: &mut Book, tables: &mut T, new: Option<&Encoded>) -> Result<(), T::Error> {
+pub(crate) fn hold<T: Tables>(set_state: &mut SetState, tables: &mut T, new: Option<&Encoded>) -> Result<(), T::Error> {
     let Some(state) = new.map(|new| new.state) else { return Ok(()) };
     let Some(id) = state.content else { return Ok(()) };
     let more = tables.need(id, state.length.unwrap_or(0), true)?;
-    book.versions.kept_bytes += more.unwrap_or(0);
+    set_state.versions.kept_bytes += more.unwrap_or(0);
     Ok(())
 }
 
 /// Counts a row less.
-pub(crate) fn let_go<T: Tables>(book: &mut Book, tables: &mut T, content: Dropped) -> Result<(), T::Error> {
+pub(crate) fn let_go<T: Tables>(set_state: &mut SetState, tables: &mut T, content: Dropped) -> Result<(), T::Error> {
     let Some(id) = content else { return Ok(()) };
     let less = tables.need(id, 0, false)?;
-    book.versions.kept_bytes = book.versions.kept_bytes.saturating_sub(less.unwrap_or(0));
+    set_state.versions.kept_bytes = set_state.versions.kept_bytes.saturating_sub(less.unwrap_or(0));
     Ok(())
 }
 
-/// One step of applying a policy: looks at no more than `limit` changes.
+/// One step of applying a policy: checks no more than `limit` changes.
 ///
 /// Every bound is applied by walking the log once: a change supersedes what its resource was before.
 pub(crate) fn collect<T: Tables>(
-    book: &mut Book,
+    set_state: &mut SetState,
     tables: &mut T,
     policy: &VersionPolicy,
     now: Timestamp,
@@ -166,18 +166,21 @@ pub(crate) fn collect<T: Tables>(
     let mut step = Step { tables, left: limit, dropped: 0 };
     let mut complete = true;
     if let Some(count) = policy.count.map(|count| count.max(1)) {
-        let collector = &mut book.versions.collector;
+        let collector = &mut set_state.versions.collector;
         if collector.counted_as.is_none_or(|before| count < before) {
             collector.counted = Position(0);
         }
         collector.counted_as = Some(count);
-        complete &=
-            step.walk(book, |cursors| &mut cursors.counted, |tables, _, change| tables.newest(&change.key, count))?;
+        complete &= step.walk(
+            set_state,
+            |cursors| &mut cursors.counted,
+            |tables, _, change| tables.newest(&change.key, count),
+        )?;
     }
     if let Some(age) = policy.age {
         let oldest = now.plus_micros(-i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
         complete &= step.walk_until(
-            book,
+            set_state,
             |cursors| &mut cursors.aged,
             |_, change| change.time < oldest,
             |tables, _, change| {
@@ -189,13 +192,13 @@ pub(crate) fn collect<T: Tables>(
     }
     if let Some(bytes) = policy.bytes {
         complete &= step.walk_until(
-            book,
+            set_state,
             |cursors| &mut cursors.sized,
-            |book, _| book.versions.kept_bytes > bytes,
+            |set_state, _| set_state.versions.kept_bytes > bytes,
             |_, _, change| Ok(Some(change.time)),
         )?;
     }
-    Ok(Collected { dropped: step.dropped, complete, kept_bytes: book.versions.kept_bytes })
+    Ok(Collected { dropped: step.dropped, complete, kept_bytes: set_state.versions.kept_bytes })
 }
 
 struct Step<'t, T> {
@@ -207,46 +210,46 @@ struct Step<'t, T> {
 impl<T: Tables> Step<'_, T> {
     fn walk(
         &mut self,
-        book: &mut Book,
+        set_state: &mut SetState,
         cursor: impl Fn(&mut Collector) -> &mut Position,
-        bound: impl FnMut(&mut T, &Book, &PastChange) -> Result<Option<Timestamp>, T::Error>,
+        bound: impl FnMut(&mut T, &SetState, &PastChange) -> Result<Option<Timestamp>, T::Error>,
     ) -> Result<bool, T::Error> {
-        self.walk_until(book, cursor, |_, _| true, bound)
+        self.walk_until(set_state, cursor, |_, _| true, bound)
     }
 
     /// Visits changes after the cursor while they are `due`, and drops what their resource was before `bound`.
-    /// Says whether no more are due.
+    /// Returns whether no more are due.
     fn walk_until(
         &mut self,
-        book: &mut Book,
+        set_state: &mut SetState,
         cursor: impl Fn(&mut Collector) -> &mut Position,
-        due: impl Fn(&Book, &PastChange) -> bool,
-        mut bound: impl FnMut(&mut T, &Book, &PastChange) -> Result<Option<Timestamp>, T::Error>,
+        due: impl Fn(&SetState, &PastChange) -> bool,
+        mut bound: impl FnMut(&mut T, &SetState, &PastChange) -> Result<Option<Timestamp>, T::Error>,
     ) -> Result<bool, T::Error> {
-        let begun = book.versions.begun.unwrap_or(book.position);
-        let after = begun.max(*cursor(&mut book.versions.collector));
-        if after >= book.position {
+        let begun = set_state.versions.begun.unwrap_or(set_state.position);
+        let after = begun.max(*cursor(&mut set_state.versions.collector));
+        if after >= set_state.position {
             return Ok(true);
         }
         let changes = self.tables.changes_after(after, self.left)?;
         for change in &changes {
-            if !due(book, change) {
+            if !due(set_state, change) {
                 return Ok(true);
             }
             self.left = self.left.saturating_sub(1);
-            if let Some(before) = bound(self.tables, book, change)? {
+            if let Some(before) = bound(self.tables, set_state, change)? {
                 let dropped = self.tables.drop_before(&change.key, before, DROP_MAX)?;
                 self.dropped += dropped.len() as u64;
                 let many = dropped.len() == DROP_MAX;
                 for content in dropped {
-                    let_go(book, self.tables, content)?;
+                    let_go(set_state, self.tables, content)?;
                 }
                 if many {
                     return Ok(false);
                 }
             }
-            *cursor(&mut book.versions.collector) = change.position;
+            *cursor(&mut set_state.versions.collector) = change.position;
         }
-        Ok(*cursor(&mut book.versions.collector) >= book.position)
+        Ok(*cursor(&mut set_state.versions.collector) >= set_state.position)
     }
 }

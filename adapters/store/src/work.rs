@@ -1,6 +1,6 @@
-//! What is the writer of a change log asked to do, and who wants to know?
+//! Jobs for the writer of a change log, and their replies.
 
-use crate::queue::{Limits, Waits};
+use crate::queue::{Limits, QueueItem};
 use abreast_core::{
     AppendDone, Appended, Change, Collected, ContentId, Imported, LogError, NewSet, ResourceSet, SetId, VersionPolicy,
 };
@@ -13,7 +13,7 @@ const WAITING_MAX: usize = 20_000;
 /// No job is added to a transaction that has this many changes.
 const GROUP_MAX: usize = 1_000;
 
-/// What the writer is asked to do.
+/// The jobs of the writer.
 pub(crate) enum Work {
     Append(SetId, Vec<Change>),
     /// Refused before it came here; answered in turn, by the writer's thread.
@@ -40,7 +40,7 @@ impl Work {
     }
 }
 
-/// What came of it.
+/// The result of a job.
 pub(crate) enum Outcome {
     Appended(Appended),
     Set(ResourceSet),
@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
     Done,
 }
 
-/// Who wants to know.
+/// The receiver of a result.
 pub(crate) enum Reply {
     Append(AppendDone),
     Call(SyncSender<Result<Outcome, LogError>>),
@@ -74,7 +74,7 @@ pub(crate) struct Job {
     pub(crate) reply: Reply,
 }
 
-impl Waits for Job {
+impl QueueItem for Job {
     const LIMITS: Limits = Limits { jobs: JOBS_MAX, weight: WAITING_MAX, group: GROUP_MAX, patience: None };
 
     fn weight(&self) -> usize {

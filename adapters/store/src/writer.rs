@@ -1,8 +1,8 @@
-//! How do jobs become durable? One thread owns the writing connection and commits whole groups of them.
+//! The writer thread: it owns the writing connection and commits jobs in groups.
 
 use crate::connection::{BUSY_TIMEOUT, CHECKPOINT_FRAMES, WAL_FRAMES_MAX, sqlite_error};
 use crate::presence::Presence;
-use crate::queue::{Queue, Waits};
+use crate::queue::{Queue, QueueItem};
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::{Connection, ErrorCode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,23 +13,23 @@ use std::time::Duration;
 /// How long readers are waited for when the write-ahead log has grown too far.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
 
-/// What is written, and what is known without reading it back.
+/// Writes jobs, and caches state so that it is not read back.
 pub(crate) trait Recorder {
-    type Job: Waits;
-    /// What a job's caller is told once the job is durable.
-    type Told;
+    type Job: QueueItem;
+    /// The result that a job's caller gets once the job is durable.
+    type Outcome;
 
     /// Reads what is to be known: at the beginning, and after a group that was undone.
     fn load(&mut self, connection: &Connection) -> rusqlite::Result<()>;
 
     /// Writes a group inside a transaction. A job that is refused changes nothing and harms no other.
-    fn record(&mut self, connection: &Connection, group: &mut [Self::Job]) -> rusqlite::Result<Vec<Self::Told>>;
+    fn record(&mut self, connection: &Connection, group: &mut [Self::Job]) -> rusqlite::Result<Vec<Self::Outcome>>;
 
-    /// What was loaded or recorded is durable: readers may see it.
+    /// The loaded or recorded state is durable: readers may see it.
     fn committed(&mut self);
 
-    /// Tells a job's caller.
-    fn tell(job: Self::Job, told: Self::Told);
+    /// Sends the result to a job's caller.
+    fn reply(job: Self::Job, outcome: Self::Outcome);
 }
 
 /// The only one who writes.
@@ -47,7 +47,7 @@ pub(crate) struct Writer<R> {
 impl<R: Recorder> Writer<R> {
     /// Takes over an open database of the newest schema.
     pub(crate) fn new(connection: Connection, path: PathBuf, mut recorder: R) -> Result<Self, LogError> {
-        // Copying is done by `checkpoint`, after callers were told, where its failures are seen.
+        // Copying is done by `checkpoint`, after callers got their results, where its failures are handled.
         connection
             .pragma_update(None, "wal_autocheckpoint", 0)
             .and_then(|()| recorder.load(&connection))
@@ -79,8 +79,8 @@ impl<R: Recorder> Writer<R> {
         };
         match outcome {
             Ok(results) => {
-                for (job, told) in group.into_iter().zip(results) {
-                    answer(|| R::tell(job, told));
+                for (job, outcome) in group.into_iter().zip(results) {
+                    answer(|| R::reply(job, outcome));
                 }
                 if let Err(cause) = self.checkpoint() {
                     self.failed(cause);
@@ -89,15 +89,15 @@ impl<R: Recorder> Writer<R> {
             Err(failure) => {
                 let failure = Arc::new(failure);
                 for job in group {
-                    let told = LogError::new(failure.kind(), failure.to_string()).with_cause(Arc::clone(&failure));
-                    answer(|| job.refuse(told));
+                    let outcome = LogError::new(failure.kind(), failure.to_string()).with_cause(Arc::clone(&failure));
+                    answer(|| job.refuse(outcome));
                 }
             }
         }
     }
 
     /// One transaction for the whole group.
-    fn commit(&mut self, group: &mut [R::Job]) -> rusqlite::Result<Vec<R::Told>> {
+    fn commit(&mut self, group: &mut [R::Job]) -> rusqlite::Result<Vec<R::Outcome>> {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let results = self.recorder.record(&self.connection, group)?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
@@ -117,7 +117,7 @@ impl<R: Recorder> Writer<R> {
             return sqlite_error("the changes could not be recorded, nothing of them is in the log", cause);
         }
         let why = format!(
-            "the store {} failed and accepts no more changes: {cause}\n  help: look at its disk, then start again",
+            "the store {} failed and accepts no more changes: {cause}\n  help: check its disk, then start again",
             self.path.display()
         );
         tracing::error!(store = %self.path.display(), %cause, "the store failed and accepts no more changes");
@@ -125,7 +125,7 @@ impl<R: Recorder> Writer<R> {
         sqlite_error("the changes could not be recorded; the store stops, since its disk cannot be trusted", cause)
     }
 
-    /// Copies the write-ahead log into the database when it has grown, so that it can start anew.
+    /// Copies the write-ahead log into the database when it has grown, so that it can start again.
     fn checkpoint(&mut self) -> rusqlite::Result<()> {
         let frames: i64 =
             self.connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row([], |row| row.get(1))?;
@@ -135,7 +135,7 @@ impl<R: Recorder> Writer<R> {
             self.checkpoint_at = frames + CHECKPOINT_FRAMES;
             self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
             if frames > WAL_FRAMES_MAX {
-                // Readers that follow each other closely keep it from starting anew: these are waited for.
+                // Readers that follow each other closely keep it from starting again: these are waited for.
                 self.connection.busy_timeout(RESTART_WAIT)?;
                 let restarted = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
                 self.connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -146,18 +146,18 @@ impl<R: Recorder> Writer<R> {
     }
 }
 
-struct AbandonOnDrop<'q, J: Waits>(&'q Queue<J>);
+struct AbandonOnDrop<'q, J: QueueItem>(&'q Queue<J>);
 
-impl<J: Waits> Drop for AbandonOnDrop<'_, J> {
+impl<J: QueueItem> Drop for AbandonOnDrop<'_, J> {
     fn drop(&mut self) {
         self.0.abandon();
     }
 }
 
 /// A caller's code must not end the writer.
-fn answer(tell: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(tell)).is_err() {
-        tracing::error!("the code told what came of a request panicked; what was recorded is not affected");
+fn answer(reply: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(reply)).is_err() {
+        tracing::error!("the callback of a request panicked; the recorded changes are not affected");
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_refuses_a_batch_whole_and_goes_on_when_there_is_space() {
+    fn full_disk_refuses_a_whole_batch_until_there_is_space() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = writer(&folder);
         let set = set(&mut writer);
@@ -222,7 +222,7 @@ mod tests {
         let recorded = Position(number as u64 * 30);
         assert!(number > 0);
         assert_eq!(
-            (writer.recorder.books[&set].position, writer.recorder.heads.of(set).unwrap().position),
+            (writer.recorder.set_states[&set].position, writer.recorder.heads.of(set).unwrap().position),
             (recorded, recorded)
         );
         let stored = |writer: &LogWriter, table: &str| -> i64 {
@@ -230,11 +230,11 @@ mod tests {
             writer.connection.query_row(&sql, [], |row| row.get(0)).unwrap()
         };
         assert_eq!(stored(&writer, "changes") as u64, recorded.0);
-        assert_eq!(writer.recorder.books[&set].shards.resources(), recorded.0);
+        assert_eq!(writer.recorder.set_states[&set].shards.resources(), recorded.0);
 
         writer.connection.pragma_update_and_check(None, "max_page_count", pages + 500, |_| Ok(())).unwrap();
         ask(&mut writer, Work::Append(set, batch(number))).unwrap();
-        assert_eq!(writer.recorder.books[&set].position, Position(recorded.0 + 30));
+        assert_eq!(writer.recorder.set_states[&set].position, Position(recorded.0 + 30));
         assert_eq!(stored(&writer, "resources") as u64, recorded.0 + 30);
     }
 
@@ -245,8 +245,8 @@ mod tests {
         let set = set(&mut writer);
         ask(&mut writer, Work::Append(set, batch(0))).unwrap();
         let error = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None);
-        let told = writer.failed(error);
-        assert!(told.to_string().contains("its disk cannot be trusted"), "{told}");
+        let outcome = writer.failed(error);
+        assert!(outcome.to_string().contains("its disk cannot be trusted"), "{outcome}");
         for _ in 0..2 {
             let error = ask(&mut writer, Work::Append(set, batch(1))).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Io);

@@ -1,11 +1,11 @@
-//! One bit of a store flips: is it noticed, and what does mending make of it?
+//! Bit flips in a store: each is detected or harmless, and repair handles it.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_core::{
     Change, ChangeLog, ContentId, Description, Imported, KeyRange, NewSet, Order, PageRule, Position, ShardRule, State,
     SystemClock, append,
 };
-use abreast_store::check::{Findings, check_log};
+use abreast_store::integrity::{Findings, check_log};
 use abreast_store::repair::repair_log;
 use abreast_store::{SqliteLog, SqliteOptions, backup};
 use abreast_testkit::bits::{Outcome, flip_each};
@@ -110,11 +110,11 @@ fn findings(path: &Path) -> Findings {
 }
 
 #[test]
-fn a_flipped_bit_is_noticed_or_means_nothing_and_what_is_mended_is_sound() {
+fn flipped_bit_is_detected_or_harmless_and_repair_restores() {
     let folder = tempfile::tempdir().unwrap();
     let original = folder.path().join("original.db");
     write(&original);
-    assert!(findings(&original).is_sound(), "{:?}", findings(&original).list());
+    assert!(findings(&original).is_consistent(), "{:?}", findings(&original).list());
     let expected = answers(&original).unwrap();
     flip_each(FLIPS, &fs::read(&original).unwrap(), "source.db", &mut |path, flipped, context| {
         let place = path.parent().unwrap();
@@ -122,7 +122,7 @@ fn a_flipped_bit_is_noticed_or_means_nothing_and_what_is_mended_is_sound() {
             let found = findings(path);
             assert_eq!(fs::read(path).unwrap(), flipped, "looking changes nothing");
             assert_eq!(fs::read_dir(place).unwrap().count(), 1, "looking leaves nothing");
-            if found.is_sound() {
+            if found.is_consistent() {
                 let answers = answers(path).unwrap();
                 for (answer, expected) in answers.lines().zip(expected.lines()) {
                     assert_eq!(answer, expected, "a wrong answer, and nothing found");
@@ -144,7 +144,7 @@ fn a_flipped_bit_is_noticed_or_means_nothing_and_what_is_mended_is_sound() {
             return Outcome::Lost;
         };
         let left = findings(path);
-        assert!(left.is_sound(), "{context}: {:?} after {:?}", left.list(), repaired.steps);
+        assert!(left.is_consistent(), "{context}: {:?} after {:?}", left.list(), repaired.steps);
         let log = open(path).unwrap();
         let set = log.open_set(&new_set()).unwrap().id;
         if log.head(set).unwrap().importing {
@@ -152,13 +152,13 @@ fn a_flipped_bit_is_noticed_or_means_nothing_and_what_is_mended_is_sound() {
         }
         append(&log, set, vec![Change::put("after", state(9_999))]).unwrap();
         drop(log);
-        assert!(findings(path).is_sound(), "{context}: {:?}", findings(path).list());
+        assert!(findings(path).is_consistent(), "{context}: {:?}", findings(path).list());
         Outcome::Repaired
     });
 }
 
 #[test]
-fn a_log_that_begins_anew_speaks_from_then_on_and_gives_no_position_twice() {
+fn restarted_log_begins_now_and_reuses_no_position() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("source.db");
     write(&path);
@@ -166,8 +166,8 @@ fn a_log_that_begins_anew_speaks_from_then_on_and_gives_no_position_twice() {
         let log = open(&path).unwrap();
         log.head(log.open_set(&new_set()).unwrap().id).unwrap()
     };
-    backup::begin_anew(&path, Timestamp::from_seconds(10)).unwrap();
-    assert!(findings(&path).is_sound(), "{:?}", findings(&path).list());
+    backup::restart_log(&path, Timestamp::from_seconds(10)).unwrap();
+    assert!(findings(&path).is_consistent(), "{:?}", findings(&path).list());
     let log = open(&path).unwrap();
     let set = log.open_set(&new_set()).unwrap().id;
     let head = log.head(set).unwrap();
@@ -184,14 +184,14 @@ fn a_log_that_begins_anew_speaks_from_then_on_and_gives_no_position_twice() {
     assert_eq!(log.pages(set, 1, 10).unwrap().len(), 3);
     assert_eq!(log.versions(set, "base/012", Timestamp::MIN, Order::OldestFirst, 10).unwrap().len(), 2);
     drop(log);
-    assert!(findings(&path).is_sound(), "{:?}", findings(&path).list());
-    backup::begin_anew(&path, Timestamp::from_seconds(10)).unwrap();
+    assert!(findings(&path).is_consistent(), "{:?}", findings(&path).list());
+    backup::restart_log(&path, Timestamp::from_seconds(10)).unwrap();
     let log = open(&path).unwrap();
     assert!(log.head(set).unwrap().position > after.position);
 }
 
 #[test]
-fn a_copy_made_under_load_is_sound_and_holds_what_was_acknowledged_before() {
+fn copy_made_under_load_has_all_acknowledged_changes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("source.db");
     write(&path);

@@ -1,4 +1,4 @@
-//! Does every store keep the promises of the change log, or of topics?
+//! Every store runs the contracts of the change log and of topics.
 
 use abreast_core::testing::{Stores, TopicStores, change_log_contract, topic_log_contract};
 use abreast_core::{ChangeLog, FixedClock, ShardRule, TopicLog};

@@ -1,4 +1,4 @@
-//! Does a kill at any instant lose nothing that was acknowledged, and leave nothing half?
+//! Kills at any instant lose no acknowledged change and leave nothing half-written.
 //!
 //! The test starts itself as a child process that appends and prints what was acknowledged; the parent kills it
 //! (SIGKILL) and looks at what it left, again and again on the same store. `ABREAST_CRASH_ROUNDS` asks for more
@@ -144,7 +144,7 @@ fn recorded_by(batch: &[Change], table: &mut BTreeMap<String, State>) -> Vec<(St
 }
 
 #[test]
-fn a_killed_store_has_all_that_was_acknowledged_and_nothing_half() {
+fn killed_store_has_all_acknowledged_changes_and_no_partial() {
     if std::env::var_os(CHILD).is_some() {
         return;
     }

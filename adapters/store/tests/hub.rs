@@ -1,4 +1,4 @@
-//! What does the hub's store promise beyond the log of topics: targets, verifications, bounds?
+//! The hub's store beyond the contract of topics: targets, verifications, limits.
 
 use abreast_core::{ErrorKind, FixedClock, NewNotification, Offset, Payload, TopicId, TopicLog, publish};
 use abreast_store::hub::{
@@ -87,7 +87,7 @@ fn ask(store: &HubStore, new: NewVerification) -> VerificationId {
 }
 
 #[test]
-fn targets_keep_their_cursor_when_they_are_renewed_and_after_a_restart() {
+fn targets_keep_their_cursor_over_renewal_and_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hub.db");
     let (store, topic) = open(&path);
@@ -231,7 +231,7 @@ fn a_verification_and_what_follows_from_it_are_one() {
 }
 
 #[test]
-fn leases_that_are_over_are_told_longest_first() {
+fn expired_leases_are_listed_oldest_first() {
     let folder = tempfile::tempdir().unwrap();
     let (store, topic) = open(&folder.path().join("hub.db"));
     let lease = |name: &str, until| {
@@ -246,7 +246,7 @@ fn leases_that_are_over_are_told_longest_first() {
 }
 
 #[test]
-fn what_is_old_is_found_and_a_topic_that_nobody_follows_can_go() {
+fn old_notifications_are_found_and_unused_topics_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(FixedClock::at(at(0)));
     let store = HubStore::open(&folder.path().join("hub.db"), Arc::clone(&clock) as _).unwrap();
@@ -273,7 +273,7 @@ fn what_is_old_is_found_and_a_topic_that_nobody_follows_can_go() {
 }
 
 #[test]
-fn what_is_too_long_is_refused_alone() {
+fn too_long_values_are_refused_individually() {
     let folder = tempfile::tempdir().unwrap();
     let (store, topic) = open(&folder.path().join("hub.db"));
     let long = Secret::from(vec![b'x'; 200]);
@@ -324,7 +324,7 @@ fn a_read_ends_after_many_bytes_but_not_before_one_notification() {
 }
 
 #[test]
-fn a_closed_store_is_one_file_whoever_reads_while_it_closes() {
+fn closed_store_is_one_file_despite_readers() {
     for round in 0..60 {
         let folder = tempfile::tempdir().expect("made");
         let path = folder.path().join("hub.db");

@@ -1,12 +1,12 @@
-//! One bit of a hub's store flips: is it noticed, and what does mending make of it?
+//! Bit flips in a hub's store: each is detected or harmless, and repair handles it.
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_core::{FixedClock, LogError, NewNotification, Offset, Payload, Position, TopicId, TopicLog, publish};
-use abreast_store::check::Findings;
 use abreast_store::hub::{
     HubStore, NewTarget, NewVerification, OFFSETS_APART, Progress, Secret, TargetId, TargetKind, VerificationId,
-    VerificationMode, begin_hub_anew, check_hub, copy_hub, repair_hub,
+    VerificationMode, check_hub, copy_hub, repair_hub, restart_hub_log,
 };
+use abreast_store::integrity::Findings;
 use abreast_testkit::bits::{Outcome, flip_each};
 use abreast_webtypes::Timestamp;
 use std::fmt::Write as _;
@@ -124,34 +124,34 @@ fn check_what_is_kept(path: &Path, context: &str) {
 }
 
 #[test]
-fn a_flipped_bit_is_noticed_or_means_nothing_and_what_is_mended_is_sound() {
+fn hub_flipped_bit_is_detected_or_harmless_and_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let original = folder.path().join("original.db");
     write(&original);
-    assert!(findings(&original).is_sound(), "{:?}", findings(&original).list());
+    assert!(findings(&original).is_consistent(), "{:?}", findings(&original).list());
     let expected = answers(&original).unwrap();
     flip_each(FLIPS, &fs::read(&original).unwrap(), "hub.db", &mut |path, _, context| {
         let found = findings(path);
-        if found.is_sound() {
+        if found.is_consistent() {
             assert_eq!(answers(path).unwrap(), expected, "{context}: not noticed");
             return Outcome::Unnoticed;
         }
         if repair_hub(path, false).is_err() {
             return Outcome::Lost;
         }
-        assert!(findings(path).is_sound(), "{context}: {:?}, then {:?}", found.list(), findings(path).list());
+        assert!(findings(path).is_consistent(), "{context}: {:?}, then {:?}", found.list(), findings(path).list());
         check_what_is_kept(path, context);
         Outcome::Repaired
     });
 }
 
 #[test]
-fn a_store_that_begins_anew_loses_nothing_and_gives_no_number_twice() {
+fn restarted_hub_store_loses_nothing_and_reuses_no_number() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hub.db");
     write(&path);
-    begin_hub_anew(&path).unwrap();
-    assert!(findings(&path).is_sound(), "{:?}", findings(&path).list());
+    restart_hub_log(&path).unwrap();
+    assert!(findings(&path).is_consistent(), "{:?}", findings(&path).list());
     check_what_is_kept(&path, "begun anew");
     let store = open(&path).unwrap();
     let base = OFFSETS_APART;
@@ -165,7 +165,7 @@ fn a_store_that_begins_anew_loses_nothing_and_gives_no_number_twice() {
 }
 
 #[test]
-fn a_copy_made_under_load_is_sound_and_holds_what_was_acknowledged_before() {
+fn hub_copy_under_load_has_all_accepted_notifications() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hub.db");
     write(&path);

@@ -1,14 +1,14 @@
-//! Does loss of power at any instant lose nothing that a hub accepted?
+//! Power loss at any instant loses nothing that a hub accepted.
 //!
 //! As `power_loss.rs` does it for the change log: a child publishes, is asked for subscriptions and delivers, all of it
 //! told by one number; of every store that may be left, all that was acknowledged is there, and nothing half.
 
 use abreast_core::{NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog};
-use abreast_store::check::Findings;
 use abreast_store::hub::{
     HubStore, NewTarget, NewVerification, Progress, Secret, TargetId, TargetKind, VerificationId, VerificationMode,
     check_hub,
 };
+use abreast_store::integrity::Findings;
 use abreast_testkit::power;
 use abreast_webtypes::Timestamp;
 use std::io::Write as _;
@@ -159,6 +159,6 @@ fn a_hub_that_lost_power_has_all_that_it_accepted() {
         drop(store);
         let mut findings = Findings::default();
         check_hub(path, &mut findings).unwrap();
-        assert!(findings.is_sound(), "{context}: {:?}", findings.list());
+        assert!(findings.is_consistent(), "{context}: {:?}", findings.list());
     });
 }

@@ -1,4 +1,4 @@
-//! Does loss of power at any instant lose nothing that was acknowledged?
+//! Power loss at any instant loses no acknowledged change.
 //!
 //! A kill leaves the system's cache; loss of power does not. A child appends while `strace` notes every write to the
 //! store and every time it was made durable. From these notes the test makes the files as they may be after power was

@@ -1,4 +1,4 @@
-//! What does the store on SQLite do beyond the contract: opening, closing, other processes, careless callers?
+//! The store on SQLite beyond the contract: opening, closing, other processes, careless callers.
 
 use abreast_core::{Change, ChangeLog, ErrorKind, NewSet, SetId, State, SystemClock, append};
 use abreast_store::SqliteLog;
@@ -29,7 +29,7 @@ fn a_store_in_use_is_not_opened_again() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_told_in_words() {
+fn missing_folder_gives_a_readable_error() {
     let folder = tempfile::tempdir().unwrap();
     let refused = SqliteLog::open(&folder.path().join("none/store.sqlite"), Arc::new(SystemClock)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Io);
@@ -59,7 +59,7 @@ fn closing_records_what_waits_and_refuses_the_rest() {
 }
 
 #[test]
-fn a_caller_that_panics_when_told_does_not_end_the_store() {
+fn panicking_callback_does_not_stop_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let (log, set) = open(&folder.path().join("store.sqlite"));
     log.append_then(set, vec![put("a")], Box::new(|_| panic!("on purpose")));

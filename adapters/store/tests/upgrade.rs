@@ -6,7 +6,7 @@ use abreast_core::{
     Change, ChangeLog, ContentId, FixedClock, Imported, KeyRange, NewSet, Order, PageRule, Position, SetId, ShardRule,
     State, SystemClock, append,
 };
-use abreast_store::check::{Findings, check_log};
+use abreast_store::integrity::{Findings, check_log};
 use abreast_store::{SqliteLog, SqliteOptions};
 use abreast_webtypes::{Digests, Link, Timestamp};
 use rusqlite::{Connection, params};
@@ -181,7 +181,7 @@ fn a_store_of_schema_4_answers_what_a_new_one_does() {
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&fixture[..]), &mut unpacked).unwrap();
     std::fs::write(&old, unpacked).unwrap();
     let before = findings(&old);
-    assert!(before.is_sound() && before.has(&["store.schema-old"]), "{:?}", before.list());
+    assert!(before.is_consistent() && before.has(&["store.schema-old"]), "{:?}", before.list());
 
     let log = open_small_shards(&new);
     write_as_the_fixture(&log);

@@ -3,7 +3,7 @@
 //! Secrets come from files, commands or the environment, never from the command line, where every user of the machine
 //! could read them; and they are for the Source's own scheme, host and port.
 
-use crate::config::Unusable;
+use crate::config::UsageError;
 use abreast_net::{Authorization, ClientCertificate, Options, Pin, Proxies};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -23,40 +23,40 @@ const USUAL_NETRC: &str = "~/.netrc";
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Access (secrets: ABREAST_TOKEN and ABREAST_PASSWORD are read as well)")]
 pub(crate) struct AccessArgs {
-    /// Proxy: http://, https://, socks5:// or socks5h://HOST:PORT [default: http_proxy, https_proxy, all_proxy]
+    /// Use this proxy: http://, https://, socks5:// or socks5h://HOST:PORT [default: http_proxy, https_proxy, all_proxy]
     #[arg(long, value_name = "URL", env = "ABREAST_PROXY", hide_env_values = true)]
     pub(crate) proxy: Option<String>,
-    /// Hosts, addresses and networks to reach directly, with commas between them; * for all [default: no_proxy]
+    /// Reach these hosts, addresses and networks directly, separated by commas; * for all [default: no_proxy]
     #[arg(long, value_name = "LIST")]
     pub(crate) no_proxy: Option<String>,
-    /// User name for the Source; its password from --password-file, --password-command or ABREAST_PASSWORD
+    /// Log in to the Source as this user; password from --password-file, --password-command or ABREAST_PASSWORD
     #[arg(long, value_name = "NAME", env = "ABREAST_USER")]
     pub(crate) user: Option<String>,
-    /// File with the password
+    /// Read the password from a file
     #[arg(long, value_name = "FILE", requires = "user", conflicts_with = "password_command")]
     pub(crate) password_file: Option<PathBuf>,
-    /// Command that prints the password, run by the shell
+    /// Run a shell command that prints the password
     #[arg(long, value_name = "COMMAND", requires = "user")]
     pub(crate) password_command: Option<String>,
-    /// File with a bearer token for the Source
+    /// Read a bearer token for the Source from a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "token_command"])]
     pub(crate) token_file: Option<PathBuf>,
-    /// Command that prints a bearer token for the Source, run by the shell
+    /// Run a shell command that prints a bearer token for the Source
     #[arg(long, value_name = "COMMAND", conflicts_with = "user")]
     pub(crate) token_command: Option<String>,
-    /// Credentials by host from a .netrc file [default file: NETRC, else .netrc in the home folder]
+    /// Use credentials by host from a .netrc file [default file: NETRC, else .netrc in the home folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = USUAL_NETRC, require_equals = true)]
     pub(crate) netrc: Option<PathBuf>,
-    /// Certificate to show to the Source, in PEM, with those that signed it
+    /// Present this certificate to the Source (PEM, with its chain)
     #[arg(long, value_name = "FILE")]
     pub(crate) client_cert: Option<PathBuf>,
-    /// Private key of --client-cert, in PEM [default: the same file]
+    /// Use this private key for --client-cert (PEM) [default: the same file]
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     pub(crate) client_key: Option<PathBuf>,
-    /// Trust the certificates in this PEM file as well: of authorities, or of servers themselves
+    /// Also trust the certificates in this PEM file, of authorities or of servers
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Know this host by its key alone, whatever is wrong with its certificate; may be given several times
+    /// Trust this host by its public key alone, whatever its certificate; repeatable
     #[arg(long, value_name = "HOST=sha256/BASE64", value_parser = parse_pin)]
     pub(crate) pin: Vec<Pin>,
 }
@@ -71,7 +71,7 @@ impl AccessArgs {
     /// # Errors
     /// A file or secret that cannot be read, or a proxy that cannot be used; no message has a secret in it.
     pub(crate) fn apply(&self, url: &str, net: &mut Options) -> Result<String> {
-        self.try_apply(url, net).map_err(|error| Unusable(format!("{error:#}")).into())
+        self.try_apply(url, net).map_err(|error| UsageError(format!("{error:#}")).into())
     }
 
     fn try_apply(&self, url: &str, net: &mut Options) -> Result<String> {
@@ -116,7 +116,7 @@ impl AccessArgs {
                 (None, Some(command)) => first_line(&printed_by(command)?),
                 (None, None) => match environment("ABREAST_PASSWORD") {
                     Some(password) => password,
-                    None => bail!(Unusable(
+                    None => bail!(UsageError(
                         "`--user` has no password (help: give it by --password-file, --password-command or ABREAST_PASSWORD)"
                             .to_owned()
                     )),
@@ -165,7 +165,7 @@ fn warn_if_readable_on_the_way(url: &str) {
 fn usual_netrc() -> Result<PathBuf> {
     let named = std::env::var_os("NETRC").map(PathBuf::from);
     let usual = || std::env::home_dir().map(|home| home.join(".netrc"));
-    named.or_else(usual).context("there is no home folder to look for .netrc in (help: name the file, --netrc=FILE)")
+    named.or_else(usual).context("there is no home folder to search for .netrc (help: name the file, --netrc=FILE)")
 }
 
 /// A small file of text; others had better not be able to read it.
@@ -185,7 +185,7 @@ fn read_limited(path: &Path, most: u64) -> Result<String> {
     Ok(text)
 }
 
-/// What a command of the user's prints; what it says on standard error is shown.
+/// The output of a command of the user. Its standard error is passed through.
 fn printed_by(command: &str) -> Result<String> {
     let task = "cannot run the command that prints a secret";
     let mut child = Command::new("sh")
@@ -197,7 +197,7 @@ fn printed_by(command: &str) -> Result<String> {
     let mut text = String::new();
     let read = child.stdout.take().map(|out| out.take(SECRET_MAX).read_to_string(&mut text)).transpose();
     let status = child.wait().context(task)?;
-    read.context("the command that prints a secret printed something that is no text")?;
+    read.context("the command that prints a secret printed something that is not text")?;
     if !status.success() {
         bail!("the command that prints a secret failed ({status})");
     }

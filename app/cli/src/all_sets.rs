@@ -4,7 +4,7 @@
 //! folder, and what a set left behind when the Source dropped it is known. Beneath it each copy is a usual one, with its
 //! own state; decision 26 has the reasons.
 
-use crate::log_access::Refused;
+use crate::log_access::ExitCodeError;
 use crate::report::Reporter;
 use crate::sync::failed;
 use abreast_destination::{
@@ -33,24 +33,24 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Which set is in which folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
-    sets: Vec<Place>,
+struct SetFolders {
+    sets: Vec<SetFolder>,
 }
 
 /// One set and its folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct SetFolder {
     folder: String,
     capability_list: String,
 }
 
 /// The copies, and what each is synchronised with.
-type Copies = Vec<(Place, SyncOptions)>;
-/// What a run of one set came to.
-type Ran = Result<Summary, abreast_destination::Error>;
+type Copies = Vec<(SetFolder, SyncOptions)>;
+/// The result of a run of one set.
+type RunResult = Result<Summary, abreast_destination::Error>;
 
 /// How one set is synchronised.
-pub(crate) type Sync<'a> = &'a (dyn Fn(&SyncOptions, &dyn Observer) -> Ran + std::marker::Sync);
+pub(crate) type Sync<'a> = &'a (dyn Fn(&SyncOptions, &dyn Observer) -> RunResult + std::marker::Sync);
 
 /// Synchronises all sets, one after the other, and reports one summary; gives back the exit code.
 pub(crate) fn sync(
@@ -69,9 +69,9 @@ pub(crate) fn sync(
     let mut code = 0;
     for (place, options) in &copies {
         let reporter = reporter(Some(&place.folder));
-        let ran = one(options, &Parts(&reporter));
+        let result = one(options, &Parts(&reporter));
         reporter.finish();
-        let own = match ran {
+        let own = match result {
             Ok(summary) => {
                 add(&mut total, &summary);
                 summary.exit_code
@@ -123,9 +123,9 @@ pub(crate) fn follow(
                 let folder = place.folder.clone();
                 let follow = move || {
                     let reporter = reporter(Some(&folder));
-                    let ran = one(&options, &reporter);
+                    let result = one(&options, &reporter);
                     reporter.finish();
-                    ran.map_or_else(|error| failed(&reporter, &error), |summary| summary.exit_code)
+                    result.map_or_else(|error| failed(&reporter, &error), |summary| summary.exit_code)
                 };
                 if let Some(ended) = running.insert(place.folder.clone(), scope.spawn(follow)) {
                     codes.insert(place.folder, ended.join().unwrap_or(1));
@@ -141,7 +141,7 @@ pub(crate) fn follow(
             if cancel.load(Ordering::Relaxed) || running.values().all(std::thread::ScopedJoinHandle::is_finished) {
                 break;
             }
-            // A set that ended is begun again. A Source that cannot be asked now is asked the next time.
+            // A set whose follower ended is started again. A Source that does not respond is asked in the next round.
             copies = place(options, &whole, cancel).unwrap_or_default();
         }
         codes.extend(running.into_iter().map(|(folder, thread)| (folder, thread.join().unwrap_or(1))));
@@ -273,7 +273,7 @@ fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Resu
     match place(options, reporter, cancel) {
         Ok(copies) => Ok((Some(lock), copies)),
         Err(error) => {
-            // Nothing was begun: what was made for it goes again.
+            // Nothing was copied: the files created for the copy are removed.
             if !had_lock {
                 let _ = dir.unlink(LOCK);
             }
@@ -283,14 +283,14 @@ fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Resu
     }
 }
 
-/// The copies of all sets in a folder, each with its name; nothing in a folder that is none of all sets.
+/// The copies of all sets in a folder, each with its name; empty for any other folder.
 pub(crate) fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>> {
     let Some(state) = state_in(dir) else { return Ok(Vec::new()) };
     let sets = read(&state)?.sets.into_iter();
     Ok(sets.map(|place| (place.folder.clone(), dir.join(place.folder))).collect())
 }
 
-/// Takes the copies of all sets in a folder, so that no run of all of them is at work.
+/// Locks the copies of all sets in a folder, so that no other run uses them.
 pub(crate) fn take(dir: &Path) -> Result<Option<Locked>> {
     let Some(state) = state_in(dir) else { return Ok(None) };
     let state = Folder::open(&state).context("cannot open the folder of the state")?;
@@ -308,13 +308,13 @@ fn place(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Res
     if state.join("mirror.db").exists() {
         let message =
             format!("{} is a copy of one set\n  help: give `--all-sets` a folder of its own", options.folder.display());
-        bail!(Refused { message, code: 2 });
+        bail!(ExitCodeError { message, code: 2 });
     }
     let found = source_sets(options, cancel)?;
     let known = read(&state)?;
     let record = known.with(&found);
     let listed: HashSet<&str> = found.iter().map(|set| set.url.as_str()).collect();
-    let (here, gone): (Vec<Place>, Vec<Place>) =
+    let (here, gone): (Vec<SetFolder>, Vec<SetFolder>) =
         record.sets.iter().cloned().partition(|place| listed.contains(place.capability_list.as_str()));
     if !known.sets.is_empty() && gone.len() == known.sets.len() {
         let message = format!(
@@ -323,7 +323,7 @@ fn place(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Res
             gone[0].capability_list,
             options.url
         );
-        bail!(Refused { message, code: 2 });
+        bail!(ExitCodeError { message, code: 2 });
     }
     for place in gone {
         let message = format!("the Source no longer lists this set; its copy in {} is kept", place.folder);
@@ -342,7 +342,7 @@ fn place(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Res
 }
 
 /// The options of one copy.
-fn options_of(all: &SyncOptions, place: &Place) -> SyncOptions {
+fn options_of(all: &SyncOptions, place: &SetFolder) -> SyncOptions {
     let mut options = all.clone();
     options.url.clone_from(&place.capability_list);
     options.set = None;
@@ -356,7 +356,7 @@ fn options_of(all: &SyncOptions, place: &Place) -> SyncOptions {
     options
 }
 
-impl Record {
+impl SetFolders {
     /// With a folder for each set that has none yet.
     fn with(&self, found: &[SourceSet]) -> Self {
         let mut record = self.clone();
@@ -368,12 +368,12 @@ impl Record {
             let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
             let mut names = std::iter::once(name.clone()).chain(numbered);
             let folder = names.find(|name| taken.insert(name.to_lowercase())).unwrap_or(name);
-            record.sets.push(Place { folder, capability_list: set.url.clone() });
+            record.sets.push(SetFolder { folder, capability_list: set.url.clone() });
         }
         record
     }
 
-    /// What a stranger wrote into it leads nowhere else.
+    /// Values that others wrote into the file cannot lead to another folder.
     fn is_usable(&self) -> bool {
         let mut names = HashSet::new();
         self.sets
@@ -393,24 +393,24 @@ fn folder_name(name: &str) -> String {
     folder
 }
 
-fn read(state: &Path) -> Result<Record> {
+fn read(state: &Path) -> Result<SetFolders> {
     use std::io::Read as _;
     let path = state.join(RECORD);
     let mut text = Vec::new();
     match std::fs::File::open(&path) {
         Ok(file) => file.take(RECORD_BYTES_MAX).read_to_end(&mut text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Record::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(SetFolders::default()),
         Err(error) => Err(error),
     }
     .with_context(|| format!("cannot read `{}`", path.display()))?;
-    let record: Option<Record> = serde_json::from_slice(&text).ok().filter(Record::is_usable);
+    let record: Option<SetFolders> = serde_json::from_slice(&text).ok().filter(SetFolders::is_usable);
     record.with_context(|| {
         format!("`{}` is damaged\n  help: remove it; folders are given to sets by their names again", path.display())
     })
 }
 
 /// Whole or not at all, and durable before any copy is made.
-fn write(state: &Path, record: &Record) -> Result<()> {
+fn write(state: &Path, record: &SetFolders) -> Result<()> {
     let (path, making) = (state.join(RECORD), state.join("sets.json.new"));
     let save = || -> std::io::Result<()> {
         let mut file = std::fs::File::create(&making)?;
@@ -433,8 +433,8 @@ mod tests {
 
     #[test]
     fn a_set_keeps_its_folder_whatever_comes_and_goes() {
-        let first = Record::default().with(&[set("maps", "http://h/maps/c"), set("Maps", "http://h/Maps/c")]);
-        let folders = |record: &Record| record.sets.iter().map(|place| place.folder.clone()).collect::<Vec<_>>();
+        let first = SetFolders::default().with(&[set("maps", "http://h/maps/c"), set("Maps", "http://h/Maps/c")]);
+        let folders = |record: &SetFolders| record.sets.iter().map(|place| place.folder.clone()).collect::<Vec<_>>();
         assert_eq!(folders(&first), ["maps", "Maps-2"]);
         let second = first.with(&[set("Maps", "http://h/Maps/c"), set("maps", "http://other/maps/c")]);
         assert_eq!(folders(&second), ["maps", "Maps-2", "maps-3"]);
@@ -461,7 +461,7 @@ mod tests {
         #[test]
         fn every_set_has_a_folder_of_its_own(names in proptest::collection::vec("[a-cA-C./ -]{0,3}", 0..20)) {
             let found: Vec<_> = names.iter().enumerate().map(|(n, name)| set(name, &format!("http://h/{n}"))).collect();
-            let record = Record::default().with(&found);
+            let record = SetFolders::default().with(&found);
             prop_assert_eq!(record.sets.len(), found.len());
             prop_assert!(record.is_usable());
         }
@@ -470,12 +470,13 @@ mod tests {
     #[test]
     fn a_record_that_was_tampered_with_is_refused() {
         let place = tempfile::tempdir().unwrap();
-        assert_eq!(read(place.path()).unwrap(), Record::default());
-        let record = Record::default().with(&[set("maps", "http://h/maps/c")]);
+        assert_eq!(read(place.path()).unwrap(), SetFolders::default());
+        let record = SetFolders::default().with(&[set("maps", "http://h/maps/c")]);
         write(place.path(), &record).unwrap();
         assert_eq!(read(place.path()).unwrap(), record);
         for folder in ["../elsewhere", "/etc", ""] {
-            let bad = Record { sets: vec![Place { folder: folder.to_owned(), capability_list: String::new() }] };
+            let bad =
+                SetFolders { sets: vec![SetFolder { folder: folder.to_owned(), capability_list: String::new() }] };
             std::fs::write(place.path().join(RECORD), serde_json::to_vec(&bad).unwrap()).unwrap();
             assert!(read(place.path()).unwrap_err().to_string().contains("help:"), "{folder}");
         }

@@ -1,4 +1,4 @@
-//! What does the API do, and which links are published? The `[api]`, `links` and `set_links` of the configuration.
+//! Configuration of the HTTP API and of published links: `[api]`, `links` and `set_links`.
 
 use abreast_server::api::{Readers, Scope, is_local_host, read_tokens};
 use abreast_source::links::{LinkRecord, Links, PublishedLinks, RuleOptions, read_links};
@@ -9,16 +9,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Largest content taken in, if it is not said.
+/// Default limit of an uploaded content.
 const MAX_CONTENT: u64 = 1 << 30;
 
 /// `[api]` of the configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApiFile {
-    /// Take changes in? Default false.
+    /// Accept changes. Default false.
     pub(crate) write: Option<bool>,
-    /// Who may read through the API: `anyone` (default) or `token`.
+    /// Read access through the API: `anyone` (default) or `token`.
     pub(crate) read: Option<String>,
     /// Largest content taken in, in bytes; default 1 GiB.
     pub(crate) max_content: Option<u64>,
@@ -28,13 +28,13 @@ pub(crate) struct ApiFile {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "API")]
 pub(crate) struct ApiArgs {
-    /// Take changes in through the API; on a public address this needs a token (`abreast token create`)
+    /// Accept changes through the API; a public address requires a token (`abreast token create`)
     #[arg(long, env = "ABREAST_API_WRITE")]
     pub(crate) api_write: bool,
 }
 
 impl ApiArgs {
-    /// What the flag says, over what the file says.
+    /// Values of the flags, which override those of the file.
     pub(crate) fn over(&self, file: Option<ApiFile>) -> Option<ApiFile> {
         if self.api_write { Some(ApiFile { write: Some(true), ..file.unwrap_or_default() }) } else { file }
     }
@@ -58,7 +58,7 @@ pub(crate) struct RuleFile {
     pub(crate) encoding: Option<String>,
     /// Priority among links of one relation, 1 to 999999.
     pub(crate) pri: Option<u32>,
-    /// Only where the target is a published file of the set? Default false.
+    /// Only if the target is a published file of the set. Default false.
     pub(crate) if_exists: Option<bool>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) const API_KEYS: &[&str] = &["write", "read", "max_content"];
 pub(crate) const RULE_KEYS: &[&str] = &["match", "rel", "href", "type", "encoding", "pri", "if_exists"];
 pub(crate) const SET_LINK_KEYS: &[&str] = &["rel", "href", "type"];
 
-/// What holds where the file does not say it.
+/// Defaults.
 pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
     match key {
         "write" => Some(false.into()),
@@ -125,7 +125,7 @@ pub(crate) fn tokens_path(data: &Path) -> PathBuf {
     data.join("tokens.json")
 }
 
-/// Do only programs on this machine come here? A proxy on it makes a local server public; its base URL tells.
+/// True if only programs on this machine can connect. A local proxy makes a local server public; then its base URL is not local.
 pub(crate) fn is_local(listen: SocketAddr, base_url: Option<&str>) -> bool {
     let host = base_url.and_then(|base| url::Url::parse(base).ok()).and_then(|base| base.host_str().map(str::to_owned));
     listen.ip().is_loopback() && host.is_none_or(|host| is_local_host(&host))
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_rules_are_told_with_their_number() {
+    fn bad_rules_are_reported_with_their_number() {
         let rule = |rel: &str| RuleFile {
             pattern: "*".into(),
             rel: rel.into(),

@@ -4,7 +4,7 @@ use crate::sync_args::{AuditArgs, SyncArgs};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Publish what changed in a collection; stay in sync with one.
+/// Publish changes of a collection, and keep copies in sync.
 #[derive(Debug, Parser)]
 #[command(name = "abreast", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Start here: `abreast demo` shows a folder published, mirrored and kept in sync.")]
@@ -19,7 +19,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Publish a folder: every change becomes visible to all who mirror it
+    /// Publish a folder and its changes over HTTP
     Serve(Box<ServeArgs>),
     /// Write a folder's documents as files, for any web server or bucket
     Build(Box<crate::build::BuildArgs>),
@@ -29,9 +29,9 @@ pub(crate) enum Command {
     Audit(Box<AuditArgs>),
     /// Check a Source's documents against the rules of the specifications
     Validate(Box<crate::validate::ValidateArgs>),
-    /// Show what a Source publishes, as a tree
+    /// Print what a Source publishes, as a tree
     Explore(Box<crate::explore::ExploreArgs>),
-    /// Record resources that live elsewhere, from lines of JSON, a table or a Sitemap
+    /// Record resources stored elsewhere, from lines of JSON, a table or a Sitemap
     Import(Box<crate::import::ImportArgs>),
     /// Print the change log, one change per line
     Log(Box<crate::log::LogArgs>),
@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Check(Box<crate::check::CheckArgs>),
     /// Repair a damaged store or copy
     Repair(Box<crate::repair::RepairArgs>),
-    /// Back up a Source's store, also while it is served
+    /// Back up a Source's store, also while it is being served
     Backup(Box<crate::backup::BackupArgs>),
     /// Restore a Source's store from a backup
     Restore(Box<crate::restore::RestoreArgs>),
@@ -52,10 +52,10 @@ pub(crate) enum Command {
     /// Create, list and revoke tokens of the API
     #[command(subcommand)]
     Token(crate::token::TokenCommand),
-    /// Check a configuration file, or show every setting with where it comes from
+    /// Check a configuration file, or print every setting and its origin
     #[command(subcommand)]
     Config(crate::settings::ConfigCommand),
-    /// Print the script that completes this program's commands in a shell
+    /// Print the completion script for a shell
     Completions(crate::shell::CompletionsArgs),
     /// Print or write the manual pages
     Man(crate::shell::ManArgs),
@@ -70,7 +70,7 @@ pub(crate) fn command() -> clap::Command {
     command
 }
 
-/// Joins the lines of each paragraph behind the options: they are wrapped for the terminal at hand.
+/// Joins the lines of each paragraph after the options: clap wraps them to the width of the terminal.
 fn reflow(command: &mut clap::Command) {
     if let Some(help) = command.get_after_help().map(ToString::to_string) {
         *command = std::mem::take(command).after_help(joined(&help));
@@ -100,8 +100,8 @@ Examples:
   abreast serve /srv/papers --listen 0.0.0.0:8080 --base-url https://papers.example.org/
   abreast serve --config /etc/abreast.toml
 
-Hidden files (.x) and editors' leftovers (x~, #x#) are not published; symbolic links are not followed,
-unless --follow-links says so and they lead to something published in the same folder.
+Hidden files (.x) and temporary files of editors (x~, #x#) are not published; symbolic links are followed only
+with --follow-links, and only to published files of the same folder.
 Stops on SIGTERM or Ctrl-C after finishing requests in flight.";
 
 /// Options of `serve`.
@@ -117,40 +117,40 @@ pub(crate) struct ServeArgs {
     /// Configuration file, for several sets and all settings
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Address to listen on; port 0 chooses a free one [default: 127.0.0.1:8080]
+    /// Listen on this address; port 0 selects a free one [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
     pub(crate) listen: Option<String>,
-    /// Public base URL, from which every published URL is built [default: http:// and the listen address]
+    /// Build all published URLs from this public URL [default: http:// and the listen address]
     #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     pub(crate) base_url: Option<String>,
-    /// Folder of the store [default: .abreast in the published folder]
+    /// Keep the store in this folder [default: .abreast in the published folder]
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
     pub(crate) data: Option<PathBuf>,
-    /// Name of the set in URLs [default: made from the folder's name]
+    /// Name of the set in URLs [default: from the folder's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Title of the set for people [default: its name]
+    /// Title of the set on web pages [default: its name]
     #[arg(long)]
     pub(crate) title: Option<String>,
     /// Digests to compute: md5, sha-256 or both [default: md5]
     #[arg(long, value_name = "WHICH")]
     pub(crate) digests: Option<String>,
-    /// How long a path must be quiet before it is read, unless its writer closed it [default: 200ms]
+    /// Wait until a path was unchanged for this time, unless its writer closed it [default: 200ms]
     #[arg(long, value_name = "TIME")]
     pub(crate) debounce: Option<String>,
-    /// Wait that long also for files that their writers closed, or that were moved into place
+    /// Apply the same wait to files that were closed by their writer or moved into place
     #[arg(long)]
     pub(crate) wait_for_quiet: bool,
-    /// Publish the deletion of all files that are missing when the server starts, however many they are
+    /// Publish the deletion of all files missing at the start, without a limit
     #[arg(long)]
     pub(crate) confirm_deletions: bool,
-    /// Time between full scans, 0s for none but the first [default: 1h]
+    /// Time between full scans; 0s scans once, at the start [default: 1h]
     #[arg(long, value_name = "TIME")]
     pub(crate) rescan: Option<String>,
-    /// Do not use the system's change events, only scans (network file systems)
+    /// Use scans only, not the system's file events (for network file systems)
     #[arg(long)]
     pub(crate) no_events: bool,
-    /// Follow relative symbolic links that lead to something published beneath the folder
+    /// Follow relative symbolic links to published files within the folder
     #[arg(long)]
     pub(crate) follow_links: bool,
     /// Changes in one Change List, 1 to 50000 [default: 5000]
@@ -171,10 +171,10 @@ pub(crate) struct ServeArgs {
 /// Options of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Leave it running at the end, and print the addresses
+    /// Keep running at the end, and print the addresses
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Where to make the two folders [default: a temporary folder, removed at the end]
+    /// Create the two folders here [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

@@ -8,8 +8,8 @@
 //! Contents are copied before the database is, and what it names besides afterwards: no row is without its content. A
 //! backup gets its name when all of it is durable.
 
-use crate::check::{HUB_DATABASE, Place};
-use crate::config::Unusable;
+use crate::check::{HUB_DATABASE, StateFolders};
+use crate::config::UsageError;
 use crate::repair::code_of;
 use crate::terminal::line;
 use crate::{check, logging};
@@ -33,14 +33,14 @@ Examples:
   abreast backup ./papers /mnt/backups/papers --json
   abreast restore /mnt/backups/papers /var/lib/abreast
 
-The server may be running. Run again, only contents that are not in BACKUPS yet are copied. What can be made again is left
-out: rendered documents, dumps. The published folder itself is not copied: it is yours.
+The server may be running. Later runs copy only contents that are not in BACKUPS yet. Derived data is left
+out: rendered documents, dumps. The published folder itself is not copied.
 
-Exit codes: 0 done, 1 the store is not sound, 2 usage, 10 another backup is at work, 13 disk.";
+Exit codes: 0 done, 1 the store is damaged, 2 usage, 10 another backup is running, 13 disk.";
 
 /// Times that a database is copied because contents went while they were copied.
 const ATTEMPTS: u32 = 5;
-/// What is derived, or of this moment only.
+/// Derived or temporary data.
 const LEFT_OUT: [&str; 4] = ["contents", "documents", "dumps", "tmp"];
 /// Since small contents are packed. Backups of format 1 are restored as well.
 pub(crate) const FORMAT: u32 = 2;
@@ -56,12 +56,12 @@ pub(crate) struct BackupArgs {
     dir: String,
     /// Folder of backups; made if it is missing
     backups: PathBuf,
-    /// The outcome as one JSON object
+    /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// What a backup holds.
+/// Contents of a backup.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Manifest {
     /// Of the format of backups: [`FORMAT`]; 1 had each content as a file.
@@ -89,7 +89,7 @@ pub(crate) struct FileEntry {
 
 /// Runs `backup`.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
-    let Some(store) = Place::find(&args.dir).store else {
+    let Some(store) = StateFolders::find(&args.dir).store else {
         let error = anyhow::anyhow!(
             "there is no store in `{}`\n  help: name the folder that has source.db; a copy needs no backup, `abreast sync` \
              makes it again",
@@ -129,7 +129,10 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
 
 fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     if backups.exists() && !backups.is_dir() {
-        bail!(Unusable(format!("`{}` is a file, not a folder\n  help: name a folder for backups", backups.display())));
+        bail!(UsageError(format!(
+            "`{}` is a file, not a folder\n  help: name a folder for backups",
+            backups.display()
+        )));
     }
     fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
@@ -147,7 +150,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     let name = created.to_string().replace(['-', ':'], "");
     let (making, done) = (backups.join(format!("{MAKING}{name}")), backups.join(&name));
     fs::create_dir(&making).with_context(|| format!("cannot make `{}`", making.display()))?;
-    // Before the log: what it says of the log's positions is in the log's copy then.
+    // Before the log: the log's copy then has all positions that the hub refers to.
     if store.join(HUB_DATABASE).is_file() {
         copy_hub(&store.join(HUB_DATABASE), &making.join(HUB_DATABASE))?;
     }
@@ -175,10 +178,10 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         let Some(id) = missing else { break };
         if attempt >= ATTEMPTS {
             bail!(
-                "the kept content {id} is missing (help: `abreast check` tells what else is, `abreast repair` mends it)"
+                "the kept content {id} is missing (help: `abreast check` lists all that are, `abreast repair` repairs the store)"
             );
         }
-        fs::remove_file(&database).context("cannot copy the database once more")?;
+        fs::remove_file(&database).context("cannot copy the database again")?;
     }
     to.sync().context("cannot make the copied contents durable")?;
     let sets = check_copy(&database, &mut |_, _| {})?;
@@ -202,7 +205,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     Ok((done, manifest, copied))
 }
 
-/// What a backup that was killed left.
+/// Remains of a killed backup.
 fn remove_unfinished(backups: &Path) -> Result<()> {
     for entry in fs::read_dir(backups)? {
         let entry = entry?;
@@ -233,7 +236,7 @@ pub(crate) fn copy_content(from: &View, to: &Contents, id: &ContentId, length: u
     Err(io::Error::other(format!("the kept content {id} is damaged (help: `abreast check --read-data`)")))
 }
 
-/// Everything else that is not derived: archives of lists, tokens, the book of a static site.
+/// All other files that are not derived: archives of lists, tokens, the record of a static site.
 fn copy_rest(store: &Path, below: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(store.join(below))? {
         let entry = entry?;

@@ -1,6 +1,6 @@
 //! `abreast build`: a whole Source as files, for a web server or a bucket that only sends files.
 
-use crate::config::{File, FolderOrigin, Origin, ServeConfig, SetFile, Unusable};
+use crate::config::{File, FolderOrigin, Origin, ServeConfig, SetFile, UsageError};
 use crate::open_set::{open_folder, open_log, publish};
 use crate::stores::{Stores, Task};
 use crate::terminal::{line, warning};
@@ -29,7 +29,7 @@ Examples:
 
 Writes Source Description, Capability Lists, Resource and Change Lists with their indexes, Sitemaps, robots.txt and
 pages for people. Run it again after changes: they become Change List entries, and only files whose bytes changed are
-written. Files that it did not write are never replaced. What it needs to know next time is in SITE/.abreast (do not
+written. Files of others are never replaced. The state for the next build is in SITE/.abreast (do not
 publish that folder).
 
 Exit codes: 0 done, 1 other, 2 usage, 3 some files could not be read, 7 deletions held, 10 locked, 13 disk full, 130 cancelled.";
@@ -48,31 +48,31 @@ pub(crate) struct BuildArgs {
     /// Folder to publish
     #[arg(required_unless_present = "config")]
     folder: Option<PathBuf>,
-    /// Where to write the site; made if it is missing
+    /// Write the site to this folder; created if missing
     #[arg(long, value_name = "SITE")]
     out: PathBuf,
-    /// Public URL of SITE, from which every published URL is built
+    /// Public URL of SITE, from which all published URLs are built
     #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     base_url: String,
-    /// Copy the resources into the site as well
+    /// Copy the resources into the site too
     #[arg(long, required_unless_present = "resources_url")]
     copy: bool,
-    /// The resources are published already: the URL of FOLDER
+    /// URL of FOLDER, if the resources are published already
     #[arg(long, value_name = "URL", conflicts_with_all = ["copy", "config"], value_parser = crate::address::base_url)]
     resources_url: Option<String>,
-    /// Put each document in gzip beside it, as NAME.gz (nginx: `gzip_static on`)
+    /// Also write each document in gzip, as NAME.gz (nginx: `gzip_static on`)
     #[arg(long)]
     gzip: bool,
-    /// Configuration file, for several sets and all settings of a set
+    /// Read a configuration file, for several sets and all settings of a set
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     config: Option<PathBuf>,
-    /// Folder of the store [default: SITE/.abreast]
+    /// Keep the store in this folder [default: SITE/.abreast]
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA")]
     data: Option<PathBuf>,
-    /// Name of the set in URLs [default: made from the folder's name]
+    /// Name of the set in URLs [default: from the folder's name]
     #[arg(long)]
     name: Option<String>,
-    /// Title of the set for people [default: its name]
+    /// Title of the set on web pages [default: its name]
     #[arg(long)]
     title: Option<String>,
     /// Digests to compute: md5, sha-256 or both [default: md5]
@@ -81,16 +81,16 @@ pub(crate) struct BuildArgs {
     /// Changes in one Change List, 1 to 50000 [default: 5000]
     #[arg(long, value_name = "N")]
     changes_per_list: Option<u32>,
-    /// Follow relative symbolic links that lead to something published beneath the folder
+    /// Follow relative symbolic links to published files within the folder
     #[arg(long)]
     follow_links: bool,
-    /// Read every file, also those that look unchanged by size, times and inode
+    /// Read every file, even if size, times and inode are unchanged
     #[arg(long)]
     reread: bool,
-    /// Publish the deletion of all files that are missing or left out, however many they are
+    /// Publish the deletion of all files missing or excluded, without a limit
     #[arg(long)]
     confirm_deletions: bool,
-    /// Print the outcome as one JSON object on standard output
+    /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
     /// Print errors only
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
             if report.problem_count > report.problems.len() as u64 {
                 warning(&format!("and {} more", report.problem_count - report.problems.len() as u64));
             }
-            tell(args, &scanned, &report, begun.elapsed());
+            print_report(args, &scanned, &report, begun.elapsed());
             Ok(ExitCode::from(if report.problem_count > 0 { 3 } else { 0 }))
         }
         Err(error) => {
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<ExitCode> {
     }
 }
 
-/// What the scans found, all sets together.
+/// Results of the scans, of all sets together.
 #[derive(Default)]
 struct Scanned {
     files: u64,
@@ -167,7 +167,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     };
     if let Some(folder) = &args.folder {
         if !file.set.is_empty() {
-            bail!(Unusable("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
+            bail!(UsageError("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
         }
         file.set.push(SetFile {
             name: args.name.clone(),
@@ -186,7 +186,7 @@ fn config(args: &BuildArgs) -> Result<ServeConfig> {
     let config = ServeConfig::check(file)?;
     for set in &config.sets {
         let Origin::Folder(folder) = &set.origin else {
-            bail!(Unusable(format!(
+            bail!(UsageError(format!(
                 "the set `{}` has no folder: its records come over the API, and `abreast serve` publishes them",
                 set.slug
             )));
@@ -206,13 +206,13 @@ fn check_place(site: &Path, folder: &Path, copy: bool) -> Result<()> {
     if let Ok(inside) = resolved.strip_prefix(folder)
         && inside.iter().all(|name| abreast_source::is_published_name(name.as_bytes()))
     {
-        bail!(Unusable(format!(
+        bail!(UsageError(format!(
             "`--out`: the site `{}` lies in the folder it publishes (help: choose a folder beside or above it)",
             site.display()
         )));
     }
     if copy && folder.starts_with(&resolved) {
-        bail!(Unusable(format!(
+        bail!(UsageError(format!(
             "`--copy`: the folder `{}` lies in the site, and needs no copy there (help: name its URL with --resources-url)",
             folder.display()
         )));
@@ -280,9 +280,9 @@ fn scan_set(
         if let Some(held) = report.held {
             bail!(HeldDeletions { folder: origin.path.clone(), held });
         }
-        // An import only adds: if one was interrupted, what is gone since is found once it is complete.
+        // An import only adds: after an interruption, deletions are detected once it is complete.
         if report.ingest.deferred.is_empty() || Instant::now() >= until {
-            // What was there first is the base of the log, and no change.
+            // The files of the first scan are the base of the log, not changes.
             report.ingest.recorded = if importing { 0 } else { recorded };
             break report;
         }
@@ -305,15 +305,15 @@ fn scan_set(
     Ok(report)
 }
 
-fn tell(args: &BuildArgs, scanned: &Scanned, report: &SiteReport, took: Duration) {
+fn print_report(args: &BuildArgs, scanned: &Scanned, report: &SiteReport, took: Duration) {
     if args.json {
-        let told = serde_json::json!({
+        let output = serde_json::json!({
             "type": "summary", "files": scanned.files, "changes": scanned.changes, "links_not_followed": scanned.links,
             "documents_written": report.written, "documents_unchanged": report.unchanged, "removed": report.removed,
             "copied": report.copied, "problems": report.problem_count, "notices": report.notices,
             "seconds": took.as_secs_f64(), "exit_code": if report.problem_count > 0 { 3 } else { 0 },
         });
-        line(&told.to_string());
+        line(&output.to_string());
         return;
     }
     if args.quiet {

@@ -1,12 +1,12 @@
-//! `abreast check`: is what is stored sound? Looks only, also beside a running server.
+//! `abreast check`: checks stored data for damage. Read-only, and safe beside a running server.
 
 use crate::logging;
 use crate::terminal::line;
 use abreast_contents::{Condition, ErrorKind, View};
 use abreast_core::{ContentId, Finding, Severity};
 use abreast_destination::check as copy;
-use abreast_store::check::{Findings, check_log};
 use abreast_store::hub::check_hub;
+use abreast_store::integrity::{Findings, check_log};
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -23,10 +23,11 @@ Examples:
   abreast check ./papers --read-data-subset 10%
   abreast check warc:./packed --read-data --json
 
-DIR is the folder of a Source's store, a published folder with its store in .abreast, a copy that `abreast sync` keeps, the
-folder of its state, or the folder of the copies of all sets (`--all-sets`). Nothing is changed; a server may be running. docs/maintenance.md explains each finding.
+DIR is the folder of a Source's store, a published folder with its store in .abreast, a copy made by `abreast sync`, the
+folder of its state, or the folder of the copies of all sets (`--all-sets`). The check is read-only; a server may be running.
+docs/maintenance.md explains each finding.
 
-Exit codes: 0 sound, 1 something was found, 2 usage, 13 could not look, 130 cancelled.";
+Exit codes: 0 no damage, 1 damage found, 2 usage, 13 cannot read, 130 cancelled.";
 
 /// Options of `check`.
 #[derive(Debug, Args)]
@@ -36,18 +37,18 @@ pub(crate) struct CheckArgs {
     dir: String,
     #[command(flatten)]
     pub(crate) data: DataArgs,
-    /// Findings as JSON, one object a line
+    /// Print findings as JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Which contents are read.
+/// Selection of the contents to read.
 #[derive(Debug, Default, Args)]
 pub(crate) struct DataArgs {
-    /// Read all contents, files and packages, and compare their digests
+    /// Read all contents, files and packages, and compare digests
     #[arg(long, conflicts_with = "read_data_subset")]
     read_data: bool,
-    /// Read a part of them, another one each time, such as 10%
+    /// Read a random part of them, such as 10%
     #[arg(long, value_name = "N%", value_parser = share)]
     read_data_subset: Option<f64>,
 }
@@ -58,7 +59,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl DataArgs {
-    /// Says of a name whether its bytes are read in this run.
+    /// Selects the names whose bytes are read in this run.
     pub(crate) fn wants(&self) -> impl Fn(&str) -> bool + use<> {
         let share = if self.read_data { 100.0 } else { self.read_data_subset.unwrap_or(0.0) };
         let chance = std::hash::RandomState::new();
@@ -66,11 +67,11 @@ impl DataArgs {
     }
 }
 
-/// Topics, subscriptions and what is on its way to them, beside the Source's store.
+/// Topics, subscriptions and pending deliveries, beside the Source's store.
 pub(crate) const HUB_DATABASE: &str = "hub.db";
 
-/// What is in a folder?
-pub(crate) struct Place {
+/// The stores and copies in a folder.
+pub(crate) struct StateFolders {
     /// The folder of a Source's store.
     pub(crate) store: Option<PathBuf>,
     /// The database of a hub; usually in the same folder.
@@ -79,7 +80,7 @@ pub(crate) struct Place {
     pub(crate) copy: Option<PathBuf>,
 }
 
-impl Place {
+impl StateFolders {
     pub(crate) fn find(dir: &str) -> Self {
         let dir = PathBuf::from(dir.strip_prefix("warc:").unwrap_or(dir));
         let own = dir.join(".abreast");
@@ -91,7 +92,7 @@ impl Place {
         Self { store, hub, copy: copy::state_of(&dir).map(|_| dir) }
     }
 
-    /// What is in a folder; with `--all-sets` in that of each set, with its name. Nothing where there is neither.
+    /// Contents of a folder; with `--all-sets` of each set's folder, with its name. Empty if there are none.
     pub(crate) fn find_all(dir: &str) -> Result<Vec<(Option<String>, Self)>> {
         let own = Self::find(dir);
         if !own.is_none() {
@@ -106,7 +107,7 @@ impl Place {
     }
 }
 
-/// Which process holds a lock file, as the kernel tells?
+/// The process that holds a lock file, according to the kernel.
 pub(crate) fn holder_of(lock: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;
     let inode = std::fs::metadata(lock).ok()?.ino().to_string();
@@ -118,12 +119,12 @@ pub(crate) fn holder_of(lock: &Path) -> Option<u32> {
     })
 }
 
-/// What a finding asks for.
+/// Help for a finding.
 pub(crate) const fn way_out(rule: &str) -> &'static str {
     match rule.as_bytes() {
         b"store.schema" => "use the newer program that wrote it",
         b"store.damaged" | b"store.row" => {
-            "restore a backup, or stop the server and run `abreast repair`; look at the disk, it may be failing"
+            "restore a backup, or stop the server and run `abreast repair`; check the disk, it may be failing"
         }
         b"contents.missing" | b"contents.length" | b"contents.digest" => {
             "stop the server and run `abreast repair`; versions whose bytes are lost are dropped, others come from a backup"
@@ -137,7 +138,7 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
             "stop the server and run `abreast repair`: the dump is dropped, and made again when it is due"
         }
         b"copy.missing" | b"copy.changed" | b"copy.digest" => {
-            "run `abreast sync --baseline` (for digests with `--full`): it fetches them again, what was changed here is put aside"
+            "run `abreast sync --baseline` (for digests with `--full`): it fetches them again, and keeps locally changed files as backups"
         }
         b"copy.name" => "run `abreast sync --baseline`: it gets its own name back",
         b"copy.leftover" => "run `abreast repair`, which removes it",
@@ -161,7 +162,7 @@ pub(crate) const fn way_out(rule: &str) -> &'static str {
 /// Runs `check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
-    let places = match Place::find_all(&args.dir) {
+    let places = match StateFolders::find_all(&args.dir) {
         Ok(places) => places,
         Err(error) => {
             logging::failure(&error, 13);
@@ -177,8 +178,8 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         logging::failure(&error, 2);
         return ExitCode::from(2);
     }
-    let (mut findings, mut told) = (Findings::default(), Vec::new());
-    let mut looked = Ok(());
+    let (mut findings, mut notes) = (Findings::default(), Vec::new());
+    let mut checked = Ok(());
     for (set, place) in &places {
         let mut lines = Vec::new();
         if let (Some(set), true) = (set, place.is_none()) {
@@ -186,22 +187,22 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
             findings.note("sets.missing", args.dir.as_str(), message);
             continue;
         }
-        looked = look(place, &args.data, &mut findings, &mut lines, &cancel);
-        told.extend(lines.iter().map(|line| named(set.as_deref(), line)));
-        if looked.is_err() {
+        checked = check_folder(place, &args.data, &mut findings, &mut lines, &cancel);
+        notes.extend(lines.iter().map(|line| named(set.as_deref(), line)));
+        if checked.is_err() {
             break;
         }
     }
-    let complete = looked.is_ok();
-    let code = match looked {
+    let complete = checked.is_ok();
+    let code = match checked {
         Err(error) => {
             let code = if cancel.load(Ordering::Relaxed) { 130 } else { 13 };
             logging::failure(&error, code);
             code
         }
-        Ok(()) => u8::from(!findings.is_sound()),
+        Ok(()) => u8::from(!findings.is_consistent()),
     };
-    tell(args, &findings, &told, complete);
+    print_report(args, &findings, &notes, complete);
     ExitCode::from(code)
 }
 
@@ -210,23 +211,23 @@ pub(crate) fn named(set: Option<&str>, line: &str) -> String {
     set.map_or_else(|| line.to_owned(), |set| format!("{set}: {line}"))
 }
 
-fn look(
-    place: &Place,
+fn check_folder(
+    place: &StateFolders,
     data: &DataArgs,
     findings: &mut Findings,
-    told: &mut Vec<String>,
+    notes: &mut Vec<String>,
     cancel: &AtomicBool,
 ) -> Result<()> {
     let wants = data.wants();
     if let Some(store) = &place.store {
         if let Some(pid) = holder_of(&store.join("source.lock")) {
-            told.push(format!("process {pid} is using the store meanwhile"));
+            notes.push(format!("process {pid} is using the store"));
         }
-        check_store(store, &wants, findings, told, cancel)?;
+        check_store(store, &wants, findings, notes, cancel)?;
     }
     if let Some(hub) = &place.hub {
         let facts = check_hub(hub, findings)?;
-        told.push(format!(
+        notes.push(format!(
             "hub: {}, {}, subscriptions and hubs to notify: {}",
             count(facts.topics, "topic"),
             count(facts.notifications, "notification"),
@@ -235,20 +236,22 @@ fn look(
     }
     if let Some(folder) = &place.copy {
         if let Some(pid) = holder_of(&copy::lock_of(folder)) {
-            told.push(format!("process {pid} is at work on the copy: what it changes meanwhile may be told as found"));
+            notes.push(format!(
+                "process {pid} is using the copy: its changes during the check may be reported as findings"
+            ));
         }
         let facts = copy::check_copy(folder, &wants, findings, cancel)?;
-        told.push(format!("copy: {}, {} read", count(facts.resources, "resource"), facts.read));
+        notes.push(format!("copy: {}, {} read", count(facts.resources, "resource"), facts.read));
     }
     Ok(())
 }
 
-/// Looks at the folder of a Source's store: log and tables, kept contents, dumps.
+/// Checks the folder of a Source's store: log and tables, kept contents, dumps.
 pub(crate) fn check_store(
     store: &Path,
     wants: &dyn Fn(&str) -> bool,
     findings: &mut Findings,
-    told: &mut Vec<String>,
+    notes: &mut Vec<String>,
     cancel: &AtomicBool,
 ) -> Result<()> {
     let mut needed: HashMap<ContentId, u64> = HashMap::new();
@@ -256,12 +259,17 @@ pub(crate) fn check_store(
         needed.insert(id, length);
     })?;
     for set in &sets {
-        told.push(format!("set {}: {}, {}", set.slug, count(set.resources, "resource"), count(set.position, "change")));
+        notes.push(format!(
+            "set {}: {}, {}",
+            set.slug,
+            count(set.resources, "resource"),
+            count(set.position, "change")
+        ));
     }
     let contents = store.join("contents");
     let place = contents.display().to_string();
     let (mut kept, mut read, mut orphans) = (0_u64, 0_u64, 0_u64);
-    // What a server put or dropped since the rows were read is no finding.
+    // Contents that a server added or removed since the rows were read are not findings.
     let served = holder_of(&store.join("source.lock")).is_some();
     let view = match View::open(&contents) {
         Err(error) if error.kind() == ErrorKind::Damaged => {
@@ -314,7 +322,7 @@ pub(crate) fn check_store(
         findings.note("contents.orphan", place, format!("{orphans} kept contents are needed by no row"));
     }
     if kept > 0 {
-        told.push(format!("kept contents: {kept}, {read} read"));
+        notes.push(format!("kept contents: {kept}, {read} read"));
     }
     let packages = abreast_source::dump::check_dumps(&store.join("dumps"), wants("dumps"), &mut |finding| {
         // A server makes dumps all the time.
@@ -322,15 +330,15 @@ pub(crate) fn check_store(
             findings.add(finding.rule, finding.location, finding.message);
         }
     })
-    .context("cannot look at the dumps")?;
+    .context("cannot check the dumps")?;
     if packages > 0 {
-        told.push(format!("packages of dumps: {packages}"));
+        notes.push(format!("packages of dumps: {packages}"));
     }
     Ok(())
 }
 
-/// Prints what was found. Without `complete` the check was stopped before its end, and all may yet be damaged.
-fn tell(args: &CheckArgs, findings: &Findings, told: &[String], complete: bool) {
+/// Prints the findings. Without `complete` the check was stopped early, and the rest may be damaged.
+fn print_report(args: &CheckArgs, findings: &Findings, notes: &[String], complete: bool) {
     let severity = |finding: &Finding| if finding.severity == Severity::Note { "note" } else { "error" };
     if args.json {
         for finding in findings.list() {
@@ -341,13 +349,13 @@ fn tell(args: &CheckArgs, findings: &Findings, told: &[String], complete: bool) 
             );
         }
         line(
-            &json!({"type": "summary", "sound": complete && findings.is_sound(), "complete": complete,
-                "counts": findings.counts(), "looked": told})
+            &json!({"type": "summary", "sound": complete && findings.is_consistent(), "complete": complete,
+                "counts": findings.counts(), "looked": notes})
             .to_string(),
         );
         return;
     }
-    for text in told {
+    for text in notes {
         line(text);
     }
     for finding in findings.list() {
@@ -361,9 +369,9 @@ fn tell(args: &CheckArgs, findings: &Findings, told: &[String], complete: bool) 
             line(&format!("and {} more of {rule}", count - shown));
         }
     }
-    line(match (findings.is_sound(), complete) {
-        (false, _) => "not sound",
-        (true, true) => "sound",
+    line(match (findings.is_consistent(), complete) {
+        (false, _) => "damage found",
+        (true, true) => "no damage found",
         (true, false) => "not checked to the end; nothing was found so far",
     });
 }

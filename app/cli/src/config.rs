@@ -1,4 +1,4 @@
-//! What is to be served? Configuration file, then environment, then flags; unknown keys are refused.
+//! Configuration of `serve`: file, then environment, then flags; unknown keys are refused.
 
 use crate::faults::{Fault, Origins};
 use abreast_core::filter::Filter;
@@ -33,7 +33,7 @@ pub(crate) struct File {
     /// The sets to publish.
     #[serde(default)]
     pub(crate) set: Vec<SetFile>,
-    /// Where each key is in the file, and what is wrong with it.
+    /// The line of each key in the file, and its errors.
     #[serde(skip)]
     pub(crate) origins: Origins,
 }
@@ -46,7 +46,7 @@ pub(crate) struct SetFile {
     pub(crate) name: Option<String>,
     /// Title for people. Default: the name.
     pub(crate) title: Option<String>,
-    /// What is in the set, for people: a few sentences.
+    /// Description of the set for people: a few sentences.
     pub(crate) description: Option<String>,
     /// Terms of use: the address of a licence, or its name.
     pub(crate) licence: Option<String>,
@@ -70,17 +70,17 @@ pub(crate) struct SetFile {
     pub(crate) digests: Option<String>,
     /// How long a path must be quiet before it is read, such as `200ms` (default).
     pub(crate) debounce: Option<String>,
-    /// Wait that long also for files that their writers closed, or that were moved into place? Default false.
+    /// Apply the same wait to files that were closed by their writer or moved into place. Default false.
     pub(crate) wait_for_quiet: Option<bool>,
     /// How long the deletion of most of a set waits for a confirmation, such as `7d` (default); `0s` for not at all.
     pub(crate) hold_deletions: Option<String>,
     /// Time between full scans, such as `1h` (default); `0s` for none but the first.
     pub(crate) rescan: Option<String>,
-    /// Time between scans that read every file, also those that look unchanged; `0s` (default) for none.
+    /// Time between scans that read every file, even if it seems unchanged; `0s` (default) for none.
     pub(crate) reread: Option<String>,
-    /// Use the system's change events? Default true; false on network file systems.
+    /// Use the system's file events. Default true; false on network file systems.
     pub(crate) events: Option<bool>,
-    /// Follow relative symbolic links that lead to something published beneath the folder? Default false.
+    /// Follow relative symbolic links to published files within the folder. Default false.
     pub(crate) follow_links: Option<bool>,
     /// Publish what matches one of these patterns, and nothing else but what other rules take.
     #[serde(default)]
@@ -94,7 +94,7 @@ pub(crate) struct SetFile {
     /// Files with such rules, one a line.
     #[serde(default)]
     pub(crate) filter_from: Vec<PathBuf>,
-    /// Keep old Resource Lists, and list old Change Lists? Default no.
+    /// Keep old Resource Lists, and list old Change Lists. Default no.
     pub(crate) archives: Option<ArchivesFile>,
     /// Changes in one Change List, 1 to 50000; default 5000.
     pub(crate) changes_per_list: Option<u32>,
@@ -147,7 +147,7 @@ pub(crate) const SET_KEYS: &[&str] = &[
 
 pub(crate) const ARCHIVES_KEYS: &[&str] = &["every", "keep"];
 
-/// What holds in a set where the file does not say it; `None` for keys without a default.
+/// Defaults of a set; `None` for keys without a default.
 pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value> {
     let watch = abreast_source::watch::WatchOptions::new(Path::new(""));
     let time = |duration: Duration| Some(humantime::format_duration(duration).to_string().into());
@@ -182,7 +182,7 @@ pub(crate) fn set_default_of(set: &toml::Table, key: &str) -> Option<toml::Value
     }
 }
 
-/// Adds what holds to a table of a set that does not say all.
+/// Adds the defaults to the table of a set.
 pub(crate) fn fill_in(key: &str, table: &mut toml::Table) {
     let defaults = match key {
         "archives" => vec![("keep", Some(52.into()))],
@@ -204,14 +204,14 @@ impl File {
     /// The folder of a set.
     ///
     /// # Errors
-    /// There is no such set, or it has no folder.
+    /// The set does not exist, or has no folder.
     pub(crate) fn folder_of(&self, name: &str) -> Result<PathBuf> {
         let is_meant =
             |set: &&SetFile| set.name.as_ref().map_or_else(|| slug_of(&set.folder) == name, |known| known == name);
         match self.set.iter().find(is_meant) {
-            None => bail!(Unusable(format!("there is no set `{name}`"))),
+            None => bail!(UsageError(format!("there is no set `{name}`"))),
             Some(set) if set.is_records() => {
-                bail!(Unusable(format!("the set `{name}` has no folder: it is a set of records")))
+                bail!(UsageError(format!("the set `{name}` has no folder: it is a set of records")))
             }
             Some(set) => Ok(set.folder.clone()),
         }
@@ -241,7 +241,7 @@ impl File {
     fn refuse_faults(&self) -> Result<()> {
         match self.origins.faults() {
             [] => Ok(()),
-            faults => bail!(Unusable(crate::faults::report(faults.to_vec()))),
+            faults => bail!(UsageError(crate::faults::report(faults.to_vec()))),
         }
     }
 
@@ -252,7 +252,7 @@ impl File {
         Ok(file)
     }
 
-    /// What was given by flag or in the environment comes before what the file says.
+    /// Flags and environment variables take precedence over the file.
     pub(crate) fn given(&mut self, listen: Option<&String>, base_url: Option<&String>, data: Option<&PathBuf>) {
         if listen.is_some() {
             self.listen = listen.cloned();
@@ -269,24 +269,24 @@ impl File {
     }
 }
 
-/// What was asked for cannot be done: all reasons, one a line.
+/// Wrong arguments or configuration: all errors, one per line.
 #[derive(Debug)]
-pub(crate) struct Unusable(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
-impl std::fmt::Display for Unusable {
+impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unusable {}
+impl std::error::Error for UsageError {}
 
 /// A set, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct SetConfig {
     pub(crate) slug: String,
     pub(crate) title: String,
-    /// For people, the title once more.
+    /// Title for people.
     pub(crate) about: abreast_source::publish::About,
     pub(crate) origin: Origin,
     pub(crate) links: crate::api::LinksConfig,
@@ -378,7 +378,7 @@ impl ServeConfig {
     /// # Errors
     /// Each fault with its key, and its line if it is in a file.
     pub(crate) fn check(file: File) -> Result<Self> {
-        Self::check_all(file).map_err(|faults| Unusable(crate::faults::report(faults)).into())
+        Self::check_all(file).map_err(|faults| UsageError(crate::faults::report(faults)).into())
     }
 
     /// As [`ServeConfig::check`], with the faults one by one.
@@ -447,7 +447,7 @@ impl ServeConfig {
     }
 }
 
-/// Where to listen; the public URL must be given where that does not say it.
+/// The listen address. If it does not imply the public URL, that must be given.
 pub(crate) fn check_address(listen: Option<&str>, base_url: Option<&str>, problems: &mut Vec<String>) -> SocketAddr {
     let default = SocketAddr::from(([127, 0, 0, 1], 8080));
     let listen = match listen.map(address_of) {
@@ -472,7 +472,7 @@ pub(crate) fn check_address(listen: Option<&str>, base_url: Option<&str>, proble
     listen
 }
 
-/// Why the store may not be there: it would be published, or what is published would lie in it.
+/// The reason why the store may not be in that folder: it would be published, or would contain published files.
 fn misplaced_store(data: &Path, folder: &Path) -> Option<String> {
     use std::os::unix::ffi::OsStrExt as _;
     // It need not exist yet: what exists of the way to it is resolved.
@@ -519,7 +519,7 @@ fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<Strin
         }
         Ok(folder) if folder.is_dir() => folder,
         Ok(_) => {
-            problems.push(format!("`folder`: `{shown}` is no folder (help: name the folder that it is in)"));
+            problems.push(format!("`folder`: `{shown}` is not a folder (help: name the folder that contains it)"));
             set.folder
         }
         Err(error) => {
@@ -548,7 +548,9 @@ fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<Strin
     let mut duration = |key: &str, value: Option<String>, default: Duration| match value {
         None => default,
         Some(text) => humantime::parse_duration(&text).unwrap_or_else(|error| {
-            problems.push(format!("`{key}`: `{text}` is no time: {error} (help: write it as `200ms`, `30s` or `1h`)"));
+            problems.push(format!(
+                "`{key}`: `{text}` is not a duration: {error} (help: write it as `200ms`, `30s` or `1h`)"
+            ));
             default
         }),
     };
@@ -613,7 +615,7 @@ fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<Strin
 /// Where to listen: an address or a host name with a port.
 fn address_of(text: &str) -> Result<SocketAddr, String> {
     let refused = |reason: &dyn std::fmt::Display| {
-        format!("`listen`: `{text}` is no address: {reason} (help: for example 127.0.0.1:8080 or localhost:8080)")
+        format!("`listen`: `{text}` is not an address: {reason} (help: for example 127.0.0.1:8080 or localhost:8080)")
     };
     let mut found = text.to_socket_addrs().map_err(|error| refused(&error))?;
     found.next().ok_or_else(|| refused(&"the name has no address"))
@@ -668,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let file = File::parse(
             "listen = \"0.0.0.0:80\"\n[[set]]\nname = \"API\"\nfolder = \"/nowhere/at/all\"\nrescan = \"often\"\n\
              [[set]]\nname = \"r\"\nrecords = true\ndumps = {}\n\

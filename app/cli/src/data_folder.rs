@@ -1,11 +1,11 @@
 //! The store's folder: checked by commands that do not make one, made by those that do, and removed again when they fail.
 
-use crate::config::Unusable;
+use crate::config::UsageError;
 use anyhow::{Context as _, Result, bail};
 use std::fs::{create_dir_all, read_dir, remove_dir, remove_dir_all, remove_file};
 use std::path::{Path, PathBuf};
 
-/// What a store's folder has, one of them.
+/// Files of which a store's folder has at least one.
 const OF_A_STORE: &[&str] = &["source.db", "hub.db", "tokens.json"];
 
 /// The folder of a store that this run opens. What the run made is removed when this is dropped between [`Self::locked`] and
@@ -74,26 +74,26 @@ impl Drop for NewData {
 /// Checks that a folder named with `--data` is a store's, or empty: a mistyped path must not become a store.
 ///
 /// # Errors
-/// There is no such folder, or it belongs to something else.
+/// The folder does not exist, or belongs to something else.
 pub(crate) fn check_data(data: &Path) -> Result<()> {
     let shown = data.display();
     let mut entries = match std::fs::read_dir(data) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(Unusable(format!(
-            "`--data`: there is no folder `{shown}`\n  help: check the path; for a store that is still to be made: mkdir {shown}"
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(UsageError(format!(
+            "`--data`: there is no folder `{shown}`\n  help: check the path; to create a new store: mkdir {shown}"
         ))),
         Err(error) => return Err(error).with_context(|| format!("cannot open the store's folder `{shown}`")),
     };
     let is_store = OF_A_STORE.iter().any(|name| data.join(name).is_file());
     let inner = data.join(".abreast");
     if !is_store && OF_A_STORE.iter().any(|name| inner.join(name).is_file()) {
-        bail!(Unusable(format!(
+        bail!(UsageError(format!(
             "`--data`: the folder `{shown}` holds no store\n  help: name the store of this published folder: --data {}",
             inner.display()
         )));
     }
     if !is_store && entries.next().is_some() {
-        bail!(Unusable(format!(
+        bail!(UsageError(format!(
             "`--data`: the folder `{shown}` holds no store, and is not empty\n  help: check the path"
         )));
     }

@@ -38,9 +38,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
 
     line("2. It publishes the folder:  abreast serve museum");
     let source = serve(&original)?;
-    line(&format!("   {} tells machines what is there and what changed", source.base_url));
+    line(&format!("   {} lists the resources and their changes for programs", source.base_url));
 
-    line("3. A library copies it, and stays:  abreast sync URL copy --follow");
+    line("3. A library copies it and follows:  abreast sync URL copy --follow");
     let follower = Follower::start(&source.base_url, &copy);
     let seconds = wait_until_equal(&original, &copy, &follower)?;
     line(&format!("   {} copied and verified in {seconds:.1} s", count_of(files(&copy)?.len(), "file")));
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     if args.keep {
         let mut signals = crate::signals::Signals::listen()?;
         line("");
-        line("Left running. Change something in the first folder, and look at the second:");
+        line("Left running. Change a file in the first folder, and watch the second:");
         line(&format!("   published  {}", original.display()));
         line(&format!("   copy       {}", copy.display()));
         line(&format!("   addresses  {0}  {0}.well-known/resourcesync  {0}museum/changelist.xml", source.base_url));
@@ -106,13 +106,13 @@ impl Follower {
         // A second between polls suits a demonstration; the default of 30 suits the Web.
         options.interval = Duration::from_secs(1);
         let cancel = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&cancel);
-        let tell = |event: &Event<'_>| {
+        let cancel_flag = Arc::clone(&cancel);
+        let print_event = |event: &Event<'_>| {
             if let Event::Error(problem) = event {
                 line(&format!("   ! {}: {} [{}]", problem.uri, problem.message, problem.code));
             }
         };
-        let thread = std::thread::spawn(move || abreast_destination::follow(&options, &tell, &told));
+        let thread = std::thread::spawn(move || abreast_destination::follow(&options, &print_event, &cancel_flag));
         Self { cancel, thread }
     }
 
@@ -127,7 +127,7 @@ impl Follower {
     }
 }
 
-/// Waits until both folders hold the same bytes; tells the seconds it took.
+/// Waits until both folders hold the same bytes; returns the seconds it took.
 fn wait_until_equal(original: &Path, copy: &Path, follower: &Follower) -> Result<f64> {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! `abreast doctor`: what on this machine, in a folder or on the way to an address would get in the way?
+//! `abreast doctor`: finds problems of the machine, a folder or the network path to an address.
 
 use crate::access::AccessArgs;
 use crate::terminal::line;
@@ -15,10 +15,10 @@ Examples:
   abreast doctor ./papers
   abreast doctor https://papers.example.org/
 
-With a folder: space, inodes, whether it can be written, what its file system does to names and times. With an address:
-names, proxies, TLS, the server's clock. Each line says `ok`, or `bad` with a way out.
+With a folder: space, inodes, whether it can be written, how its file system treats names and times. With an address:
+DNS, proxies, TLS, the server's clock. Each line is `ok`, or `bad` with help.
 
-Exit codes: 0 all is well, 1 something would get in the way, 2 usage or no such folder, 5 the address cannot be reached now,
+Exit codes: 0 no problems, 1 problems found, 2 usage or no such folder, 5 the address cannot be reached now,
 6 no secure connection.";
 
 /// 2025-01-01: no clock that is right is behind it.
@@ -38,10 +38,10 @@ const WATCHES_MIN: u64 = 65_536;
 pub(crate) struct DoctorArgs {
     /// A folder, or the address of a Source
     what: Option<String>,
-    /// The address that a server would listen on
+    /// Address on which a server would listen
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     listen: String,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -51,12 +51,12 @@ pub(crate) struct DoctorArgs {
 struct Doctor {
     json: bool,
     bad: u64,
-    /// What the exit code is, if it is not just that something is bad.
+    /// The exit code, if it is not the general one for problems.
     code: Option<u8>,
 }
 
 impl Doctor {
-    fn tell(&mut self, code: &str, good: bool, what: &str, help: &str) {
+    fn report(&mut self, code: &str, good: bool, what: &str, help: &str) {
         self.bad += u64::from(!good);
         if self.json {
             let help = if good { None } else { Some(help) };
@@ -79,10 +79,10 @@ pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
         Some(place) if is_host(place) => {
             doctor.code = Some(crate::exit::USAGE);
             let help = format!("for a server, write its address with http:// or https://, such as https://{place}/");
-            doctor.tell("folder", false, &format!("there is no folder {place}"), &help);
+            doctor.report("folder", false, &format!("there is no folder {place}"), &help);
         }
-        Some(folder) => look_at_folder(&mut doctor, Path::new(folder.strip_prefix("warc:").unwrap_or(folder))),
-        None => look_at_folder(&mut doctor, Path::new(".")),
+        Some(folder) => check_folder(&mut doctor, Path::new(folder.strip_prefix("warc:").unwrap_or(folder))),
+        None => check_folder(&mut doctor, Path::new(".")),
     }
     ExitCode::from(doctor.code.unwrap_or(u8::from(doctor.bad > 0)))
 }
@@ -95,16 +95,21 @@ fn is_host(place: &str) -> bool {
 }
 
 fn machine(doctor: &mut Doctor, listen: &str) {
-    doctor.tell(
+    doctor.report(
         "version",
         true,
         &format!("abreast {}, SQLite {}", env!("CARGO_PKG_VERSION"), abreast_store::sqlite_version()),
         "",
     );
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    doctor.tell("clock", now >= CLOCK_MIN, &format!("{now} seconds since 1970"), "set the clock, for example with NTP");
+    doctor.report(
+        "clock",
+        now >= CLOCK_MIN,
+        &format!("{now} seconds since 1970"),
+        "set the clock, for example with NTP",
+    );
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    doctor.tell(
+    doctor.report(
         "open-files",
         files.is_none_or(|files| files >= FILES_MIN),
         &files.map_or("unlimited".to_owned(), |files| format!("at most {files}")),
@@ -115,7 +120,7 @@ fn machine(doctor: &mut Doctor, listen: &str) {
         let Some(limit) = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u64>().ok()) else {
             continue;
         };
-        doctor.tell(
+        doctor.report(
             "inotify",
             limit >= min,
             &format!("{name} is {limit}"),
@@ -124,31 +129,31 @@ fn machine(doctor: &mut Doctor, listen: &str) {
     }
     let free = std::net::TcpListener::bind(listen);
     let what = free.as_ref().map_or_else(|error| format!("{listen}: {error}"), |_| format!("{listen} is free"));
-    doctor.tell("port", free.is_ok(), &what, "stop what listens there, or choose another with --listen");
+    doctor.report("port", free.is_ok(), &what, "stop what listens there, or choose another with --listen");
 }
 
-fn look_at_folder(doctor: &mut Doctor, folder: &Path) {
+fn check_folder(doctor: &mut Doctor, folder: &Path) {
     let shown = folder.display().to_string();
     if folder.exists() && !folder.is_dir() {
         doctor.code = Some(crate::exit::USAGE);
-        doctor.tell("folder", false, &format!("{shown} is a file, not a folder"), "name the folder that it is in");
+        doctor.report("folder", false, &format!("{shown} is a file, not a folder"), "name the folder that it is in");
         return;
     }
     let Ok(stat) = rustix::fs::statvfs(folder) else {
         doctor.code = (!folder.exists()).then_some(crate::exit::USAGE);
-        doctor.tell("folder", false, &format!("{shown} cannot be read"), "make it, or let this user read it");
+        doctor.report("folder", false, &format!("{shown} cannot be read"), "make it, or let this user read it");
         return;
     };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    doctor.tell(
+    doctor.report(
         "space",
         free >= SPACE_MIN,
         &format!("{shown}: {} MiB free", free >> 20),
         "free space, or use another disk",
     );
-    // Some file systems make inodes as they are needed, and say 0.
+    // Some file systems create inodes on demand, and report 0.
     let inodes = stat.f_files == 0 || stat.f_favail >= INODES_MIN;
-    doctor.tell(
+    doctor.report(
         "inodes",
         inodes,
         &format!("{shown}: {} free", stat.f_favail),
@@ -156,18 +161,18 @@ fn look_at_folder(doctor: &mut Doctor, folder: &Path) {
     );
     match abreast_destination::check::file_system(folder) {
         Ok(found) => {
-            doctor.tell("writable", true, &shown, "");
-            doctor.tell("names", true, &found.names, "");
-            doctor.tell("times", true, &found.times, "");
+            doctor.report("writable", true, &shown, "");
+            doctor.report("names", true, &found.names, "");
+            doctor.report("times", true, &found.times, "");
         }
-        Err(error) => doctor.tell("writable", false, &format!("{shown}: {error}"), "let this user write there"),
+        Err(error) => doctor.report("writable", false, &format!("{shown}: {error}"), "let this user write there"),
     }
     let links = tempfile::Builder::new().prefix(".%~").tempdir_in(folder).and_then(|place| {
         let (one, two) = (place.path().join("one"), place.path().join("two"));
         std::fs::write(&one, "")?;
         std::fs::hard_link(&one, &two)
     });
-    doctor.tell(
+    doctor.report(
         "links",
         true,
         if links.is_ok() {
@@ -183,7 +188,7 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
     let (Ok(_), Ok(url)) = (crate::address::http_url(text), url::Url::parse(text)) else {
         doctor.code = Some(crate::exit::USAGE);
         let what = format!("{text} is not an http or https URL");
-        doctor.tell("url", false, &what, "give an address such as https://papers.example.org/");
+        doctor.report("url", false, &what, "give an address such as https://papers.example.org/");
         return;
     };
     let mut options = Options { connect_timeout: Duration::from_secs(10), retries: 0, ..Options::default() };
@@ -198,12 +203,12 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
         Ok(text) => text,
         Err(error) => {
             doctor.code = Some(crate::exit::USAGE);
-            doctor.tell("access", false, &error.to_string(), "correct the option or variable");
+            doctor.report("access", false, &error.to_string(), "correct the option or variable");
             return;
         }
     };
     let text = text.as_str();
-    doctor.tell("proxy", true, &what, "");
+    doctor.report("proxy", true, &what, "");
     if proxies.is_empty()
         && let Some(host) = url.host_str()
     {
@@ -212,7 +217,7 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
         let what = found
             .as_ref()
             .map_or_else(|error| format!("{host}: {error}"), |found| format!("{host} has {} addresses", found.len()));
-        doctor.tell("dns", found.is_ok(), &what, "check the name and the resolver (/etc/resolv.conf)");
+        doctor.report("dns", found.is_ok(), &what, "check the name and the resolver (/etc/resolv.conf)");
     }
     let asked = || -> anyhow::Result<(u16, Option<String>)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -227,10 +232,10 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
     match asked() {
         Ok((status, date)) => {
             let good = status < 500;
-            doctor.tell("answer", good, &format!("{text} answers with {status}"), "look at the server's log");
+            doctor.report("answer", good, &format!("{text} answers with {status}"), "read the server's log");
             if let Some(apart) = date.as_deref().and_then(seconds_apart) {
                 let what = format!("the server's clock is {apart} s from this one");
-                doctor.tell("clocks", apart.abs() <= CLOCK_APART, &what, "set both clocks, for example with NTP");
+                doctor.report("clocks", apart.abs() <= CLOCK_APART, &what, "set both clocks, for example with NTP");
             }
         }
         Err(error) => {
@@ -240,7 +245,7 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
                 "names, proxies, certificates and firewalls stand in between; `abreast sync --help` has the options",
             );
             let causes = error.chain().map(|cause| cause.to_string().lines().next().unwrap_or_default().to_owned());
-            doctor.tell("answer", false, &causes.collect::<Vec<_>>().join(": "), help);
+            doctor.report("answer", false, &causes.collect::<Vec<_>>().join(": "), help);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which dumps does a set get? The `dumps` of a `[[set]]`, and the flags of `serve` that say the same.
+//! Configuration of dumps: `dumps` of a `[[set]]`, and the corresponding flags of `serve`.
 
 use abreast_source::dump::{Compression, DumpOptions};
 use clap::Args;
@@ -19,7 +19,7 @@ pub(crate) struct DumpsFile {
     pub(crate) keep: Option<usize>,
     /// `store` (default) or `deflate`.
     pub(crate) compression: Option<String>,
-    /// Make Change Dumps? Default false.
+    /// Make Change Dumps. Default false.
     pub(crate) changes: Option<bool>,
     /// Bytes of all packages of changes, the oldest leave first; default `10GiB`.
     pub(crate) changes_size: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct DumpsFile {
 pub(crate) const DUMPS_KEYS: &[&str] =
     &["every", "on_demand", "part_size", "keep", "compression", "changes", "changes_size"];
 
-/// What holds where `dumps` does not say it.
+/// Defaults of `dumps`.
 pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
     let options = DumpOptions::default();
     match key {
@@ -48,11 +48,11 @@ pub(crate) fn default_of(key: &str) -> Option<toml::Value> {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Dumps")]
 pub(crate) struct DumpArgs {
-    /// Package all resources that often, such as 1d, or `on-demand`: when somebody asks, once a day at most
+    /// Package all resources at this interval, such as 1d, or `on-demand`: when requested, at most once a day
     /// [default: no dumps]
     #[arg(long, value_name = "TIME|on-demand", env = "ABREAST_DUMPS")]
     pub(crate) dumps: Option<String>,
-    /// Package every change as well
+    /// Also package every change
     #[arg(long, requires = "dumps")]
     pub(crate) change_dumps: bool,
     /// Bytes of resources in one package [default: 1GiB]
@@ -61,7 +61,7 @@ pub(crate) struct DumpArgs {
 }
 
 impl DumpArgs {
-    /// What the flags say, as the file would.
+    /// The flags, as the file would state them.
     pub(crate) fn to_file(&self) -> Option<DumpsFile> {
         let when = self.dumps.as_deref()?;
         let on_demand = when == "on-demand";
@@ -89,7 +89,7 @@ pub(crate) fn check(
         None => {}
         Some(Ok(every)) if every.as_secs() >= 1 => options.every = every,
         Some(_) => problems.push(format!(
-            "`dumps.every`: `{}` is no time of a second or more (help: write it as `1d` or `6h`)",
+            "`dumps.every`: `{}` is not a duration of a second or more (help: write it as `1d` or `6h`)",
             file.every.as_deref().unwrap_or_default()
         )),
     }
@@ -101,7 +101,7 @@ pub(crate) fn check(
             None => {}
             Some(Some(bytes)) if bytes >= least => *value = bytes,
             Some(_) => problems.push(format!(
-                "`dumps.{key}`: `{}` is no size of 1MiB or more (help: write it as `500MiB` or `1GiB`)",
+                "`dumps.{key}`: `{}` is not a size of 1MiB or more (help: write it as `500MiB` or `1GiB`)",
                 text.as_deref().unwrap_or_default()
             )),
         }
@@ -119,7 +119,7 @@ pub(crate) fn check(
     Some(options)
 }
 
-/// What a set with Change Dumps keeps of versions when nothing else is said: each until it is surely packaged.
+/// Default versions of a set with Change Dumps: each is kept until it is packaged.
 pub(crate) fn versions_needed(options: Option<&DumpOptions>) -> Option<abreast_core::VersionPolicy> {
     let options = options.filter(|options| options.changes)?;
     let age = options.every.saturating_mul(2).saturating_add(Duration::from_secs(3_600));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_say_the_same_as_the_file() {
+    fn flags_equal_the_file() {
         let flags = |dumps: &str| DumpArgs {
             dumps: Some(dumps.to_owned()),
             change_dumps: true,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told() {
+    fn every_problem_is_reported() {
         let file = DumpsFile {
             every: Some("often".into()),
             part_size: Some("1KiB".into()),

@@ -3,8 +3,8 @@
 //! 2 wrong usage, a path or set that is not there; 4 the Source's documents cannot be used; 5 the network or a server failed temporarily; 6 no secure connection;
 //! 10 in use by another process; 12 not authorised; 13 the disk; 1 anything else.
 
-use crate::config::Unusable;
-use crate::log_access::Refused;
+use crate::config::UsageError;
+use crate::log_access::ExitCodeError;
 use abreast_net::ErrorKind;
 
 pub(crate) const USAGE: u8 = 2;
@@ -15,17 +15,17 @@ pub(crate) const AUTH: u8 = 12;
 
 /// The exit code of a failure, by the first cause that has one.
 pub(crate) fn code(error: &anyhow::Error) -> u8 {
-    if let Some(refused) = error.downcast_ref::<Refused>() {
+    if let Some(refused) = error.downcast_ref::<ExitCodeError>() {
         return refused.code;
     }
-    if error.is::<Unusable>() {
+    if error.is::<UsageError>() {
         return USAGE;
     }
     error.chain().find_map(code_of).unwrap_or(1)
 }
 
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
-    if let Some(refused) = cause.downcast_ref::<Refused>() {
+    if let Some(refused) = cause.downcast_ref::<ExitCodeError>() {
         return Some(refused.code);
     }
     if let Some(error) = cause.downcast_ref::<abreast_destination::Error>() {
@@ -38,7 +38,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         || cause.downcast_ref::<abreast_folder::Error>().is_some_and(|e| {
             matches!(e.kind(), abreast_folder::ErrorKind::NotFound | abreast_folder::ErrorKind::NotFolder)
         });
-    (is_missing || cause.is::<Unusable>()).then_some(USAGE)
+    (is_missing || cause.is::<UsageError>()).then_some(USAGE)
 }
 
 /// A path that was named leads to nothing, or to something of another kind.
@@ -53,7 +53,7 @@ fn of_net(error: &abreast_net::Error) -> u8 {
         (ErrorKind::Scheme | ErrorKind::Url, _) => USAGE,
         (_, Some(401 | 403 | 407)) => AUTH,
         _ if error.is_transient() => NETWORK,
-        // The server answers, and not with what is needed.
+        // The server answers with something else.
         _ => SOURCE,
     }
 }
@@ -67,8 +67,8 @@ mod tests {
     fn a_cause_has_its_code_however_deep_it_lies() {
         let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
         let other = || std::io::Error::from(std::io::ErrorKind::IsADirectory);
-        let unusable = || Unusable("no".to_owned());
-        let refused = || Refused { message: "no".to_owned(), code: 10 };
+        let unusable = || UsageError("no".to_owned());
+        let refused = || ExitCodeError { message: "no".to_owned(), code: 10 };
         let codes = [
             (anyhow::Error::new(missing()), 2),
             (anyhow::Error::new(other()).context("while reading"), 2),

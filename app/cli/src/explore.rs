@@ -15,7 +15,7 @@ Examples:
 
 Walks up to the Source Description and down to every list; resources and packages are not fetched.
 
-Exit codes: 0 everything could be read, 1 something could not, 2 usage; when nothing of ResourceSync is found: 4 there is none,
+Exit codes: 0 everything was read, 1 some documents were not, 2 usage; if no ResourceSync document is found: 4 there is none,
 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
 /// Options of `explore`.
@@ -24,10 +24,10 @@ Exit codes: 0 everything could be read, 1 something could not, 2 usage; when not
 pub(crate) struct ExploreArgs {
     /// Any address of the Source
     pub(crate) url: String,
-    /// How far down: 0 the Source Description, 1 the Capability Lists, 2 their documents, 3 the lists of indexes
+    /// Depth: 0 Source Description, 1 Capability Lists, 2 their documents, 3 the lists of indexes
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<u32>,
-    /// One JSON object a line for each document
+    /// Print one JSON object per line, for each document
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &ExploreArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// What is reported when there is nothing of ResourceSync, with the places that were tried.
+/// The error when no ResourceSync document is found, with the addresses that were tried.
 fn nothing(url: &str, report: &Report) -> String {
     let (what, help) = if report.unreachable.is_some() {
         ("cannot reach", "check the address, and that its server is running; `abreast doctor URL` tests the connection")

@@ -23,27 +23,27 @@ const LISTED_MAX: usize = 12;
 const USUAL_HELP: &str = "abreast.example.toml shows every key with a value";
 
 /// The keys of a table: which there are, which must be there, and the tables in it.
-struct Shape {
+struct TableKeys {
     name: &'static str,
     known: &'static [&'static str],
     required: &'static [&'static str],
-    inner: &'static [(&'static str, &'static Shape)],
+    inner: &'static [(&'static str, &'static TableKeys)],
 }
 
-const fn plain(name: &'static str, known: &'static [&'static str], required: &'static [&'static str]) -> Shape {
-    Shape { name, known, required, inner: &[] }
+const fn plain(name: &'static str, known: &'static [&'static str], required: &'static [&'static str]) -> TableKeys {
+    TableKeys { name, known, required, inner: &[] }
 }
 
-static FILE: Shape = Shape {
+static FILE: TableKeys = TableKeys {
     name: "",
     known: crate::config::FILE_KEYS,
     required: &[],
     inner: &[("api", &API), ("hub", &HUB), ("notify", &NOTIFY), ("set", &SET)],
 };
-static API: Shape = plain("[api]", crate::api::API_KEYS, &[]);
-static HUB: Shape = plain("[hub]", crate::push::HUB_KEYS, &[]);
-static NOTIFY: Shape = plain("[notify]", crate::push::NOTIFY_KEYS, &[]);
-static SET: Shape = Shape {
+static API: TableKeys = plain("[api]", crate::api::API_KEYS, &[]);
+static HUB: TableKeys = plain("[hub]", crate::push::HUB_KEYS, &[]);
+static NOTIFY: TableKeys = plain("[notify]", crate::push::NOTIFY_KEYS, &[]);
+static SET: TableKeys = TableKeys {
     name: "[[set]]",
     known: crate::config::SET_KEYS,
     required: &[],
@@ -55,11 +55,11 @@ static SET: Shape = Shape {
         ("versions", &VERSIONS),
     ],
 };
-static RULE: Shape = plain("[[set.links]]", crate::api::RULE_KEYS, &["match", "rel", "href"]);
-static SET_LINK: Shape = plain("[[set.set_links]]", crate::api::SET_LINK_KEYS, &["rel", "href"]);
-static ARCHIVES: Shape = plain("`archives`", crate::config::ARCHIVES_KEYS, &["every"]);
-static DUMPS: Shape = plain("`dumps`", crate::dumps::DUMPS_KEYS, &[]);
-static VERSIONS: Shape = plain("`versions`", crate::versions::VERSIONS_KEYS, &[]);
+static RULE: TableKeys = plain("[[set.links]]", crate::api::RULE_KEYS, &["match", "rel", "href"]);
+static SET_LINK: TableKeys = plain("[[set.set_links]]", crate::api::SET_LINK_KEYS, &["rel", "href"]);
+static ARCHIVES: TableKeys = plain("`archives`", crate::config::ARCHIVES_KEYS, &["every"]);
+static DUMPS: TableKeys = plain("`dumps`", crate::dumps::DUMPS_KEYS, &[]);
+static VERSIONS: TableKeys = plain("`versions`", crate::versions::VERSIONS_KEYS, &[]);
 
 /// Keys that must be there: their tables cannot be read without them.
 const NEEDED: &[&str] = &["match", "rel", "href", "every"];
@@ -67,13 +67,13 @@ const NEEDED: &[&str] = &["match", "rel", "href", "every"];
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fault {
-    /// The file; unknown in tests, and for what flags say.
+    /// The file; unknown in tests, and for flags.
     file: Option<Arc<str>>,
     line: Option<usize>,
     text: String,
 }
 
-/// What is known of the text of a configuration file.
+/// Line numbers and keys of a configuration file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origins {
     /// Lines of keys by their path, such as `set.0.folder`, and of tables.
@@ -82,7 +82,7 @@ pub(crate) struct Origins {
     /// Paths of keys that have a fault, and of those that were meant.
     faulty: BTreeSet<String>,
     file: Option<Arc<str>>,
-    /// Keys that flags or the environment say, and not the file.
+    /// Keys set by flags or the environment, not by the file.
     given: BTreeSet<String>,
 }
 
@@ -147,7 +147,7 @@ impl Origins {
         self.lines.contains_key(path)
     }
 
-    /// A key is no longer what the file says: it was given by flag or in the environment.
+    /// Marks a key as overridden by a flag or the environment.
     pub(crate) fn forget(&mut self, path: &str) {
         self.lines.remove(path);
         self.given.insert(path.to_owned());
@@ -175,7 +175,7 @@ impl Origins {
             }
         }
         let is_missing = self.file.is_some() && !self.given.contains(near);
-        // What several sets need is missing since the second one.
+        // A key that several sets need is missing since the second one.
         let first = ["set.1", "set.0", "hub", "mirror.0"].iter().find_map(|table| self.lines.get(*table));
         is_missing.then(|| first.copied().unwrap_or(1))
     }
@@ -258,7 +258,7 @@ pub(crate) fn read(text: &str) -> File {
         let key: Vec<&str> = path.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
         let text =
             format!("`{}`: {} (help: {})", key.join("."), in_our_words(error.message()), help_for(error.message()));
-        // What is no TOML was replaced by something of another type.
+        // Text that is not TOML was replaced by a value of another type.
         if errors.iter().any(|error| line_at(error.span()) == line) {
             origins.faulty.insert(path);
         } else {
@@ -269,7 +269,7 @@ pub(crate) fn read(text: &str) -> File {
     file
 }
 
-/// What is wrong with a value, without the names of types of this program.
+/// The error of a value, without the names of types of this program.
 fn in_our_words(message: &str) -> String {
     let Some((found, expected)) = message
         .strip_prefix("invalid type: ")
@@ -355,7 +355,7 @@ fn note_lines(table: &DeTable<'_>, path: &str, line_at: &LineAt<'_>, lines: &mut
 }
 
 /// Reports keys that are unknown or missing; the table has all others and the required ones after it.
-fn check_keys(table: &mut DeTable<'_>, shape: &Shape, path: &str, line_at: &LineAt<'_>, origins: &mut Origins) {
+fn check_keys(table: &mut DeTable<'_>, shape: &TableKeys, path: &str, line_at: &LineAt<'_>, origins: &mut Origins) {
     let keys: Vec<_> = table.keys().map(|key| (key.get_ref().to_string(), line_at(Some(key.span())))).collect();
     let mut meant = Vec::new();
     for (key, line) in keys.iter().filter(|(key, _)| !shape.known.contains(&key.as_str())) {

@@ -1,19 +1,19 @@
-//! How is a copy that follows told of changes? Options of `sync --follow`.
+//! Options of `sync --follow`: how a copy is notified of changes.
 
 use abreast_destination::{CallbackOptions, Push, SyncOptions};
 use clap::Args;
 
-/// Being told, instead of asking again and again.
+/// Notifications, in place of polling.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Being told of changes (with --follow)")]
+#[command(next_help_heading = "Notifications (with --follow)")]
 pub(crate) struct FollowArgs {
-    /// How: auto (callback where there is one, else events), callback (a hub delivers), events (an event stream), off
+    /// Method: auto (callback if configured, else events), callback (a hub delivers), events (an event stream), off
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) push: Push,
-    /// What callbacks begin with, as hubs reach them, on the public side of a proxy
+    /// Base URL of callbacks, as hubs reach it through a proxy
     #[arg(long, value_name = "URL", requires = "callback_listen", value_parser = crate::address::http_url)]
     pub(crate) callback_url: Option<String>,
-    /// Where to listen for hubs; a port for each copy that follows
+    /// Listen for hubs on this address; one port for each copy that follows
     #[arg(long, value_name = "HOST:PORT", requires = "callback_url", conflicts_with = "all_sets")]
     pub(crate) callback_listen: Option<String>,
 }

@@ -1,10 +1,10 @@
-//! `abreast hub`: a hub by itself, without sets; and looking into one, whoever runs it.
+//! `abreast hub`: runs a hub without sets, and inspects any hub.
 
 mod access;
 mod admin;
 
 use crate::api::ApiConfig;
-use crate::config::{self, File, Unusable};
+use crate::config::{self, File, UsageError};
 use crate::faults::Fault;
 use crate::push::{self, PushConfig};
 use crate::signals::Signals;
@@ -31,8 +31,8 @@ Examples:
   abreast hub targets https://papers.example.org/papers/notify/change --server http://127.0.0.1:8080/
   abreast hub replay 17 --after 1200 --data /var/lib/abreast
 
-`abreast serve` runs a hub for its own sets; this one is for topics of others. Who shows a token of scope `write` publishes
-what it likes (`abreast token create`); who shows none, only in topics that are allowed, and only what the topic says itself.
+`abreast serve` runs a hub for its own sets; this one is for topics of others. A publisher with a token of scope `write` can publish
+anything (`abreast token create`); one without a token, only in allowed topics, and only content that the topic itself has.
 Stops on SIGTERM or Ctrl-C. The commands go through the API of a running server, or to a store that no server has open.
 
 Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the store open,
@@ -44,37 +44,37 @@ Exit codes: 0 done, 1 other, 2 usage, 5 try again later, 6 no secure connection,
 pub(crate) struct HubArgs {
     #[command(subcommand)]
     command: Option<HubCommand>,
-    /// Folder of the store
+    /// Keep the store in this folder
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
     data: Option<PathBuf>,
-    /// Configuration file: `listen`, `base_url`, `data`, `[hub]`, `[api]`
+    /// Read a configuration file: `listen`, `base_url`, `data`, `[hub]`, `[api]`
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     config: Option<PathBuf>,
-    /// Address to listen on; port 0 chooses a free one [default: 127.0.0.1:8080]
+    /// Listen on this address; port 0 selects a free one [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT", env = "ABREAST_LISTEN")]
     listen: Option<String>,
-    /// Public base URL; the hub is at its `hub` [default: http:// and the listen address]
+    /// Public base URL; the hub's URL is `hub` below it [default: http:// and the listen address]
     #[arg(long, value_name = "URL", env = "ABREAST_BASE_URL", value_parser = crate::address::base_url)]
     base_url: Option<String>,
-    /// Take topics whose URLs begin with this (may be given again)
+    /// Accept topics whose URLs begin with this; repeatable
     #[arg(long = "allow-topic", value_name = "PREFIX")]
     allow_topics: Vec<String>,
-    /// Take any topic
+    /// Accept any topic
     #[arg(long)]
     open: bool,
-    /// Trust the certificates in this PEM file as well: of callbacks and topics
+    /// Also trust the certificates in this PEM file, of callbacks and topics
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
 }
 
 impl HubArgs {
-    /// Does it stay, as a server?
+    /// True if the command runs a server.
     pub(crate) const fn serves(&self) -> bool {
         self.command.is_none()
     }
 }
 
-/// What to run, checked.
+/// The checked configuration of a hub.
 struct HubConfig {
     listen: SocketAddr,
     base_url: Option<String>,
@@ -100,7 +100,7 @@ impl HubConfig {
         hub.ca_file = args.ca_file.clone().or(hub.ca_file.take());
         hub.open = if args.open { Some(true) } else { hub.open };
         file.given(args.listen.as_ref(), args.base_url.as_ref(), args.data.as_ref());
-        Self::check(file).map_err(|faults| Unusable(crate::faults::report(faults)).into())
+        Self::check(file).map_err(|faults| UsageError(crate::faults::report(faults)).into())
     }
 
     fn check(file: File) -> Result<Self, Vec<Fault>> {
@@ -113,7 +113,7 @@ impl HubConfig {
             problems.push("`hub.enabled`: a hub that is not enabled does nothing (help: leave it out)".to_owned());
         }
         if !hub.hubs.is_empty() {
-            problems.push("`hub.hubs`: only a Source tells other hubs (help: leave it out)".to_owned());
+            problems.push("`hub.hubs`: only a Source notifies other hubs (help: leave it out)".to_owned());
         }
         let listen = config::check_address(file.listen.as_deref(), file.base_url.as_deref(), &mut problems);
         let data = file.data.unwrap_or_else(|| {

@@ -1,6 +1,6 @@
 //! `abreast import`: records of resources that live elsewhere, from lines of JSON, a table or a Sitemap.
 
-use crate::log_access::{Counted, LogAccess, LogAccessArgs, Refused};
+use crate::log_access::{BatchCounts, ExitCodeError, LogAccess, LogAccessArgs};
 use crate::logging;
 use crate::stores::Task;
 use abreast_resourcesync::v1_1::{Change, Entry, Ln, Reader, Root};
@@ -25,8 +25,8 @@ Examples:
 Formats: ndjson, one object a line as `abreast log` writes them; csv, whose first line names the columns uri, change,
 lastmod, length, type, encoding, hash; sitemap, also a ResourceSync Resource List or Change List with its links.
 With --server changes go through the API of a running server (token: --token-file or ABREAST_TOKEN); with --data or
---config into a store that no server has open. Into a new set they become its base, before its log begins. A batch is
-recorded whole or not at all; run again, it records only what is not yet so.
+--config into a store that no server has open. In a new set they become its base, before its log begins. A batch is
+recorded completely or not at all; a second run records only what is still different.
 
 Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded before wrong input, 5 try again later,
 6 no secure connection, 10 a server has the store open, 12 not authorised, 13 disk, 130 cancelled.";
@@ -34,9 +34,9 @@ Exit codes: 0 ok, 1 other, 2 usage or wrong input, 3 some batches were recorded 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One JSON object a line
+    /// One JSON object per line
     Ndjson,
-    /// A table with a line of names
+    /// A table whose first line has the column names
     Csv,
     /// A Sitemap, a Resource List or a Change List
     Sitemap,
@@ -48,27 +48,27 @@ enum Format {
 pub(crate) struct ImportArgs {
     /// Name of the set
     set: String,
-    /// What to read [default: standard input]
+    /// Input file [default: standard input]
     file: Option<PathBuf>,
-    /// How it is written [default: by the file's name, else ndjson]
+    /// Format of the input [default: by the file's name, else ndjson]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Changes recorded together
+    /// Changes recorded in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
-    /// Check the input, record nothing
+    /// Check the input only
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// One JSON object as the last line on standard output
+    /// Print one JSON object as the last line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     log: LogAccessArgs,
 }
 
-/// Records what is read.
+/// Records the changes that are read.
 pub(crate) fn run(args: &ImportArgs) -> ExitCode {
-    let mut total = Counted::default();
+    let mut total = BatchCounts::default();
     let result = import(args, &mut total);
     let code = match &result {
         Ok(()) => 0,
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &ImportArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn import(args: &ImportArgs, total: &mut Counted) -> Result<()> {
+fn import(args: &ImportArgs, total: &mut BatchCounts) -> Result<()> {
     let input: Box<dyn Read> = match &args.file {
         Some(path) => Box::new(File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?),
         None => Box::new(std::io::stdin().lock()),
@@ -125,11 +125,11 @@ fn format_of(args: &ImportArgs) -> Format {
 
 /// Collects records, and records them together.
 struct Batches<'t> {
-    /// `None`: only looked at.
+    /// `None`: the input is only checked.
     log: Option<LogAccess>,
     waiting: Vec<RecordRequest>,
     size: usize,
-    total: &'t mut Counted,
+    total: &'t mut BatchCounts,
 }
 
 impl Batches<'_> {
@@ -160,7 +160,7 @@ impl Batches<'_> {
 }
 
 fn wrong(place: &str, message: &str) -> anyhow::Error {
-    Refused { message: format!("cannot import {place}: {message}"), code: 2 }.into()
+    ExitCodeError { message: format!("cannot import {place}: {message}"), code: 2 }.into()
 }
 
 fn ndjson(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {
@@ -181,7 +181,9 @@ fn csv(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {
 
 fn not_read(name: &str, error: ReadError) -> anyhow::Error {
     match error {
-        ReadError::Wrong(told) => Refused { message: format!("cannot import {name}, {told}"), code: 2 }.into(),
+        ReadError::Wrong(problem) => {
+            ExitCodeError { message: format!("cannot import {name}, {problem}"), code: 2 }.into()
+        }
         ReadError::Io(error) => anyhow::Error::new(error).context(format!("cannot read {name}")),
     }
 }
@@ -199,7 +201,7 @@ fn sitemap(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()
     Ok(())
 }
 
-/// What a list says of a resource.
+/// The state of a resource as a list states it.
 fn record_of(entry: &Entry) -> RecordRequest {
     let deleted = entry.change == Some(Change::Deleted);
     let kept = |value: Option<String>| value.filter(|_| !deleted);
@@ -216,7 +218,7 @@ fn record_of(entry: &Entry) -> RecordRequest {
         media_type: kept(entry.media_type.clone()),
         encoding: kept(entry.encoding.clone()),
         hash: kept(entry.digests.strongest().map(|_| entry.digests.to_string())),
-        // Among them `via`: the original Source stays named along a chain of lists [rs-core §14.8].
+        // Among them `via`, so that the original Source is named along a chain of lists [rs-core §14.8].
         links: (!deleted && !entry.links.is_empty()).then(|| entry.links.iter().map(link_of).collect()),
         ..RecordRequest::default()
     }

@@ -1,9 +1,9 @@
-//! Which mirrors does a configuration file ask for? Jobs with the options of `sync`, and where each value comes from.
+//! Mirrors in a configuration file: jobs with the options of `sync`, and the origin of each value.
 //!
-//! A job is turned into a command line, so it can say whatever that can, and is checked the same way. What is given by
+//! A job is turned into a command line, so it has the same options, and is checked the same way. What is given by
 //! flag or in the environment comes first and is left out of it.
 
-use crate::config::{File, Unusable};
+use crate::config::{File, UsageError};
 use crate::faults::{Fault, Origins};
 use anyhow::{Context as _, Result, bail};
 use clap::parser::ValueSource;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 const JOBS_MAX: usize = 1_000;
 /// Keys of a job that are no options.
 const PLACES: &[&str] = &["name", "url", "folder"];
-/// Options that say which jobs are meant, or how this one run is told: not for files.
+/// Options that select jobs or the output of one run. They are not allowed in files.
 const NOT_FOR_FILES: &[&str] =
     &["places", "config", "all", "json", "quiet", "verbose", "dry_run", "test_filter", "help", "version"];
 
@@ -61,18 +61,18 @@ pub(crate) struct Setting {
 
 /// Why a job's options cannot be used.
 #[derive(Debug)]
-enum Wrong {
+enum JobError {
     Value(String),
     Clap(clap::Error),
 }
 
-impl From<clap::Error> for Wrong {
+impl From<clap::Error> for JobError {
     fn from(error: clap::Error) -> Self {
         Self::Clap(error)
     }
 }
 
-impl std::fmt::Display for Wrong {
+impl std::fmt::Display for JobError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Value(text) => f.write_str(text),
@@ -124,7 +124,7 @@ fn of_file<A: Args + FromArgMatches>(file: &File, command: &Command, given: &Arg
     faults.extend(found);
     if !faults.is_empty() {
         faults.extend(jobs.iter().flat_map(|job| job.faults::<A>(command, given)));
-        bail!(Unusable(crate::faults::report(faults)));
+        bail!(UsageError(crate::faults::report(faults)));
     }
     Ok(jobs)
 }
@@ -153,7 +153,7 @@ pub(crate) fn find(file: &File, command: &Command) -> (Vec<Job>, Vec<Fault>) {
                 Some(toml::Value::String(text)) if !text.is_empty() => continue,
                 None if *key == "name" || meant.contains(key) => continue,
                 None => format!("`{key}`: missing in `[[mirror]]` number {} (help: add `{key} = \"...\"`)", number + 1),
-                Some(value) => format!("`{key}`: {value} is no text, or an empty one (help: put it in quotes)"),
+                Some(value) => format!("`{key}`: {value} is not text, or is empty (help: put it in quotes)"),
             };
             faults.extend(origins.fault(&format!("{path}.{key}"), text));
         }
@@ -268,23 +268,23 @@ pub(crate) fn in_published_folders(jobs: &[Job], file: &File) -> Vec<Fault> {
 pub(crate) fn choose(jobs: Vec<Job>, names: &[String], all: bool) -> Result<Vec<Job>> {
     let listed = jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>().join(", ");
     if jobs.is_empty() {
-        bail!(Unusable("the configuration has no `[[mirror]]`".to_owned()));
+        bail!(UsageError("the configuration has no `[[mirror]]`".to_owned()));
     }
     if all {
         if !names.is_empty() {
-            bail!(Unusable("give names of jobs or `--all`, not both".to_owned()));
+            bail!(UsageError("give names of jobs or `--all`, not both".to_owned()));
         }
         return Ok(jobs);
     }
     if names.is_empty() && jobs.len() > 1 {
-        bail!(Unusable(format!("which job? (help: name some of {listed}, or use `--all`)")));
+        bail!(UsageError(format!("which job? (help: name some of {listed}, or use `--all`)")));
     }
     if names.is_empty() {
         return Ok(jobs);
     }
     let find = |name: &String| match jobs.iter().find(|job| job.name == *name) {
         Some(job) => Ok(job.clone()),
-        None => bail!(Unusable(format!("there is no job `{name}`; there are {listed}"))),
+        None => bail!(UsageError(format!("there is no job `{name}`; there are {listed}"))),
     };
     names.iter().map(find).collect()
 }
@@ -304,8 +304,8 @@ impl Job {
             one.table.retain(|key, _| PLACES.contains(&key));
             one.table.insert(key.clone(), value.clone());
             let wrong = match one.try_args::<A>(command, given) {
-                Err(Wrong::Value(text)) => Some(text),
-                Err(Wrong::Clap(error)) if !is_about_others(&error) => Some(format!("`{key}`: {}", shortly(&error))),
+                Err(JobError::Value(text)) => Some(text),
+                Err(JobError::Clap(error)) if !is_about_others(&error) => Some(format!("`{key}`: {}", shortly(&error))),
                 _ => missing_file(key, value),
             };
             match wrong {
@@ -313,7 +313,7 @@ impl Job {
                 None => drop(rest.table.insert(key.clone(), value.clone())),
             }
         }
-        // What contradicts or needs other keys; without a key that is reported, the rest is checked again.
+        // Contradictions and missing keys; without the reported key, the rest is checked again.
         while let Err(wrong) = rest.try_args::<A>(command, given) {
             let text = wrong.to_string();
             let is_named = |arg: &&Arg| {
@@ -332,10 +332,10 @@ impl Job {
         faults
     }
 
-    /// The job's options with what was given by flag and in the environment.
-    fn matches(&self, command: &Command, given: &ArgMatches) -> Result<ArgMatches, Wrong> {
+    /// The job's options with those given by flag and in the environment.
+    fn matches(&self, command: &Command, given: &ArgMatches) -> Result<ArgMatches, JobError> {
         let place = |key: &str| self.table.get(key).and_then(toml::Value::as_str).unwrap_or_default();
-        // The user's own come first, so that of rules the user's are looked at before the file's.
+        // The user's options come first, so that the user's rules are tried before those of the file.
         let mut flags: Vec<(usize, OsString)> = Vec::new();
         for arg in options(command).chain(command.get_arguments().filter(|arg| is_how_told(arg))) {
             if given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
@@ -356,7 +356,7 @@ impl Job {
         Ok(command.clone().try_get_matches_from(words)?)
     }
 
-    fn try_args<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Result<A, Wrong> {
+    fn try_args<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Result<A, JobError> {
         Ok(A::from_arg_matches(&self.matches(command, given)?)?)
     }
 
@@ -367,9 +367,9 @@ impl Job {
     pub(crate) fn args<A: Args + FromArgMatches>(&self, command: &Command, given: &ArgMatches) -> Result<A> {
         let faults = self.faults::<A>(command, given);
         if !faults.is_empty() {
-            bail!(Unusable(crate::faults::report(faults)));
+            bail!(UsageError(crate::faults::report(faults)));
         }
-        self.try_args(command, given).map_err(|wrong| Unusable(format!("job `{}`: {wrong}", self.name)).into())
+        self.try_args(command, given).map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)).into())
     }
 
     /// Whether an option of the job cannot be alone.
@@ -380,9 +380,9 @@ impl Job {
         is_set && empty.is_ok_and(|empty| without.matches(command, &empty).is_ok())
     }
 
-    fn words_of(arg: &Arg, value: &toml::Value, words: &mut Vec<OsString>) -> Result<(), Wrong> {
+    fn words_of(arg: &Arg, value: &toml::Value, words: &mut Vec<OsString>) -> Result<(), JobError> {
         let (key, long) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
-        let wrong = |expected: &str| Wrong::Value(format!("`{key}` is {value} (help: expected {expected})"));
+        let wrong = |expected: &str| JobError::Value(format!("`{key}` is {value} (help: expected {expected})"));
         if is_flag(arg) {
             match value.as_bool() {
                 Some(true) => words.push(format!("--{long}").into()),
@@ -415,7 +415,7 @@ impl Job {
     /// A value of the wrong type or form.
     pub(crate) fn settings(&self, command: &Command, given: &ArgMatches) -> Result<Vec<Setting>> {
         let matches =
-            self.matches(command, given).map_err(|wrong| Unusable(format!("job `{}`: {wrong}", self.name)))?;
+            self.matches(command, given).map_err(|wrong| UsageError(format!("job `{}`: {wrong}", self.name)))?;
         let text = |text: &str| toml::Value::String(hidden(text));
         let mut settings = Vec::new();
         for key in PLACES {
@@ -477,7 +477,7 @@ fn flags_of(arg: &Arg, given: &ArgMatches, flags: &mut Vec<(usize, OsString)>) {
     }
 }
 
-/// What clap reports, without what is about a command line: the value and its fault, else the first paragraph.
+/// clap's message without the parts about a command line: the value and its error, else the first paragraph.
 fn shortly(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue};
     let of = |kind| match error.get(kind) {
@@ -571,7 +571,7 @@ mod tests {
         let args: SyncArgs = jobs[0].args(&command, &given(&["--connections", "7", "--json", "--exclude=a"])).unwrap();
         assert!(args.mirror.connections == 7 && args.mirror.json);
         let rules = format!("{:?}", args.mirror.filter);
-        assert!(rules.find("- a") < rules.find("+ keep.tmp"), "the user's rules are looked at first: {rules}");
+        assert!(rules.find("- a") < rules.find("+ keep.tmp"), "the user's rules are tried first: {rules}");
         let settings = jobs[0].settings(&command, &given(&["--connections=7"])).unwrap();
         let of = |key: &str| {
             let setting = settings.iter().find(|setting| setting.key == key).unwrap();
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_cannot_say_is_refused_with_the_nearest_name() {
+    fn unknown_keys_of_a_job_are_refused_with_the_nearest_name() {
         let head = "[[mirror]]\nurl = \"http://h/\"\nfolder = \"f\"\n";
         for (more, part) in [
             ("conections = 3", "line 4: unknown key `conections` in `[[mirror]]` (help: did you mean `connections`?)"),

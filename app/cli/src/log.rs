@@ -1,4 +1,4 @@
-//! `abreast log`: what was recorded, one JSON object a line, oldest first.
+//! `abreast log`: prints the change log, one JSON object per line, oldest first.
 
 use crate::log_access::{LogAccess, LogAccessArgs};
 use crate::logging;
@@ -21,8 +21,8 @@ Examples:
   abreast log papers --server https://papers.example.org/ --since 2026-01-01 --follow
   abreast log papers --data /var/lib/abreast --after 1200 --limit 50
 
-Each line is one change: position, datetime, change, uri and what is known of the resource. `abreast import` reads such
-lines. To go on where an earlier run ended, give the last `position` as --after.
+Each line is one change: position, datetime, change, uri and the metadata of the resource. `abreast import` reads such
+lines. To continue an earlier run, give the last `position` as --after.
 
 Exit codes: 0 ok, 1 other, 2 usage, 5 try again later, 6 no secure connection, 10 a server has the
 store open, 12 not authorised, 130 cancelled.";
@@ -33,16 +33,16 @@ store open, 12 not authorised, 130 cancelled.";
 pub(crate) struct LogArgs {
     /// Name of the set
     set: String,
-    /// Changes after this position
+    /// Print changes after this position
     #[arg(long, value_name = "POSITION", default_value_t = 0, conflicts_with = "since")]
     after: u64,
-    /// Changes after this instant, such as 2026-01-31 or 2026-01-31T12:00:00Z
+    /// Print changes after this instant, such as 2026-01-31 or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "DATETIME", value_parser = instant)]
     since: Option<Timestamp>,
-    /// At most this many
+    /// Print at most this many changes
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Stay, and tell changes as they come
+    /// Keep running, and print changes as they happen
     #[arg(short, long, requires = "server")]
     follow: bool,
     #[command(flatten)]
@@ -53,9 +53,9 @@ fn instant(text: &str) -> Result<Timestamp, String> {
     W3cDatetime::parse(text.as_bytes()).map(|read| read.instant).map_err(|error| error.to_string())
 }
 
-/// Tells the log.
+/// Prints the log.
 pub(crate) fn run(args: &LogArgs) -> ExitCode {
-    match tell(args) {
+    match print_log(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let code = crate::exit::code(&error);
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
     }
 }
 
-fn tell(args: &LogArgs) -> Result<()> {
+fn print_log(args: &LogArgs) -> Result<()> {
     let mut log = LogAccess::open(&args.log, &args.set, Task::Read)?;
     let mut out = BufWriter::new(crate::terminal::output());
     let (mut after, mut since) = (args.after, args.since);
@@ -79,7 +79,7 @@ fn tell(args: &LogArgs) -> Result<()> {
         }
         left -= changes.len().min(left);
         for change in &changes {
-            // Whoever read this went away: nobody is left to tell.
+            // The reader of the output is gone.
             if writeln!(out, "{change}").is_err() {
                 return Ok(());
             }

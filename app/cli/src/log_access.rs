@@ -1,7 +1,7 @@
 //! The log of a set: behind the API of a running server, or in a store that no server has open.
 
 use crate::access::AccessArgs;
-use crate::config::{File, ServeConfig, Unusable};
+use crate::config::{File, ServeConfig, UsageError};
 use crate::data_folder::check_data;
 use crate::stores::{Stores, Task};
 use abreast_core::{Action, Change, ChangeLog, Imported, NewSet, PageRule, Position, SetId, append};
@@ -24,13 +24,13 @@ const MAX_ANSWER: u64 = 64 << 20;
 /// Which log.
 #[derive(Debug, Args)]
 pub(crate) struct LogAccessArgs {
-    /// Any address of a running server, to go through its API
+    /// Use the API of a running server, given by any of its addresses
     #[arg(long, value_name = "URL", env = "ABREAST_SERVER", conflicts_with_all = ["config", "data"], value_parser = crate::address::http_url)]
     pub(crate) server: Option<String>,
-    /// Configuration file of a server that does not run now
+    /// Use the store of a server that is not running, given by its configuration file
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     pub(crate) config: Option<PathBuf>,
-    /// Folder of a store that no server has open
+    /// Use the store in this folder; no server may have it open
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
@@ -39,22 +39,22 @@ pub(crate) struct LogAccessArgs {
 
 /// A failure with its own exit code.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct ExitCodeError {
     pub(crate) message: String,
     pub(crate) code: u8,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for ExitCodeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for ExitCodeError {}
 
-/// What a batch did.
+/// Counts of a batch.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(crate) struct Counted {
+pub(crate) struct BatchCounts {
     pub(crate) head: u64,
     pub(crate) recorded: u64,
     pub(crate) unchanged: u64,
@@ -76,7 +76,7 @@ impl LogAccess {
             return Local::configured(config, set, task).map(|local| Self::Store(Box::new(local)));
         }
         let Some(data) = &args.data else {
-            bail!(Unusable(
+            bail!(UsageError(
                 "where is the log? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
             ));
         };
@@ -87,14 +87,14 @@ impl LogAccess {
     }
 
     /// Records changes, all or none.
-    pub(crate) fn record(&mut self, records: &[RecordRequest]) -> Result<Counted> {
+    pub(crate) fn record(&mut self, records: &[RecordRequest]) -> Result<BatchCounts> {
         match self {
             Self::Server(server) => server.record(records),
             Self::Store(store) => store.record(records),
         }
     }
 
-    /// Changes after a position, or after an instant; waits for one if asked to. The second value is where to go on.
+    /// Changes after a position, or after an instant; waits for one if requested. The second value is the position to continue after.
     pub(crate) fn read(
         &mut self,
         after: u64,
@@ -116,13 +116,13 @@ impl LogAccess {
         }
     }
 
-    /// Can others record while this is open?
+    /// Whether others can record while this is open.
     pub(crate) const fn is_live(&self) -> bool {
         matches!(self, Self::Server(_))
     }
 }
 
-/// A store held open: no server has it meanwhile.
+/// A store, locked against servers.
 pub(crate) struct Local {
     log: SqliteLog,
     set: SetId,
@@ -157,12 +157,12 @@ impl Local {
     ) -> Result<Self> {
         if task == Task::Read && !data.join("source.db").is_file() {
             let message = format!("there is no store in `{}`", data.display());
-            bail!(Refused { message, code: 2 });
+            bail!(ExitCodeError { message, code: 2 });
         }
         let mut stores = Stores::open(data, task)?;
         let log = stores.log()?;
         let opened = match (log.find_set(set).context("cannot open the set")?, page_rule) {
-            // As it is: nobody said how its lists are to be made.
+            // Unchanged: no options for its lists were given.
             (Some(known), None) => known,
             (None, _) if task == Task::Read => {
                 let sets = log.sets().context("cannot list the sets")?;
@@ -180,17 +180,17 @@ impl Local {
         Ok(Self { log, set: opened.id, resources, records, _stores: stores })
     }
 
-    fn record(&self, requests: &[RecordRequest]) -> Result<Counted> {
+    fn record(&self, requests: &[RecordRequest]) -> Result<BatchCounts> {
         let mut changes = Vec::with_capacity(requests.len());
         for request in requests {
             let change = change_of(request, &self.resources, &self.log, self.set, !self.records);
-            changes.push(change.map_err(|message| Refused { message, code: 2 })?);
+            changes.push(change.map_err(|message| ExitCodeError { message, code: 2 })?);
         }
         if !self.log.head(self.set)?.importing {
             let done = append(&self.log, self.set, changes)?;
-            return Ok(Counted { head: done.head.0, recorded: done.recorded, unchanged: done.unchanged });
+            return Ok(BatchCounts { head: done.head.0, recorded: done.recorded, unchanged: done.unchanged });
         }
-        // A new set: what is there before its log begins is its base.
+        // A new set: resources that exist before its log begins are its base.
         let mut base = Vec::with_capacity(changes.len());
         let count = changes.len() as u64;
         for Change { key, action, .. } in changes {
@@ -200,12 +200,12 @@ impl Local {
                 }
                 Action::Deprecate { .. } | Action::Remove | Action::Delete => {
                     let message = format!("`{key}` is deleted before the log began\n  help: leave it out");
-                    bail!(Refused { message, code: 2 });
+                    bail!(ExitCodeError { message, code: 2 });
                 }
             }
         }
         self.log.import(self.set, base)?;
-        Ok(Counted { head: 0, recorded: count, unchanged: 0 })
+        Ok(BatchCounts { head: 0, recorded: count, unchanged: 0 })
     }
 
     fn finish(&self) -> Result<()> {
@@ -264,7 +264,7 @@ impl Remote {
         })
     }
 
-    fn record(&mut self, records: &[RecordRequest]) -> Result<Counted> {
+    fn record(&mut self, records: &[RecordRequest]) -> Result<BatchCounts> {
         let mut body = Vec::new();
         for record in records {
             serde_json::to_writer(&mut body, record)?;
@@ -277,22 +277,22 @@ impl Remote {
         let post = Post { body: &body, content_type: "application/x-ndjson", idempotency_key: Some(&key) };
         let request = Request { post: Some(post), ..Request::new(&self.changes) };
         let answer = self.ask(&request)?;
-        serde_json::from_slice(&answer).context("the server's answer is none of this API")
+        serde_json::from_slice(&answer).context("the server's response is not of this API")
     }
 
-    /// One request; when it is refused because there is no such set, the error lists the sets.
+    /// Sends one request. If the set does not exist, the error lists the sets.
     fn ask(&self, request: &Request<'_>) -> Result<Vec<u8>> {
         #[derive(Deserialize)]
         struct Sets {
-            sets: Vec<Named>,
+            sets: Vec<SetName>,
         }
         #[derive(Deserialize)]
-        struct Named {
+        struct SetName {
             name: String,
         }
         self.runtime.block_on(async {
             let error = match exchange(&self.client, request).await {
-                Err(error) if error.is::<Refused>() => error,
+                Err(error) if error.is::<ExitCodeError>() => error,
                 done => return done,
             };
             let url = format!("{}/api/v1/sets", self.base);
@@ -318,7 +318,7 @@ impl Remote {
         };
         let url = format!("{}?{start}&limit={limit}&wait={}", self.changes, wait.as_secs());
         let answer = self.ask(&Request::new(&url))?;
-        let page: Page = serde_json::from_slice(&answer).context("the server's answer is none of this API")?;
+        let page: Page = serde_json::from_slice(&answer).context("the server's response is not of this API")?;
         Ok((page.changes, page.next))
     }
 }
@@ -326,7 +326,7 @@ impl Remote {
 /// Sets that an error lists.
 const LISTED_MAX: usize = 50;
 
-/// There is no such set here; those that there are.
+/// The error for an unknown set, with a list of the existing sets.
 fn unknown_set(set: &str, place: &str, names: &[&str]) -> anyhow::Error {
     let more = names.len().saturating_sub(LISTED_MAX);
     let mut listed = names[..names.len() - more].join(", ");
@@ -334,10 +334,10 @@ fn unknown_set(set: &str, place: &str, names: &[&str]) -> anyhow::Error {
         listed = format!("{listed} and {more} more");
     }
     let help = if names.is_empty() { "it has no sets".to_owned() } else { format!("name one of its sets: {listed}") };
-    Refused { message: format!("{place} has no set `{set}`\n  help: {help}"), code: crate::exit::USAGE }.into()
+    ExitCodeError { message: format!("{place} has no set `{set}`\n  help: {help}"), code: crate::exit::USAGE }.into()
 }
 
-/// What the paths of a server's API begin behind: any of its addresses names it.
+/// The prefix of the paths of a server's API, from any of its addresses.
 pub(crate) fn base_of(server: &str) -> &str {
     match server.split_once("/api/v1") {
         Some((base, _)) => base,
@@ -345,7 +345,7 @@ pub(crate) fn base_of(server: &str) -> &str {
     }
 }
 
-/// One request, repeated while that may help; a refusal is told in the server's words.
+/// Sends one request, with retries; a refusal is reported in the server's words.
 pub(crate) async fn exchange(client: &Client, request: &Request<'_>) -> Result<Vec<u8>> {
     let mut retries = Retries::default();
     loop {
@@ -387,5 +387,5 @@ fn refusal(status: http::StatusCode, body: &[u8]) -> anyhow::Error {
             "the server answers {status}, and not as this API does\n  help: give the base URL of a server made by `abreast serve`"
         ),
     };
-    Refused { message, code }.into()
+    ExitCodeError { message, code }.into()
 }

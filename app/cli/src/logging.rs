@@ -62,7 +62,7 @@ fn is_json() -> bool {
     CHOSEN.get() == Some(&Format::Json)
 }
 
-/// What kind of failure it is, as `sync` names it.
+/// The kind of failure, as `sync` names it.
 fn code_name(error: &anyhow::Error, exit_code: u8) -> &'static str {
     if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<abreast_destination::Error>()) {
         return error.code();

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
             return terminal::usage(&error);
         }
     };
-    // What was given on the command line, to be joined with what a configuration file says.
+    // The arguments of the command line, to be merged with a configuration file.
     let given = matches.subcommand().map_or(&matches, |(_, given)| given);
     let serves = match &cli.command {
         Command::Serve(_) => true,

@@ -4,8 +4,8 @@
 //! one serves no other. A server whose threads read, render and compress large documents in turn then keeps a multiple of
 //! what it uses.
 
-/// Starts the program again, in the same process, with two heaps for all threads, unless the environment says otherwise. If
-/// that is not possible, the program goes on as it is: it needs more memory.
+/// Starts the program again, in the same process, with two heaps for all threads, unless the environment states otherwise. If
+/// that is not possible, the program continues, and needs more memory.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn use_few_heaps() {
     use std::os::unix::process::CommandExt as _;

@@ -5,18 +5,18 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// A rate over less time than this says nothing.
+/// Shortest time over which a rate is meaningful.
 const RATE_AFTER: f64 = 0.5;
 
 /// A bar on standard error; hidden where that is not a terminal.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
-    begun: Cell<Begun>,
+    begun: Cell<PhaseStart>,
 }
 
 /// The phase that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Begun {
+struct PhaseStart {
     /// Seconds since the phase began, as last reported: fewer than before is another phase.
     seconds: f64,
     /// Bytes that had been received when the phase began.
@@ -61,7 +61,7 @@ impl Progress {
     /// Bytes received in this phase, and the text beside the bar.
     fn state(&self, status: &Status<'_>) -> (u64, String) {
         let mut begun = self.begun.get();
-        if status.seconds < begun.seconds || begun == Begun::default() || status.bytes < begun.bytes {
+        if status.seconds < begun.seconds || begun == PhaseStart::default() || status.bytes < begun.bytes {
             begun.bytes = status.bytes;
         }
         begun.seconds = status.seconds;
@@ -74,7 +74,7 @@ impl Progress {
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
-            self.begun.set(Begun::default());
+            self.begun.set(PhaseStart::default());
         }
     }
 }

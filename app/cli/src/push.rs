@@ -1,4 +1,4 @@
-//! Who is told of changes, and by which hub? `[hub]` and `[notify]` of the configuration, and what runs for them.
+//! Notifications: `[hub]` and `[notify]` of the configuration, and the services they start.
 
 use abreast_core::{LogError, Position, SystemClock, TopicId};
 use abreast_hub::{Hub, HubOptions, Payloads, Redirect, SubmissionKind, keep_submissions};
@@ -23,17 +23,17 @@ use std::time::Duration;
 pub(crate) struct HubFile {
     /// Run a hub at `/hub`? Default true.
     pub(crate) enabled: Option<bool>,
-    /// Other hubs to tell, by their URLs. Default none.
+    /// URLs of other hubs to notify. Default none.
     #[serde(default)]
     pub(crate) hubs: Vec<String>,
-    /// How they are told: `content` (default) sends each notification, `form` says only that the topic changed.
+    /// How they are notified: `content` (default) sends each notification, `form` only reports that the topic changed.
     pub(crate) submit: Option<String>,
-    /// Take topics of anyone, fetched from their own hosts? Default false: the sets' own, and `allow_topics`.
+    /// Accept topics of anyone, fetched from their own hosts. Default false: the sets' own, and `allow_topics`.
     pub(crate) open: Option<bool>,
     /// Take topics whose URLs begin with one of these, too.
     #[serde(default)]
     pub(crate) allow_topics: Vec<String>,
-    /// May callbacks be on this machine or in its network? Default: only while the server listens on this
+    /// Allow callbacks on this machine or in its network. Default: only while the server listens on this
     /// machine and its base URL, if there is one, is of this machine too: behind a proxy strangers subscribe.
     pub(crate) private_callbacks: Option<bool>,
     /// How deliveries are signed: `sha1`, `sha256` (default), `sha384` or `sha512`.
@@ -46,7 +46,7 @@ pub(crate) struct HubFile {
     pub(crate) ca_file: Option<PathBuf>,
     /// Send subscribers to this hub instead.
     pub(crate) redirect: Option<String>,
-    /// Is that for good? Default false.
+    /// True for a permanent redirect. Default false.
     pub(crate) redirect_permanent: Option<bool>,
 }
 
@@ -54,13 +54,13 @@ pub(crate) struct HubFile {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotifyFile {
-    /// Publish notifications? Default true while there is a hub.
+    /// Publish notifications. Default true while there is a hub.
     pub(crate) enabled: Option<bool>,
-    /// Changes within this time of a notification are told together in the next one; default `200ms`.
+    /// Changes within this time after a notification are combined in the next one; default `200ms`.
     pub(crate) debounce: Option<String>,
     /// Changes in one notification, 1 to 50000; default 1000.
     pub(crate) most: Option<u32>,
-    /// How often the growth of the open Change List is told; default `1m`, `0s` for never.
+    /// Time between notifications that the open Change List grew; default `1m`, `0s` for never.
     pub(crate) open_lists: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) const HUB_KEYS: &[&str] = &[
 ];
 pub(crate) const NOTIFY_KEYS: &[&str] = &["enabled", "debounce", "most", "open_lists"];
 
-/// What holds where `[hub]` does not say it.
+/// Defaults of `[hub]`.
 pub(crate) fn hub_default_of(key: &str, is_local: bool) -> Option<toml::Value> {
     let options = HubOptions::new("");
     match key {
@@ -96,7 +96,7 @@ pub(crate) fn hub_default_of(key: &str, is_local: bool) -> Option<toml::Value> {
     }
 }
 
-/// What holds where `[notify]` does not say it.
+/// Defaults of `[notify]`.
 pub(crate) fn notify_default_of(key: &str) -> Option<toml::Value> {
     match key {
         "enabled" => Some(true.into()),
@@ -111,16 +111,16 @@ pub(crate) fn notify_default_of(key: &str) -> Option<toml::Value> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Notifications")]
 pub(crate) struct PushArgs {
-    /// Tell this hub of every change, too (may be given again)
+    /// Also notify this hub of every change; repeatable
     #[arg(long = "hub", value_name = "URL", value_parser = crate::address::http_url)]
     pub(crate) hubs: Vec<String>,
-    /// Run no hub of its own
+    /// Do not run the built-in hub
     #[arg(long)]
     pub(crate) no_hub: bool,
 }
 
 impl PushArgs {
-    /// What the flags say, over what the file says.
+    /// Values of the flags, which override those of the file.
     pub(crate) fn over(&self, file: Option<HubFile>) -> Option<HubFile> {
         if self.hubs.is_empty() && !self.no_hub {
             return file;
@@ -158,7 +158,7 @@ pub(crate) fn check(
     let mut time = |key: &str, text: Option<&String>, default: Duration| match text {
         None => default,
         Some(text) => humantime::parse_duration(text).unwrap_or_else(|error| {
-            problems.push(format!("`{key}`: `{text}` is no time: {error} (help: write it as `200ms` or `10d`)"));
+            problems.push(format!("`{key}`: `{text}` is not a duration: {error} (help: write it as `200ms` or `10d`)"));
             default
         }),
     };
@@ -226,14 +226,14 @@ impl PushConfig {
         self.serves || self.notify.is_some()
     }
 
-    /// What each set tells, with the hubs that pass it on.
+    /// The topics of each set, with their hubs.
     pub(crate) fn notifications(&self, base_url: &str, sets: usize) -> Vec<Option<Notifications>> {
         let own = self.serves.then(|| hub_url(base_url));
         let hubs: Vec<String> = own.into_iter().chain(self.hubs.iter().cloned()).collect();
         vec![self.notify.map(|_| Notifications::at(hubs)); sets]
     }
 
-    /// Starts the hub, which makes the bytes of notifications from a site that is told to it later.
+    /// Starts the hub. It renders notifications from a site that is set later.
     pub(crate) fn start(&self, data: &Path, base_url: &str) -> Result<Delivery> {
         let path = data.join("hub.db");
         let store = HubStore::open(&path, Arc::new(SystemClock))
@@ -280,12 +280,12 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// What the server answers with.
+    /// The shared state of the server.
     pub(crate) fn site_hub(&self, config: &PushConfig) -> SiteHub {
         SiteHub { hub: self.hub.clone(), serves: config.serves }
     }
 
-    /// Starts to publish notifications: what was not told when the last run ended is told first.
+    /// Starts to publish notifications, first those that were pending when the last run ended.
     pub(crate) fn notify(&self, config: &PushConfig, site: &Arc<Site>, data: &Path) -> Result<Option<Notifier>> {
         let _ = self.rendering.0.set(Arc::downgrade(site));
         let Some(options) = config.notify else { return Ok(None) };
@@ -328,7 +328,7 @@ impl Delivery {
         }
     }
 
-    /// Stops delivering. What was not delivered is delivered by the next run.
+    /// Stops delivering. The next run delivers the rest.
     pub(crate) fn stop(self) {
         self.hub.stop();
     }
@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_callbacks_are_only_for_servers_that_nobody_else_reaches() {
+    fn private_callbacks_are_only_allowed_on_local_servers() {
         for (listen, base_url, said, expected) in [
             ("127.0.0.1:80", None, None, true),
             ("[::1]:80", Some("http://localhost/"), None, true),

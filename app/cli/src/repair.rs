@@ -1,7 +1,7 @@
-//! `abreast repair`: mends what can be mended without guessing, and says what Destinations will notice.
+//! `abreast repair`: repairs stores and copies without guessing, and reports what Destinations will notice.
 
-use crate::check::{DataArgs, Place, check_store, holder_of, named};
-use crate::config::Unusable;
+use crate::check::{DataArgs, StateFolders, check_store, holder_of, named};
+use crate::config::UsageError;
 use crate::logging;
 use crate::terminal::line;
 use abreast_contents::Contents;
@@ -9,8 +9,8 @@ use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_destination::check as copy;
 use abreast_folder::Folder;
 use abreast_source::dump::remove_unsound_dumps;
-use abreast_store::check::Findings;
 use abreast_store::hub::repair_hub;
+use abreast_store::integrity::Findings;
 use abreast_store::repair::{drop_contents, repair_log};
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -26,9 +26,9 @@ Examples:
   abreast repair ./copy --read-data && abreast sync https://papers.example.org/ ./copy
 
 Stop the server, or the sync, first. A damaged database is kept beside the new one as NAME.damaged-1. When rows of a log
-were lost it begins anew: Destinations notice, and compare everything once.
+were lost, the log is restarted: Destinations notice it, and compare everything once.
 
-Exit codes: 0 mended or nothing to mend, 1 cannot be mended, 2 usage, 10 in use by another process, 13 disk.";
+Exit codes: 0 repaired or nothing to repair, 1 cannot be repaired, 2 usage, 10 in use by another process, 13 disk.";
 
 /// Options of `repair`.
 #[derive(Debug, Args)]
@@ -36,12 +36,12 @@ Exit codes: 0 mended or nothing to mend, 1 cannot be mended, 2 usage, 10 in use 
 pub(crate) struct RepairArgs {
     /// Folder of a store, or of a copy
     dir: String,
-    /// Tell what would be done, and do nothing
+    /// Print what would be done, and change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
     data: DataArgs,
-    /// Steps as JSON, one object a line
+    /// Print steps as JSON, one object per line
     #[arg(long)]
     json: bool,
 }
@@ -66,7 +66,7 @@ fn in_use(what: &Path, lock: &Path) -> InUse {
 /// Runs `repair`.
 pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
-    let places = match Place::find_all(&args.dir) {
+    let places = match StateFolders::find_all(&args.dir) {
         Ok(places) => places,
         Err(error) => {
             logging::failure(&error, 13);
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
         return ExitCode::from(2);
     }
     let mut steps = Vec::new();
-    let done = mend_all(args, &places, &mut steps, &cancel);
+    let done = repair_folders(args, &places, &mut steps, &cancel);
     for step in &steps {
         if args.json {
             line(&json!({"type": "step", "step": step, "done": !args.dry_run && done.is_ok()}).to_string());
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
             if args.json {
                 line(&json!({"type": "summary", "steps": steps.len(), "dry_run": args.dry_run}).to_string());
             } else if steps.is_empty() {
-                line("nothing to mend");
+                line("nothing to repair");
             }
             ExitCode::SUCCESS
         }
@@ -109,7 +109,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if error.is::<InUse>() {
         return 10;
     }
-    if error.is::<Unusable>() {
+    if error.is::<UsageError>() {
         return crate::exit::USAGE;
     }
     if let Some(error) = error.downcast_ref::<abreast_destination::Error>() {
@@ -123,9 +123,9 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
 }
 
-fn mend_all(
+fn repair_folders(
     args: &RepairArgs,
-    places: &[(Option<String>, Place)],
+    places: &[(Option<String>, StateFolders)],
     steps: &mut Vec<String>,
     cancel: &AtomicBool,
 ) -> Result<()> {
@@ -137,19 +137,19 @@ fn mend_all(
     };
     for (set, place) in places {
         let mut own = Vec::new();
-        let done = mend(args, place, &mut own, cancel);
+        let done = repair_folder(args, place, &mut own, cancel);
         steps.extend(own.iter().map(|step| named(set.as_deref(), step)));
         done?;
     }
     Ok(())
 }
 
-fn mend(args: &RepairArgs, place: &Place, steps: &mut Vec<String>, cancel: &AtomicBool) -> Result<()> {
+fn repair_folder(args: &RepairArgs, place: &StateFolders, steps: &mut Vec<String>, cancel: &AtomicBool) -> Result<()> {
     let wants = args.data.wants();
-    // The server's own lock first: it is told with the server's number.
+    // The server's own lock first: its error names the server's process.
     let _lock = place.store.as_ref().map(|store| hold(store, args.dry_run)).transpose()?;
     if let Some(store) = &place.store {
-        mend_store(args, store, steps, &wants, cancel)?;
+        repair_store(args, store, steps, &wants, cancel)?;
     }
     if let Some(hub) = &place.hub {
         let repaired = repair_hub(hub, args.dry_run)?;
@@ -182,7 +182,7 @@ pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<abreast_folder:
     }
 }
 
-fn mend_store(
+fn repair_store(
     args: &RepairArgs,
     store: &Path,
     steps: &mut Vec<String>,

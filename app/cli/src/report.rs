@@ -25,25 +25,25 @@ pub(crate) struct Reporter {
     /// The job's name, where several run.
     job: Option<String>,
     /// Of `--follow`: what the runs before printed.
-    before: Option<RefCell<Before>>,
+    before: Option<RefCell<EarlierRuns>>,
     progress: Progress,
 }
 
-/// What the runs before printed.
+/// Messages printed in earlier runs.
 #[derive(Default)]
-struct Before {
+struct EarlierRuns {
     /// The code of each resource's failure, and how often it occurred.
     failures: HashMap<String, (String, u32)>,
-    /// What the last run left undone.
-    undone: Option<Undone>,
+    /// Incomplete work of the last run.
+    undone: Option<Unfinished>,
     /// The last run ended with an error.
     failed: bool,
-    /// What was printed of deletions that are held back, until there are none.
+    /// The last message about held deletions, until there are none.
     held: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Undone {
+struct Unfinished {
     failed: u64,
     skipped: u64,
     held: u64,
@@ -61,14 +61,14 @@ impl Reporter {
         self
     }
 
-    /// For many runs: prints what is new. A run without a change prints nothing, a failure that goes on is printed once.
+    /// For many runs: prints what is new. A run without a change prints nothing, a repeated failure is printed once.
     pub(crate) fn following(mut self) -> Self {
         self.before = Some(RefCell::default());
         self
     }
 
     /// A line for people, above the progress bar.
-    pub(crate) fn say(&self, text: &str) {
+    pub(crate) fn print_line(&self, text: &str) {
         crate::terminal::line(&self.named(text));
     }
 
@@ -84,7 +84,7 @@ impl Reporter {
     }
 
     /// One line of JSON, with the job's name.
-    fn tell(&self, mut value: serde_json::Value) {
+    fn print_json(&self, mut value: serde_json::Value) {
         if let (Some(job), Some(object)) = (&self.job, value.as_object_mut()) {
             object.insert("job".to_owned(), job.clone().into());
         }
@@ -110,15 +110,15 @@ impl Reporter {
                 "type": "error", "fatal": true, "code": error.code(), "message": error.to_string(), "causes": causes,
                 "exit_code": error.exit_code().number(),
             });
-            self.tell(line);
+            self.print_json(line);
         }
-        let told = error.to_string();
-        crate::terminal::warning(&format!("abreast: {} [{}]", self.named(&told), error.code()));
+        let summary_line = error.to_string();
+        crate::terminal::warning(&format!("abreast: {} [{}]", self.named(&summary_line), error.code()));
         let mut cause = std::error::Error::source(error);
         while let Some(next) = cause {
-            // A cause that the error tells already, in whole, is not told again.
+            // A cause whose text is part of the error is not printed again.
             let text = next.to_string();
-            if !told.contains(&text) {
+            if !summary_line.contains(&text) {
                 crate::terminal::warning(&format!("  because: {text}"));
             }
             cause = next.source();
@@ -168,12 +168,12 @@ impl Reporter {
         self.progress.clear();
         let new = self.before.as_ref().is_none_or(|before| is_new(summary, &mut before.borrow_mut()));
         if new && !self.quiet {
-            self.say(&told(summary));
+            self.print_line(&summary_line(summary));
         }
     }
 }
 
-/// What happened, after the address that it is about, unless the text names that itself.
+/// The error, after the address that it is about, unless the text contains that.
 fn placed(problem: &Problem<'_>, more: &str) -> String {
     let Problem { uri, message, .. } = problem;
     let is_end = |c: char| c.is_whitespace() || matches!(c, ':' | ',' | ';' | ')' | '`');
@@ -185,15 +185,15 @@ fn placed(problem: &Problem<'_>, more: &str) -> String {
 }
 
 /// Whether a run of `--follow` has something to report that the run before did not.
-fn is_new(summary: &Summary, before: &mut Before) -> bool {
-    let undone = Undone { failed: summary.failed, skipped: summary.skipped, held: summary.held };
+fn is_new(summary: &Summary, before: &mut EarlierRuns) -> bool {
+    let undone = Unfinished { failed: summary.failed, skipped: summary.skipped, held: summary.held };
     let same = before.undone.replace(undone) == Some(undone);
     if summary.held == 0 {
         before.held = None;
     }
     let recovered = std::mem::take(&mut before.failed) && summary.failed == 0;
     if summary.failed == 0 {
-        // What changes fast fails now and then, and is copied in between.
+        // A fast-changing resource fails now and then, and is copied in between.
         before.failures.retain(|_, (code, _)| code == MISMATCH);
     }
     !same || recovered || summary.budget_spent || summary.created + summary.updated + summary.deleted > 0
@@ -207,19 +207,19 @@ impl Observer for Reporter {
                     crate::terminal::line(&line);
                 }
             } else if let Ok(value) = serde_json::to_value(event) {
-                self.tell(value);
+                self.print_json(value);
             }
             return;
         }
         match event {
             Event::Status(status) => self.progress.show(status),
             Event::Item(item) if self.items && !(self.quiet || item.action == ItemAction::Unchanged) => {
-                self.say(&format!("{:9} {}", word(item.action), item.path));
+                self.print_line(&format!("{:9} {}", word(item.action), item.path));
             }
             Event::Filter(filtered) if self.items && !self.quiet => {
                 let place = if filtered.path.is_empty() { filtered.uri } else { filtered.path };
                 let word = if filtered.taken { "take" } else { "leave out" };
-                self.say(&format!("{word:9} {place}  ({})", filtered.rule));
+                self.print_line(&format!("{word:9} {place}  ({})", filtered.rule));
             }
             Event::Error(problem) => self.error(problem),
             Event::Notice(problem) if !self.quiet && !self.is_still_held(problem) => {
@@ -250,7 +250,7 @@ const fn word(action: ItemAction) -> &'static str {
 }
 
 /// A run in one line.
-pub(crate) fn told(summary: &Summary) -> String {
+pub(crate) fn summary_line(summary: &Summary) -> String {
     let changed = summary.created + summary.updated + summary.deleted;
     let how = match summary.mode {
         Mode::Baseline => "compared with the Resource List",
@@ -318,15 +318,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changed_is_not_said_beside_changes() {
-        let text = told(&summary(Mode::Unchanged, 417, 0));
+    fn nothing_changed_is_not_printed_beside_changes() {
+        let text = summary_line(&summary(Mode::Unchanged, 417, 0));
         assert!(text.starts_with("in sync: 417 created (finished what an earlier run left undone;"), "{text}");
-        assert!(told(&summary(Mode::Unchanged, 0, 0)).contains("no difference (the Source reports no change;"));
+        assert!(summary_line(&summary(Mode::Unchanged, 0, 0)).contains("no difference (the Source reports no change;"));
     }
 
     #[test]
     fn idle_runs_of_follow_are_not_reported() {
-        let mut before = Before::default();
+        let mut before = EarlierRuns::default();
         let runs =
             [(3, 0, true), (0, 0, false), (0, 0, false), (0, 1, true), (0, 1, false), (0, 0, true), (1, 0, true)];
         for (created, failed, expected) in runs {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_goes_on_is_counted_until_it_is_over() {
+    fn repeated_failure_is_counted_until_it_ends() {
         let reporter = Reporter::new(false, true, false).following();
         for code in [MISMATCH, "http.status"] {
             let problem = Problem { code, uri: code, message: "other bytes" };

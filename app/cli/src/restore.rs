@@ -7,8 +7,8 @@ use crate::repair::code_of;
 use crate::terminal::line;
 use abreast_contents::{Condition, Contents, View, digest};
 use abreast_core::{Clock as _, SystemClock};
-use abreast_store::backup::{begin_anew, check_copy, needed_contents};
-use abreast_store::hub::{begin_hub_anew, check_hub_copy};
+use abreast_store::backup::{check_copy, needed_contents, restart_log};
+use abreast_store::hub::{check_hub_copy, restart_hub_log};
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -24,9 +24,9 @@ Examples:
   abreast restore /mnt/backups/papers/20260131T120000.000000Z /var/lib/abreast
   abreast restore /mnt/backups/papers /srv/new/.abreast --same-log
 
-BACKUP is one backup, or a folder of them, of which the newest is taken. All of it is verified before anything is written.
-Changes recorded after the backup are not in it: so the log begins anew, and Destinations notice and compare everything
-once. Only when nothing was recorded after the backup, as in a move to another machine, use --same-log.
+BACKUP is one backup, or a folder of backups, of which the newest is used. All of it is verified before anything is written.
+Changes recorded after the backup are not in it. The log is therefore restarted: Destinations notice it, and compare everything
+once. Use --same-log only if nothing was recorded after the backup, as in a move to another machine.
 
 Exit codes: 0 done, 1 the backup is damaged, 2 usage or DIR is not empty, 13 disk.";
 
@@ -38,25 +38,25 @@ pub(crate) struct RestoreArgs {
     backup: PathBuf,
     /// Folder of the store to make; must be empty or missing
     dir: PathBuf,
-    /// Go on with the same log: nothing was recorded after the backup was made
+    /// Continue the same log: nothing was recorded after the backup was made
     #[arg(long)]
     same_log: bool,
-    /// The outcome as one JSON object
+    /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
 }
 
 /// Nothing can be done as it was asked.
 #[derive(Debug)]
-struct Refused(String);
+struct RestoreRefused(String);
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for RestoreRefused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RestoreRefused {}
 
 /// Runs `restore`.
 pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
@@ -79,13 +79,13 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
                 }
                 line(&format!("restored as of {}", manifest.created));
                 if !args.same_log {
-                    line("the log begins anew: Destinations compare everything once");
+                    line("the log was restarted: Destinations compare everything once");
                 }
             }
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let code = if error.is::<Refused>() { 2 } else { code_of(&error) };
+            let code = if error.is::<RestoreRefused>() { 2 } else { code_of(&error) };
             logging::failure(&error, code);
             ExitCode::from(code)
         }
@@ -94,15 +94,15 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
 
 fn restore(args: &RestoreArgs) -> Result<Manifest> {
     if !args.backup.is_dir() {
-        bail!(Refused(format!("there is no backup `{}`", args.backup.display())));
+        bail!(RestoreRefused(format!("there is no backup `{}`", args.backup.display())));
     }
     let backup = newest(&args.backup)?;
     let contents = backup.parent().unwrap_or(Path::new("..")).join("contents");
     let dir = std::path::absolute(&args.dir)?;
     if fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
         let message =
-            format!("`{}` is not empty\n  help: name an empty folder, or move what is there away", dir.display());
-        bail!(Refused(message));
+            format!("`{}` is not empty\n  help: name an empty folder, or move its contents away", dir.display());
+        bail!(RestoreRefused(message));
     }
     let manifest = fs::read(backup.join(MANIFEST))
         .with_context(|| format!("cannot read the manifest of `{}`", backup.display()))?;
@@ -145,9 +145,9 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     kept.sync()?;
     drop(kept);
     if !args.same_log {
-        begin_anew(&database, SystemClock.now())?;
+        restart_log(&database, SystemClock.now())?;
         if making.join(HUB_DATABASE).is_file() {
-            begin_hub_anew(&making.join(HUB_DATABASE))?;
+            restart_hub_log(&making.join(HUB_DATABASE))?;
         }
     }
     abreast_folder::Folder::open(&making)?.root().sync_filesystem().context("cannot make the store durable")?;
@@ -173,7 +173,7 @@ fn newest(path: &Path) -> Result<PathBuf> {
         }
     }
     found.sort();
-    found.pop().ok_or_else(|| Refused(format!("there is no complete backup in `{}`", path.display())).into())
+    found.pop().ok_or_else(|| RestoreRefused(format!("there is no complete backup in `{}`", path.display())).into())
 }
 
 fn verify(backup: &Path, contents: &View, manifest: &Manifest) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The rules of `serve` and `build` for what is published of a folder: flags and configuration keys.
+//! The rules of `serve` and `build` that select the published files of a folder: flags and configuration keys.
 
 use crate::config::SetFile;
 use crate::sync_args::{ordered_rules, read_rules};
@@ -16,20 +16,20 @@ pub(crate) struct RuleArgs {
     pub(crate) rules: Vec<String>,
 }
 
-/// As clap knows them; the order between them is found out by [`RuleArgs`].
+/// Arguments as clap parses them; [`RuleArgs`] restores the order between them.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What is published of FOLDER (the first rule that matches decides)")]
+#[command(next_help_heading = "Selection of files in FOLDER (the first matching rule decides)")]
 struct RawRuleArgs {
-    /// Publish files of this path or `type:` pattern, and no others but those taken by other rules
+    /// Publish files matching this path or `type:` pattern, and no others except by other rules
     #[arg(long, value_name = "PATTERN", conflicts_with = "config")]
     include: Vec<String>,
-    /// Do not publish files of this path or `type:` pattern, as in .gitignore: '*.tmp', /drafts/, 'type:image/*'
+    /// Do not publish files matching this path or `type:` pattern, as in .gitignore: '*.tmp', /drafts/, 'type:image/*'
     #[arg(long, value_name = "PATTERN", conflicts_with = "config")]
     exclude: Vec<String>,
-    /// A rule as in filter files: "+ PATTERN" publishes, "- PATTERN" does not
+    /// Add a rule as in filter files: "+ PATTERN" publishes, "- PATTERN" does not
     #[arg(long, value_name = "RULE", allow_hyphen_values = true, conflicts_with = "config")]
     filter: Vec<String>,
-    /// Rules from a file, one a line; lines that begin with # are comments
+    /// Read rules from a file, one per line; lines that begin with # are comments
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     filter_from: Vec<PathBuf>,
 }
@@ -52,7 +52,7 @@ fn filter_of(rules: &[String]) -> Result<Filter, String> {
     Ok(filter)
 }
 
-/// What a set publishes of its folder.
+/// The selection of published files of a folder.
 pub(crate) fn check(set: &SetFile, records: bool, problems: &mut Vec<String>) -> Arc<Filter> {
     let mut rules: Vec<String> = set.include.iter().map(|pattern| format!("+ {pattern}")).collect();
     rules.extend(set.exclude.iter().map(|pattern| format!("- {pattern}")));

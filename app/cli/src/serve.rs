@@ -1,8 +1,8 @@
-//! `abreast serve`: watch folders and publish them, until told to stop.
+//! `abreast serve`: watches folders and publishes them until it is stopped.
 
 use crate::api::ApiConfig;
 use crate::args::ServeArgs;
-use crate::config::{File, Origin, ServeConfig, SetConfig, SetFile, Unusable};
+use crate::config::{File, Origin, ServeConfig, SetConfig, SetFile, UsageError};
 use crate::open_set::SetOpener;
 use crate::push::{Delivery, SitePublisher};
 use crate::signals::Signals;
@@ -36,7 +36,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     };
     if args.folder.is_some() || args.origin.is_some() {
         if !file.set.is_empty() {
-            bail!(Unusable("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
+            bail!(UsageError("both a folder and `[[set]]` in the configuration (help: leave one of them out)".into()));
         }
         file.set.push(SetFile {
             name: args.name.clone(),
@@ -65,7 +65,7 @@ pub(crate) fn config(args: &ServeArgs) -> Result<ServeConfig> {
     Ok(config)
 }
 
-/// A running Source; stops in order when told.
+/// A running Source, with an orderly stop.
 pub(crate) struct Running {
     /// Where it listens.
     pub(crate) address: SocketAddr,

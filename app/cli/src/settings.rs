@@ -1,6 +1,6 @@
 //! `abreast config`: all faults of a configuration file, and every setting that holds with where it comes from.
 
-use crate::config::{ServeConfig, Unusable};
+use crate::config::{ServeConfig, UsageError};
 use crate::jobs::{self, Origin, Setting};
 use crate::sync_args::SyncArgs;
 use abreast_webtypes::count_of;
@@ -17,16 +17,16 @@ Examples:
   abreast config show /etc/abreast.toml papers --json
 
 `check` reports all faults at once, each with its line. `show` prints TOML that can be read back; logins in URLs are hidden.
-A flag comes before the environment, the environment before the file, the file before the default.
+Precedence: flags, then environment, then file, then defaults.
 Exit codes: 0 usable, 2 not.";
 
-/// What to do with a configuration file.
+/// Commands for a configuration file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Report everything that is wrong with a configuration file
+    /// Report all errors in a configuration file
     #[command(after_help = HELP)]
     Check(CheckArgs),
-    /// Show every setting that holds, defaults too, as TOML
+    /// Print all settings as TOML, defaults included
     #[command(after_help = HELP)]
     Show(ShowArgs),
 }
@@ -45,12 +45,12 @@ pub(crate) struct ShowArgs {
     /// The configuration file
     #[arg(env = "ABREAST_CONFIG")]
     file: PathBuf,
-    /// Jobs to show [default: all, and what is served]
+    /// Jobs to print [default: all, and the settings of `serve`]
     job: Vec<String>,
-    /// Say where each value comes from: environment, file or default
+    /// Print the origin of each value: environment, file or default
     #[arg(long)]
     origin: bool,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -91,7 +91,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode> {
         faults.extend(found);
     }
     if !faults.is_empty() {
-        return Err(Unusable(crate::faults::report(faults)))
+        return Err(UsageError(crate::faults::report(faults)))
             .with_context(|| format!("cannot use the configuration `{}`", args.file.display()));
     }
     let hub = if only_hub { ", a hub" } else { "" };

@@ -1,4 +1,4 @@
-//! The options of `sync` and `audit` about what the Source publishes: how strictly it is read, and what is made use of.
+//! The options of `sync` and `audit` about the Source: strictness, and optional capabilities.
 
 use abreast_destination::{Dumps, SyncOptions, Tolerance};
 use clap::Args;
@@ -7,10 +7,10 @@ use clap::Args;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "What the Source publishes")]
 pub(crate) struct ReadingArgs {
-    /// Refuse documents that are not quite as the specification says, also where they can mean one thing only
+    /// Refuse all documents that deviate from the specification, even if unambiguous
     #[arg(long, conflicts_with = "lenient")]
     pub(crate) strict: bool,
-    /// Leave out entries of lists that cannot be understood, and tell; nothing is deleted in such a run
+    /// Skip entries of lists that cannot be understood, with a notice; such a run deletes nothing
     #[arg(long)]
     pub(crate) lenient: bool,
 }
@@ -25,14 +25,14 @@ impl ReadingArgs {
     }
 }
 
-/// What is made use of.
+/// Optional capabilities to use.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "What the Source publishes")]
 pub(crate) struct OfferArgs {
-    /// Take resources out of dumps: auto (when cheaper than asking for each), always, never
+    /// Fetch resources from dumps: auto (if cheaper than single requests), always, never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) dumps: Dumps,
-    /// Keep the N newest earlier versions of each resource, where the Source links to them, in .abreast/history
+    /// Keep the N newest earlier versions of each resource in .abreast/history, if the Source links to them
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     pub(crate) history: Option<u32>,
 }

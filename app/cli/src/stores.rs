@@ -1,7 +1,7 @@
 //! The stores in one folder, opened for a task: the folder is locked, then the log and the kept contents are opened.
 
 use crate::data_folder::NewData;
-use crate::log_access::Refused;
+use crate::log_access::ExitCodeError;
 use abreast_contents::Contents;
 use abreast_core::SystemClock;
 use abreast_folder::{Folder, Locked};
@@ -25,7 +25,7 @@ pub(crate) enum Task {
 
 impl Task {
     /// The refusal when another process has the folder.
-    fn locked(self, data: &Path) -> Refused {
+    fn locked(self, data: &Path) -> ExitCodeError {
         let shown = data.display();
         let (message, code) = match self {
             Self::Serve => (
@@ -45,7 +45,7 @@ impl Task {
                 10,
             ),
         };
-        Refused { message, code }
+        ExitCodeError { message, code }
     }
 }
 

@@ -1,10 +1,10 @@
-//! `abreast subscribe`: what a topic says, one JSON object a line, as it comes.
+//! `abreast subscribe`: prints the notifications of a topic as they arrive, one JSON object per line.
 
 mod discover;
 mod lines;
 
 use crate::access::AccessArgs;
-use crate::config::Unusable;
+use crate::config::UsageError;
 use abreast_net::{Client, Options, Request, Response, Shared};
 use abreast_resourcesync::v1_1::Capability;
 use abreast_websub::{EventError, EventReader, MAX_EVENT_LENGTH};
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What is asked for: a stream, or else something that leads to one.
+/// Requested media types: a stream, or a document that leads to one.
 const ACCEPT: &str = "text/event-stream, application/xml;q=0.9, */*;q=0.1";
 /// A stream in which nothing comes for so long, not even a sign of life, is dead.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -30,13 +30,13 @@ Examples:
   abreast subscribe https://papers.example.org/papers/notify/change --from 1200 >> notifications.jsonl
   abreast subscribe https://papers.example.org/ --limit 1 --max-time 10m && make rebuild
 
-Each line is one notification: topic, offset, received, media_type, and then what it says: of ResourceSync from, until and
-changes, otherwise text, or base64. A stream that breaks off is opened again where it was; nothing is told twice. To go on
-where an earlier run ended, give the last `offset` as --from. It follows the topic's event stream (docs/push.md): nothing
-has to be reachable from outside.
+Each line is one notification: topic, offset, received, media_type, and the content: for ResourceSync from, until and
+changes, otherwise text, or base64. An interrupted stream is resumed; no notification is printed twice. To continue
+an earlier run, give the last `offset` as --from. The command reads the topic's event stream (docs/push.md), so
+no port has to be reachable from outside.
 
 Exit codes: 0 the limit of notifications was reached, 1 other, 2 usage, 5 try again later, 6 no secure connection,
-8 the time is over, 12 not authorised, 130 cancelled.";
+8 the time limit was reached, 12 not authorised, 130 cancelled.";
 
 /// Options of `subscribe`.
 #[derive(Debug, Args)]
@@ -45,26 +45,26 @@ pub(crate) struct SubscribeArgs {
     /// A topic, or any address of a Source
     #[arg(value_parser = crate::address::http_url)]
     url: String,
-    /// Which set, by name or Capability List URL, if the Source has several
+    /// Select a set, by name or Capability List URL, if the Source has several
     #[arg(long, value_name = "NAME|URL")]
     set: Option<String>,
-    /// Begin after this notification; 0 for all that are kept [default: from now on]
+    /// Start after this notification; 0 for all that are kept [default: only new ones]
     #[arg(long, value_name = "OFFSET")]
     from: Option<u64>,
-    /// Of a Source, what its documents are about, and not its resources
+    /// Follow changes of the Source's documents, not of its resources
     #[arg(long)]
     framework: bool,
-    /// End after so many notifications
+    /// Exit after this many notifications
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// End after this time, such as 10m
+    /// Exit after this time, such as 10m
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     max_time: Option<Duration>,
     #[command(flatten)]
     access: AccessArgs,
 }
 
-/// Tells a topic.
+/// Prints the notifications of a topic.
 pub(crate) fn run(args: &SubscribeArgs) -> ExitCode {
     ExitCode::from(follow(args).unwrap_or_else(|error| {
         let code = crate::exit::code(&error);
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &SubscribeArgs) -> ExitCode {
 
 fn follow(args: &SubscribeArgs) -> Result<u8> {
     if let Err(error) = abreast_websub::check_topic(&args.url) {
-        bail!(Unusable(format!("`{}` cannot be followed: {error}", args.url)));
+        bail!(UsageError(format!("`{}` cannot be followed: {error}", args.url)));
     }
     // A stream has no pace and no end.
     let mut options = Options { idle_timeout: SILENCE, min_speed: 0, max_body_bytes: u64::MAX, ..Options::default() };
@@ -92,12 +92,12 @@ fn follow(args: &SubscribeArgs) -> Result<u8> {
         let client = Client::new(Shared::new(options));
         let capability =
             if args.framework { Capability::FrameworkNotification } else { Capability::ChangeNotification };
-        let mut reading = Reading {
+        let mut reading = StreamPosition {
             left: args.limit.unwrap_or(u64::MAX),
             last: args.from.map(|from| from.to_string()),
-            ..Reading::default()
+            ..StreamPosition::default()
         };
-        let wanted = discover::Wanted { capability, set: args.set.as_deref() };
+        let wanted = discover::TopicFilter { capability, set: args.set.as_deref() };
         tokio::select! {
             ended = reading.all(&client, &url, &wanted) => ended,
             () = time_is_over => Ok(8),
@@ -117,10 +117,10 @@ struct Stream {
 
 /// How far reading has come.
 #[derive(Default)]
-struct Reading {
+struct StreamPosition {
     /// Notifications still wanted.
     left: u64,
-    /// Where to go on.
+    /// The offset to continue after.
     last: Option<String>,
     /// As the stream wishes.
     retry: Option<Duration>,
@@ -128,20 +128,20 @@ struct Reading {
 }
 
 /// Why a stream is not read on.
-enum Ended {
-    /// All was told, or nobody is left to tell.
+enum StreamEnd {
+    /// Everything was printed, or the reader of the output is gone.
     Done,
-    /// It may be opened again.
+    /// The connection may be opened again.
     Broken(String),
 }
 
-impl Reading {
-    async fn all(&mut self, client: &Client, url: &str, wanted: &discover::Wanted<'_>) -> Result<u8> {
+impl StreamPosition {
+    async fn all(&mut self, client: &Client, url: &str, wanted: &discover::TopicFilter<'_>) -> Result<u8> {
         let mut stream = discover::stream(client, url, wanted, self.last.as_deref()).await?;
         loop {
             let why = match self.one(&mut stream).await? {
-                Ended::Done => return Ok(0),
-                Ended::Broken(why) => why,
+                StreamEnd::Done => return Ok(0),
+                StreamEnd::Broken(why) => why,
             };
             tracing::info!("the stream ended: {why}");
             stream.response = loop {
@@ -151,7 +151,7 @@ impl Reading {
                     Request { accept: Some(ACCEPT), last_event_id: self.last.as_deref(), ..Request::new(&stream.url) };
                 match client.send(&request).await.and_then(Response::require_success) {
                     Ok(response) if discover::is_stream(&response) => break response,
-                    Ok(_) => bail!("{} is no event stream any more", stream.url),
+                    Ok(_) => bail!("{} is no longer an event stream", stream.url),
                     Err(error) if error.is_transient() => {
                         if self.failures == 0 {
                             tracing::warn!("the stream is lost, trying again: {error}");
@@ -165,27 +165,27 @@ impl Reading {
     }
 
     /// Reads one stream to its end.
-    async fn one(&mut self, stream: &mut Stream) -> Result<Ended> {
+    async fn one(&mut self, stream: &mut Stream) -> Result<StreamEnd> {
         let mut events = EventReader::with_limit(MAX_EVENT_LENGTH);
         let mut out = crate::terminal::output();
         loop {
             let piece = match stream.response.chunk().await {
                 Ok(Some(piece)) => piece,
-                Ok(None) => return Ok(Ended::Broken("the server closed it".to_owned())),
-                Err(error) => return Ok(Ended::Broken(error.to_string())),
+                Ok(None) => return Ok(StreamEnd::Broken("the server closed it".to_owned())),
+                Err(error) => return Ok(StreamEnd::Broken(error.to_string())),
             };
             self.failures = 0;
             let fed: Result<(), EventError> = events.feed(&piece);
             while let Some(event) = events.next_event() {
                 let line = lines::line(&stream.topic, &event);
-                // Whoever read this went away: nobody is left to tell.
+                // The reader of the output is gone.
                 if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
-                    return Ok(Ended::Done);
+                    return Ok(StreamEnd::Done);
                 }
                 self.last = Some(event.id).filter(|id| !id.is_empty()).or_else(|| self.last.take());
                 self.left -= 1;
                 if self.left == 0 {
-                    return Ok(Ended::Done);
+                    return Ok(StreamEnd::Done);
                 }
             }
             fed.context("the event stream cannot be read")?;

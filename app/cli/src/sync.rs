@@ -1,6 +1,6 @@
 //! `abreast sync` and `abreast audit`: flags into options, outcomes into exit codes.
 
-use crate::config::Unusable;
+use crate::config::UsageError;
 use crate::jobs;
 use crate::report::Reporter;
 use crate::signals::cancel_on_signal;
@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 /// `file` is the configuration file that was named, if any.
 fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     let [url, folder] = args.places.as_slice() else {
-        bail!(Unusable("expected the Source's URL and the folder (help: abreast sync URL FOLDER)".to_owned()));
+        bail!(UsageError("expected the Source's URL and the folder (help: abreast sync URL FOLDER)".to_owned()));
     };
     let mut net = abreast_net::Options::default();
     let url = args.access.apply(url, &mut net)?;
@@ -38,7 +38,7 @@ fn options(args: &MirrorArgs, file: Option<&Path>) -> Result<SyncOptions> {
     Ok(options)
 }
 
-/// What is to be done: by the arguments alone, or as jobs of a configuration file with their names.
+/// The runs to perform: given by the arguments, or as jobs of a configuration file with their names.
 fn wanted<A: Args + FromArgMatches + Clone>(
     args: &A,
     mirror: &MirrorArgs,
@@ -54,7 +54,7 @@ fn wanted<A: Args + FromArgMatches + Clone>(
     // All are checked before any begins.
     let faults: Vec<_> = chosen.iter().flat_map(|job| job.faults::<A>(&command, given)).collect();
     if !faults.is_empty() {
-        bail!(Unusable(crate::faults::report(faults)));
+        bail!(UsageError(crate::faults::report(faults)));
     }
     chosen.into_iter().map(|job| Ok((Some(job.name.clone()), job.args(&command, given)?))).collect()
 }
@@ -88,9 +88,9 @@ pub(crate) fn run(args: &SyncArgs, given: &ArgMatches, verbose: u8) -> Result<Ex
         } else {
             crate::all_sets::sync(options, &one, &reporter, &cancel)
         };
-        ran.unwrap_or_else(|error| told(&error))
+        ran.unwrap_or_else(|error| print_error(&error))
     };
-    // Those that stay run beside each other, all others one after the other.
+    // Jobs that follow run in parallel, all others one after the other.
     let codes: Vec<u8> = if several && jobs.iter().any(|(_, _, args)| args.follow) {
         std::thread::scope(|scope| {
             let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| work(job))).collect();
@@ -124,11 +124,11 @@ fn sync_options(args: &SyncArgs, file: Option<&Path>) -> Result<SyncOptions> {
     options.max_bytes = args.max_bytes;
     options.max_time = args.max_time;
     args.offer.apply(&mut options);
-    args.told.apply(&mut options);
+    args.notifications.apply(&mut options);
     Ok(options)
 }
 
-/// What a job, or a set of it, is called in reports.
+/// The name of a job, or of a set of it, in reports.
 fn label(job: Option<&str>, set: Option<&str>) -> Option<String> {
     match (job, set) {
         (Some(job), Some(set)) => Some(format!("{job}/{set}")),
@@ -136,8 +136,8 @@ fn label(job: Option<&str>, set: Option<&str>) -> Option<String> {
     }
 }
 
-/// Reports a failure of a job that is no failure of a copy; gives back its exit code.
-fn told(error: &anyhow::Error) -> u8 {
+/// Reports an error of a job outside a copy, and returns its exit code.
+fn print_error(error: &anyhow::Error) -> u8 {
     let code = crate::exit::code(error);
     crate::logging::failure(error, code);
     code
@@ -172,7 +172,7 @@ pub(crate) fn failed(reporter: &Reporter, error: &Error) -> u8 {
     error.exit_code().number()
 }
 
-/// What to do about the differences that an audit found: the command that makes the copy equal again, if there is one.
+/// Help for the differences that an audit found: the command that makes the copy equal again, if there is one.
 fn repair_of(report: &AuditReport, places: &str) -> Option<String> {
     if report.exit_code == 0 {
         return None;
@@ -240,7 +240,7 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
         };
         let whole = reporter(None);
         let result = if args.mirror.all_sets {
-            crate::all_sets::audit(options, &reporter, &cancel).map_err(|error| told(&error))
+            crate::all_sets::audit(options, &reporter, &cancel).map_err(|error| print_error(&error))
         } else {
             let result = abreast_destination::audit(options, &whole, &cancel);
             whole.finish();
@@ -252,9 +252,9 @@ pub(crate) fn audit(args: &AuditArgs, given: &ArgMatches) -> Result<ExitCode> {
         let code = match result {
             Ok((code, report)) => {
                 if code <= 1 && !args.mirror.json && !args.mirror.quiet {
-                    whole.say(&in_words(&report));
+                    whole.print_line(&in_words(&report));
                     if let Some(help) = repair_of(&report, &given_as(name.as_deref(), config, &args.mirror)) {
-                        whole.say(&help);
+                        whole.print_line(&help);
                     }
                 }
                 code

@@ -21,15 +21,15 @@ Examples:
   abreast sync https://papers.example.org/ warc:./archive
   abreast sync https://papers.example.org/ - --state ./state | my-indexer
 
-URL may be any ResourceSync document, a page that links to one, or a site's root. The first run copies all, later
-runs apply what changed. A file appears under its name only when it is whole and verified; files that others put
-into the folder are never deleted; a file that was changed here is kept in .abreast/backup before it is replaced.
+URL may be any ResourceSync document, a page that links to one, or a site's root. The first run copies everything, later
+runs apply changes. A file appears under its name only when it is complete and verified; files that others put
+into the folder are never deleted; a locally changed file is moved to .abreast/backup before it is replaced.
 A folder whose name has a colon is written with its path: ./warc:x.
 
 Exit codes: 0 in sync, 1 other, 2 usage, 3 partial, 4 source invalid, 5 try again later, 6 no secure
 connection, 7 too many deletions, 8 limit reached, 10 locked, 11 gap, 12 not authorised, 13 disk, 130 cancelled.";
 
-/// Which Source and which folder, and how to reach the one from the other.
+/// The Source and the copy, and how to reach the Source.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MirrorArgs {
     /// Any address of the Source and the copy: a folder, warc:DIR for WARC files, s3://BUCKET/PREFIX, set:NAME for the
@@ -37,37 +37,37 @@ pub(crate) struct MirrorArgs {
     /// with --config, names of jobs
     #[arg(value_name = "URL FOLDER | JOB", required_unless_present_any = ["config", "all"])]
     pub(crate) places: Vec<String>,
-    /// Configuration file with jobs, each a `[[mirror]]`; options given here come before what it says
+    /// Read jobs from a configuration file, each a `[[mirror]]`; options given here take precedence
     #[arg(long, value_name = "FILE", env = "ABREAST_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// All jobs of the configuration file
+    /// Run all jobs of the configuration file
     #[arg(long, requires = "config")]
     pub(crate) all: bool,
-    /// Where to keep the copy's state [default: .abreast in the folder]
+    /// Keep the copy's state here [default: .abreast in the folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// What URIs begin with that is not part of their path [default: as the Source says, else what they share]
+    /// Base URI that is not part of the paths [default: as stated by the Source, else the common prefix]
     #[arg(long, value_name = "URI")]
     pub(crate) base: Option<String>,
-    /// Which set, by name or Capability List URL, if the Source has several
+    /// Select a set, by name or Capability List URL, if the Source has several
     #[arg(long, value_name = "NAME|URL")]
     pub(crate) set: Option<String>,
-    /// All sets of the Source, each in its own folder below FOLDER
+    /// Copy all sets of the Source, each in its own folder below FOLDER
     #[arg(long, conflicts_with_all = ["set", "base"])]
     pub(crate) all_sets: bool,
-    /// Requests in flight to one host
+    /// Parallel requests to one host
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) connections: u16,
-    /// Another host that resources may be on; may be given several times
+    /// Also fetch resources from this host; repeatable
     #[arg(long, value_name = "HOST", value_parser = crate::address::host)]
     pub(crate) allow_host: Vec<String>,
-    /// Let a list served over https name http resources
+    /// Allow http resources in lists served over https
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
     /// Retries after a transient failure
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) retries: u32,
-    /// One JSON object a line on standard output: status, item, error, notice, summary
+    /// Print one JSON object per line: status, item, error, notice, summary
     #[arg(long)]
     pub(crate) json: bool,
     /// Print errors only
@@ -89,57 +89,57 @@ pub(crate) struct MirrorArgs {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = SYNC_HELP)]
 pub(crate) struct SyncArgs {
-    /// Stay, and apply changes as they come
+    /// Keep running, and apply changes as they happen
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) follow: bool,
-    /// Time between polls when following; longer when the Source says that its list is fresh for longer, up to 1h, and 10
-    /// times as long while changes are told
+    /// Time between polls; longer while the Source declares its list fresh (up to 1h), and 10
+    /// times as long while notifications arrive
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     pub(crate) interval: Duration,
-    /// Show what would be done, do nothing
+    /// Print what would be done, and change nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Show what the filters say about each resource, and which rule decides; do nothing
+    /// Print the effect of the filters on each resource, and the deciding rule; change nothing
     #[arg(long, conflicts_with_all = ["follow", "dry_run"])]
     pub(crate) test_filter: bool,
-    /// Compare with the whole Resource List and with what is there, and restore what is missing or altered here
+    /// Compare the copy with the whole Resource List, and restore missing or altered files
     #[arg(long)]
     pub(crate) baseline: bool,
-    /// With --baseline: compare the digests of all that is kept, not only lengths and times
+    /// With --baseline: compare the digests of all files, not only lengths and times
     #[arg(long, requires = "baseline")]
     pub(crate) full: bool,
-    /// Refuse resources without a digest to check them by
+    /// Refuse resources without a digest
     #[arg(long)]
     pub(crate) require_fixity: bool,
-    /// Most deletions in one run, a number or a share of the copy [default: 10% or 1000, whichever is more, and at most half
+    /// Limit of deletions in one run, a number or a share of the copy [default: 10% or 1000, whichever is more, and at most half
     /// of a copy of 10 or more]
     #[arg(long, value_name = "N|P%", value_parser = MaxDelete::parse)]
     pub(crate) max_delete: Option<MaxDelete>,
-    /// Delete files of the copy that the filters exclude now
+    /// Delete files of the copy that the filters now exclude
     #[arg(long)]
     pub(crate) delete_excluded: bool,
-    /// Never replace or delete a file that was changed here
+    /// Never replace or delete a file that was changed locally
     #[arg(long)]
     pub(crate) immutable: bool,
-    /// Write beside each file where it comes from originally, so that `abreast serve` on the folder publishes it again
+    /// Write the original address beside each file, so that `abreast serve` on the folder publishes it again
     #[arg(long)]
     pub(crate) republish: bool,
-    /// Where files that were changed here go before they are replaced [default: backup in the state folder]
+    /// Move locally changed files here before they are replaced [default: backup in the state folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) backup_dir: Option<PathBuf>,
-    /// Stop after receiving so much, such as 500M or 10G; the next run continues
+    /// Stop after receiving this much, such as 500M or 10G; the next run continues
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "follow")]
     pub(crate) max_bytes: Option<u64>,
-    /// Stop after so much time, such as 2h; the next run continues
+    /// Stop after this time, such as 2h; the next run continues
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "follow")]
     pub(crate) max_time: Option<Duration>,
-    /// Before those with headings: its own options have none, and would be listed under theirs.
+    /// Options without their own heading come first; otherwise clap lists them under the last heading.
     #[command(flatten)]
     pub(crate) mirror: MirrorArgs,
     #[command(flatten)]
     pub(crate) offer: OfferArgs,
     #[command(flatten)]
-    pub(crate) told: FollowArgs,
+    pub(crate) notifications: FollowArgs,
 }
 
 const AUDIT_HELP: &str = "\
@@ -160,18 +160,18 @@ pub(crate) struct AuditArgs {
     pub(crate) mirror: MirrorArgs,
 }
 
-/// How much, how fast, how politely.
+/// Limits of rate and bandwidth.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct PaceArgs {
-    /// Most bytes per second over all connections: 512K, 2M, off; or by a timetable in local time, such as
+    /// Limit bytes per second over all connections: 512K, 2M, off; or a timetable in local time, such as
     /// "08:00,512K 18:00,off" or "Mon-08:00,1M Fri-18:00,off"
     #[arg(long, value_name = "RATE|TIMETABLE", env = "ABREAST_BWLIMIT", value_parser = parse_bandwidth)]
     pub(crate) bwlimit: Option<Bandwidth>,
-    /// Most requests to one host: 5/s, 30/m, 1000/h
+    /// Limit requests to one host: 5/s, 30/m, 1000/h
     #[arg(long, value_name = "N/UNIT", value_parser = parse_rate)]
     pub(crate) rate: Option<Duration>,
-    /// Fetch resources whatever the robots.txt of their host says
+    /// Ignore robots.txt
     #[arg(long)]
     pub(crate) ignore_robots: bool,
 }
@@ -182,32 +182,32 @@ pub(crate) struct FilterArgs {
     pub(crate) filter: Filter,
 }
 
-/// As clap knows them; the order between them is found out by [`FilterArgs`].
+/// Arguments as clap parses them; [`FilterArgs`] restores the order between them.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters (the first rule that matches decides)")]
 struct RawFilterArgs {
-    /// Take resources of this path, `uri:` or `type:` pattern, and no others but those taken by other rules
+    /// Copy resources matching this path, `uri:` or `type:` pattern, and no others except by other rules
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
-    /// Leave out resources of this path, `uri:` or `type:` pattern, as in .gitignore: '*.tmp', /drafts/, 'type:image/*'
+    /// Leave out resources matching this path, `uri:` or `type:` pattern, as in .gitignore: '*.tmp', /drafts/, 'type:image/*'
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// A rule as in filter files: "+ PATTERN" takes, "- PATTERN" leaves out
+    /// Add a rule as in filter files: "+ PATTERN" includes, "- PATTERN" leaves out
     #[arg(long, value_name = "RULE", allow_hyphen_values = true)]
     filter: Vec<String>,
-    /// Rules from a file, one a line; lines that begin with # are comments
+    /// Read rules from a file, one per line; lines that begin with # are comments
     #[arg(long, value_name = "FILE")]
     filter_from: Vec<PathBuf>,
-    /// Leave out what is smaller, where the size is listed: 1000, 10K, 2M
+    /// Leave out smaller resources, if the size is listed: 1000, 10K, 2M
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     min_size: Option<u64>,
-    /// Leave out what is larger, where the size is listed
+    /// Leave out larger resources, if the size is listed
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_size: Option<u64>,
-    /// Leave out what was modified before, where that is listed: 2026, 2026-01-31, 2026-01-31T12:00:00Z
+    /// Leave out resources modified before, if the time is listed: 2026, 2026-01-31, 2026-01-31T12:00:00Z
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     modified_since: Option<W3cDatetime>,
-    /// Leave out what was modified then or later, where that is listed
+    /// Leave out resources modified at or after, if the time is listed
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     modified_before: Option<W3cDatetime>,
 }
@@ -360,10 +360,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_the_way_to_write_it() {
+    fn invalid_values_are_refused_with_an_example() {
         for (arguments, part) in [
             (["--filter", "nonsense"], "begins with neither"),
-            (["--exclude", "[a"], "is no rule"),
+            (["--exclude", "[a"], "is not a rule"),
             (["--filter-from", "/nowhere/at/all"], "/nowhere/at/all"),
             (["--min-size", "big"], "10K"),
             (["--modified-since", "yesterday"], "2026-01-31"),

@@ -1,6 +1,6 @@
-//! What kind of copy is asked for? The word after the URL, and the options that go with each kind.
+//! Kinds of copies: the target after the URL, and the options of each kind.
 
-use crate::config::{File, Unusable};
+use crate::config::{File, UsageError};
 use abreast_destination::{LinesOptions, Output, SinkOptions, SyncOptions, WarcOptions};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 /// Most bytes of a content in a line.
 const CONTENT_MAX: u64 = 1 << 20;
 
-/// Options of copies that are no folder of files.
+/// Options of copies other than folders of files.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Packed copies (warc:DIR) and streams (-)")]
 pub(crate) struct TargetArgs {
-    /// Begin another WARC file when one has so many bytes [default: 1G]
+    /// Start another WARC file after this many bytes [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = crate::sync_args::parse_size)]
     pub(crate) segment_size: Option<u64>,
-    /// Compress WARC records, from 1 (fast) to 9 (small); 0 stores them as they are
+    /// Compression of WARC records, from 1 (fast) to 9 (small); 0 for none
     #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=9))]
     pub(crate) compress: u8,
-    /// Give WARC records of answers a digest of the whole block too, not of the payload alone
+    /// Also write digests of the whole block of WARC responses, not only of the payload
     #[arg(long)]
     pub(crate) block_digest: bool,
-    /// Put contents up to this length, at most 1M, into the lines of a stream as base 64
+    /// Include contents up to this length (at most 1M) in the lines, as base 64
     #[arg(long, value_name = "SIZE", value_parser = crate::sync_args::parse_size)]
     pub(crate) content: Option<u64>,
 }
 
-/// Where sets are configured, if nothing else is said.
+/// Default configuration file of sets.
 const SETS_FILE: &str = "abreast.toml";
 
 impl TargetArgs {
@@ -37,19 +37,21 @@ impl TargetArgs {
         if let Some(name) = target.strip_prefix("set:") {
             let file = sets.unwrap_or(Path::new(SETS_FILE));
             options.folder = File::read(file).and_then(|file| file.folder_of(name)).with_context(|| {
-                format!("while looking for the set `{name}` (help: name the file of `abreast serve` by ABREAST_CONFIG)")
+                format!(
+                    "while searching for the set `{name}` (help: name the file of `abreast serve` by ABREAST_CONFIG)"
+                )
             })?;
             options.republish = true;
         } else if target == "-" {
             if self.content.is_some_and(|most| most > CONTENT_MAX) {
-                bail!(Unusable("`--content` is at most 1M: larger contents do not fit a line".to_owned()));
+                bail!(UsageError("`--content` is at most 1M: larger contents do not fit a line".to_owned()));
             }
             self.keep_state_apart(options, "a stream")?;
             let output = Output::new(crate::terminal::output());
             options.sink = SinkOptions::Lines(LinesOptions { output, content_bytes_max: self.content });
         } else if let Some(folder) = target.strip_prefix("warc:") {
             if folder.is_empty() {
-                bail!(Unusable("`warc:` needs a folder (help: abreast sync URL warc:DIR)".to_owned()));
+                bail!(UsageError("`warc:` needs a folder (help: abreast sync URL warc:DIR)".to_owned()));
             }
             options.folder = PathBuf::from(folder);
             let defaults = WarcOptions::default();
@@ -75,7 +77,7 @@ impl TargetArgs {
     #[cfg(not(feature = "s3"))]
     #[expect(clippy::unused_self, reason = "as with the feature")]
     fn apply_objects(&self, url: &str, _: &mut SyncOptions) -> Result<()> {
-        bail!(Unusable(format!(
+        bail!(UsageError(format!(
             "cannot keep a copy in {url}: this program was built without object stores (help: build it with `--features s3`)"
         )));
     }
@@ -84,14 +86,14 @@ impl TargetArgs {
     #[expect(clippy::unused_self, reason = "reads as a part of it")]
     fn keep_state_apart(&self, options: &mut SyncOptions, what: &str) -> Result<()> {
         let Some(state) = options.state.take() else {
-            bail!(Unusable(format!("{what} has no folder for its state (help: name one with `--state DIR`)")));
+            bail!(UsageError(format!("{what} has no folder for its state (help: name one with `--state DIR`)")));
         };
         options.folder = state;
         Ok(())
     }
 }
 
-/// Is standard output taken by the copy, so that nothing else may be told there?
+/// True if standard output is used by the copy, so that nothing else may be printed there.
 pub(crate) fn takes_output(options: &SyncOptions) -> bool {
     matches!(options.sink, SinkOptions::Lines(_))
 }
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_says_which_kind() {
+    fn target_word_selects_the_kind() {
         assert_eq!(applied(&[], "./papers", None).unwrap().sink, SinkOptions::Folder);
         let warc = applied(&["--segment-size", "2M", "--compress", "6"], "warc:./papers", None).unwrap();
         assert_eq!(warc.folder, PathBuf::from("./papers"));
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_a_way_out() {
+    fn impossible_targets_are_refused_with_help() {
         for (words, target) in [(&[][..], "-"), (&["--content", "2M"], "-"), (&[], "warc:"), (&[], "s3://b/p")] {
             let text = applied(words, target, None).unwrap_err().to_string();
             assert!(text.contains("help") || text.contains("at most"), "{text}");

@@ -40,7 +40,7 @@ pub(crate) fn warning(text: &str) {
     beside_bars(|| drop(writeln!(io::stderr().lock(), "{text}")));
 }
 
-/// Prints help, a version, or what is wrong with the arguments; returns the exit code.
+/// Prints help, the version, or an error in the arguments; returns the exit code.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     if error.use_stderr() && visible_lines(&text) != text {
@@ -53,8 +53,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Standard output for many lines of JSON.
-pub(crate) fn output() -> Harmless<io::Stdout> {
-    Harmless { inner: io::stdout(), begun: Vec::new() }
+pub(crate) fn output() -> EscapedLines<io::Stdout> {
+    EscapedLines { inner: io::stdout(), begun: Vec::new() }
 }
 
 /// Whether standard output is a terminal.
@@ -111,14 +111,14 @@ impl Write for LogEntry {
     }
 }
 
-/// A stream of lines that escapes what is not to be printed.
-pub(crate) struct Harmless<W> {
+/// A stream of lines that escapes unprintable characters.
+pub(crate) struct EscapedLines<W> {
     inner: W,
-    /// The first bytes of a character whose others are to come.
+    /// The first bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
-impl<W: Write> Write for Harmless<W> {
+impl<W: Write> Write for EscapedLines<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let all = [self.begun.as_slice(), bytes].concat();
         let end = match std::str::from_utf8(&all) {
@@ -150,7 +150,7 @@ mod tests {
     fn characters_in_pieces_are_escaped_as_whole_ones() {
         let text = "{\"a\":\"é\u{202e}\u{9b}\u{7f}\"}\n";
         for size in 1..text.len() {
-            let mut out = Harmless { inner: Vec::new(), begun: Vec::new() };
+            let mut out = EscapedLines { inner: Vec::new(), begun: Vec::new() };
             for piece in text.as_bytes().chunks(size) {
                 out.write_all(piece).unwrap();
             }

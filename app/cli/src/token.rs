@@ -1,7 +1,7 @@
-//! `abreast token`: who may use the API? Tokens are shown once, and kept as digests only.
+//! `abreast token`: manages API tokens. A token is shown once; only its digest is kept.
 
 use crate::api::tokens_path;
-use crate::config::{File, Unusable};
+use crate::config::{File, UsageError};
 use crate::data_folder::check_data;
 use crate::terminal::{line, warning};
 use abreast_core::{Clock as _, SystemClock};
@@ -17,19 +17,19 @@ Examples:
   abreast token list --config /etc/abreast.toml
   abreast token revoke loader --data /var/lib/abreast
 
-A running server knows of a change within a second. The token itself is printed once and stored nowhere.
+A running server applies a change within a second. The token itself is printed once and stored nowhere.
 Exit codes: 0 done, 1 other, 2 usage.";
 
-/// What to do with tokens.
+/// Commands for tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token, and print it once
+    /// Create a token, and print it once
     #[command(after_help = HELP)]
     Create(CreateArgs),
-    /// Tell which tokens there are
+    /// List the tokens
     #[command(after_help = HELP)]
     List(ListArgs),
-    /// Make a token useless
+    /// Revoke a token
     #[command(after_help = HELP)]
     Revoke(RevokeArgs),
 }
@@ -40,7 +40,7 @@ pub(crate) struct StoreArgs {
     /// Folder of the store
     #[arg(long, value_name = "DIR", env = "ABREAST_DATA", required_unless_present = "config")]
     data: Option<PathBuf>,
-    /// Configuration file that names it
+    /// Configuration file that names the store
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     config: Option<PathBuf>,
 }
@@ -53,14 +53,14 @@ impl StoreArgs {
                 match (file.data, file.set.as_slice()) {
                     (Some(data), _) => data,
                     (None, [only]) if !only.is_records() => only.folder.join(".abreast"),
-                    _ => bail!(Unusable(format!("`{}` names no `data`", config.display()))),
+                    _ => bail!(UsageError(format!("`{}` names no `data`", config.display()))),
                 }
             }
             (None, Some(data)) => {
                 check_data(data)?;
                 data.clone()
             }
-            (None, None) => bail!(Unusable("whose tokens? (help: --data DIR or --config FILE)".into())),
+            (None, None) => bail!(UsageError("whose tokens? (help: --data DIR or --config FILE)".into())),
         };
         Ok(tokens_path(&data))
     }
@@ -69,9 +69,9 @@ impl StoreArgs {
 /// The scopes as the command line names them.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ScopeArg {
-    /// Reading what is recorded
+    /// Read records
     Read,
-    /// Recording changes, and reading
+    /// Record changes, and read
     Write,
     /// Everything
     Admin,
@@ -80,13 +80,13 @@ enum ScopeArg {
 /// Options of `token create`.
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
-    /// What it is called, for people and logs
+    /// Name of the token, for people and logs
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What it allows
+    /// Scope of the token
     #[arg(long, value_enum)]
     scope: ScopeArg,
-    /// For this set only; may be given several times [default: all sets]
+    /// Restrict to this set; repeatable [default: all sets]
     #[arg(long, value_name = "SET")]
     set: Vec<String>,
     #[command(flatten)]
@@ -96,7 +96,7 @@ pub(crate) struct CreateArgs {
 /// Options of `token list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -128,7 +128,7 @@ fn create(args: &CreateArgs) -> Result<()> {
     let sound = (1..=100).contains(&args.name.len()) && !args.name.chars().any(char::is_control);
     if !sound || tokens.iter().any(|token| token.name == args.name) {
         let reason = if sound { "there is one of this name already" } else { "a name has 1 to 100 characters" };
-        bail!(Unusable(format!("`--name`: {reason}")));
+        bail!(UsageError(format!("`--name`: {reason}")));
     }
     let scope = match args.scope {
         ScopeArg::Read => Scope::Read,
@@ -174,7 +174,7 @@ fn revoke(args: &RevokeArgs) -> Result<()> {
     let before = tokens.len();
     tokens.retain(|token| token.name != args.name);
     if tokens.len() == before {
-        bail!(Unusable(format!("there is no token `{}` (help: abreast token list)", args.name)));
+        bail!(UsageError(format!("there is no token `{}` (help: abreast token list)", args.name)));
     }
     write_tokens(&path, &tokens).with_context(|| format!("cannot write `{}`", path.display()))?;
     line(&format!("`{}` is of no use any more", args.name));

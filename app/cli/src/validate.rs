@@ -2,7 +2,7 @@
 
 use crate::access::AccessArgs;
 use crate::address::is_url;
-use crate::config::Unusable;
+use crate::config::UsageError;
 use abreast_validator::{Document, Mode, Options, Report, Severity, Share, Unreachable, html, ndjson, text, validate};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
@@ -16,10 +16,10 @@ Examples:
   abreast validate resourcelist.xml package.zip --format json
   abreast validate https://papers.example.org/ --sample all --format html > report.html
 
-URL may be any ResourceSync document, a page that links to one, or a site's root: the whole Source is walked from
-there, up and down, each address once. Files (documents, gzip of them, ZIP packages) are judged by themselves.
+URL may be any ResourceSync document, a page that links to one, or a site's root: the whole Source is read from
+there, up and down, each address once. Files (documents, also in gzip, and ZIP packages) are checked one by one.
 
-Exit codes: 0 nothing found that counts, 1 errors found (or what --fail-on says), 2 usage; when nothing at all can be read: 4 the
+Exit codes: 0 no findings of that severity, 1 errors found (or as --fail-on states), 2 usage; if no document can be read: 4 the
 address has no document, 5 try again later, 6 no secure connection, 12 not authorised; 130 cancelled.";
 
 /// Options of `validate`.
@@ -29,31 +29,31 @@ pub(crate) struct ValidateArgs {
     /// Addresses of a Source, or files
     #[arg(required = true, value_name = "URL|FILE")]
     pub(crate) starts: Vec<String>,
-    /// Look at the given documents only
+    /// Check the given documents only
     #[arg(long)]
     pub(crate) no_walk: bool,
-    /// Resources of each set to fetch and compare with the lists: a number, all or none
+    /// Fetch resources of each set and compare them with the lists: a number, all or none
     #[arg(long, value_name = "N|all|none", default_value = "40", value_parser = Share::parse)]
     pub(crate) sample: Share,
-    /// Packages of each dump to fetch and check: a number, all or none
+    /// Fetch and check packages of each dump: a number, all or none
     #[arg(long, value_name = "N|all|none", default_value = "2", value_parser = Share::parse)]
     pub(crate) packages: Share,
-    /// Which resources are sampled: the same number, the same ones [default: another each time]
+    /// Seed of the samples: the same number selects the same resources [default: random]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Expect what the specifications recommend
+    /// Report also deviations from recommendations
     #[arg(long, conflicts_with = "lenient")]
     pub(crate) strict: bool,
-    /// Take for errors only what readers stumble over
+    /// Report as errors only faults that break readers
     #[arg(long)]
     pub(crate) lenient: bool,
     /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// The least severe finding that makes the exit code 1
+    /// Exit with code 1 for findings of at least this severity
     #[arg(long, value_enum, default_value_t = FailOn::Error)]
     pub(crate) fail_on: FailOn,
-    /// Findings shown of one rule in one document
+    /// Findings printed of one rule in one document
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) max_findings: usize,
     // Last: the heading in it would be that of all options after it.
@@ -64,10 +64,10 @@ pub(crate) struct ValidateArgs {
 /// Where a walk may go, and where it ends; also for `explore`.
 #[derive(Debug, Args)]
 pub(crate) struct WalkArgs {
-    /// Requests in flight to one host
+    /// Parallel requests to one host
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) connections: u16,
-    /// Another host to look at; may be given several times
+    /// Also check documents on this host; repeatable
     #[arg(long, value_name = "HOST", value_parser = crate::address::host)]
     pub(crate) allow_host: Vec<String>,
     /// Retries after a transient failure
@@ -76,16 +76,16 @@ pub(crate) struct WalkArgs {
     /// Least time between two requests to one host
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     pub(crate) request_interval: Duration,
-    /// Most documents and packages: the first are read, and the rest is left out
+    /// Read at most this many documents and packages
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) max_documents: usize,
-    /// Most bytes in all, in MiB, unpacked
+    /// Read at most this many MiB, unpacked
     #[arg(long, value_name = "MIB", default_value_t = 16 << 10)]
     pub(crate) max_bytes: u64,
-    /// Largest package or resource that is fetched, in MiB
+    /// Largest package or resource to fetch, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256)]
     pub(crate) max_file_bytes: u64,
-    /// Most time
+    /// Time limit
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     pub(crate) max_time: Duration,
     #[command(flatten)]
@@ -102,14 +102,14 @@ impl WalkArgs {
                 continue;
             }
             let is_missing = match std::fs::metadata(start) {
-                Ok(found) if found.is_dir() => bail!(Unusable(format!(
+                Ok(found) if found.is_dir() => bail!(UsageError(format!(
                     "`{start}` is a folder, not a document\n  help: name a document in it, or a URL that begins with http:// or https://"
                 ))),
                 found => found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound),
             };
             if is_missing {
                 let help = "name a file, or a URL that begins with http:// or https://";
-                bail!(Unusable(format!("no such file: `{start}`\n  help: {help}")));
+                bail!(UsageError(format!("no such file: `{start}`\n  help: {help}")));
             }
         }
         if let Some(first) = starts.iter_mut().find(|start| is_url(start)) {
@@ -129,14 +129,14 @@ impl WalkArgs {
     }
 }
 
-/// How a report is told.
+/// Format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people, by document
+    /// Text for people, by document
     Text,
-    /// One JSON object a line: documents, findings, summary
+    /// One JSON object per line: documents, findings, summary
     Json,
-    /// A page of its own
+    /// A self-contained web page
     Html,
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn nothing_found(report: &Report) -> u8 {
     }
 }
 
-/// Another sample each time, told in the report so that it can be had again.
+/// A random sample, printed in the report so that it can be repeated.
 fn seed_of_now() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     now.as_millis() as u64 % 1_000_000

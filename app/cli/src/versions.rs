@@ -39,19 +39,19 @@ pub(crate) const VERSIONS_KEYS: &[&str] = &["count", "age", "size"];
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Versions")]
 pub(crate) struct VersionArgs {
-    /// Keep that many versions of each resource, the current one included, or `all` [default: none]
+    /// Keep this many versions of each resource, the current one included, or `all` [default: none]
     #[arg(long, value_name = "N|all", env = "ABREAST_VERSIONS")]
     pub(crate) versions: Option<String>,
-    /// Keep versions for so long after they were superseded, such as 365d
+    /// Keep versions this long after they were superseded, such as 365d
     #[arg(long, value_name = "TIME")]
     pub(crate) versions_age: Option<String>,
-    /// Keep at most so many bytes of versions, such as 10GB
+    /// Keep at most this many bytes of versions, such as 10GB
     #[arg(long, value_name = "SIZE")]
     pub(crate) versions_size: Option<String>,
 }
 
 impl VersionArgs {
-    /// What the flags say, as the file would.
+    /// The flags, as the file would state them.
     ///
     /// # Errors
     /// The count is none.
@@ -62,7 +62,7 @@ impl VersionArgs {
         let count = match self.versions.as_deref() {
             None | Some("all") => None,
             Some(count) => {
-                Some(count.parse().with_context(|| format!("`--versions`: `{count}` is no number, and not `all`"))?)
+                Some(count.parse().with_context(|| format!("`--versions`: `{count}` is not a number and not `all`"))?)
             }
         };
         let (age, size) = (self.versions_age.clone(), self.versions_size.clone());
@@ -87,14 +87,14 @@ pub(crate) fn check(file: Option<VersionsFile>, problems: &mut Vec<String>) -> O
         match humantime::parse_duration(&age) {
             Ok(age) => policy.age = Some(age),
             Err(error) => {
-                problems.push(format!("`versions.age`: `{age}` is no time: {error} (help: write it as `365d`)"));
+                problems.push(format!("`versions.age`: `{age}` is not a duration: {error} (help: write it as `365d`)"));
             }
         }
     }
     if let Some(size) = table.size {
         match crate::dumps::bytes(&size) {
             Some(size) => policy.bytes = Some(size),
-            None => problems.push(format!("`versions.size`: `{size}` is no size (help: write it as `10GB`)")),
+            None => problems.push(format!("`versions.size`: `{size}` is not a size (help: write it as `10GB`)")),
         }
     }
     Some(policy)
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told() {
+    fn every_problem_is_reported() {
         let (_, problems) = checked("versions = { count = 0, age = \"long\", size = \"much\" }");
         assert_eq!(problems.len(), 3, "{problems:?}");
     }
 
     #[test]
-    fn flags_say_the_same_as_the_file() {
+    fn flags_equal_the_file() {
         let flags = |versions: Option<&str>, size: Option<&str>| VersionArgs {
             versions: versions.map(str::to_owned),
             versions_age: None,

@@ -1,10 +1,10 @@
-//! Does the client already have it? If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since [rfc9110 §13].
+//! Conditional requests: If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since [rfc9110 §13].
 
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the preconditions of a GET or HEAD say.
+/// The preconditions of a GET or HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precondition {
     /// Send it.
@@ -43,7 +43,7 @@ fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
     fields.flat_map(|list| list.split(',').map(str::trim))
 }
 
-/// An HTTP date in seconds since 1970; a date that is none is ignored, as the RFC asks.
+/// An HTTP date in seconds since 1970; a date that is not one is ignored, as the RFC asks.
 pub(crate) fn seconds(date: &str) -> Option<i64> {
     let time = httpdate::parse_http_date(date).ok()?;
     Some(match time.duration_since(UNIX_EPOCH) {
@@ -52,7 +52,7 @@ pub(crate) fn seconds(date: &str) -> Option<i64> {
     })
 }
 
-/// The inverse; times before 1970 are told as 1970.
+/// The inverse; times before 1970 are reported as 1970.
 pub(crate) fn http_date(seconds: i64) -> String {
     let time: SystemTime = UNIX_EPOCH + Duration::from_secs(seconds.clamp(0, 253_402_300_799) as u64);
     httpdate::fmt_http_date(time)

@@ -3,7 +3,7 @@
 use crate::api::model::{RecordAnswer, RecordRequest};
 use crate::api::{JsonLines, ReadError, Table, change_of, records_of};
 use crate::conditional::{http_date, seconds};
-use crate::range::{Wanted, wanted};
+use crate::range::{RequestedRange, wanted};
 use crate::routes::memento::key_of_path;
 use crate::routes::timegate::whole;
 use abreast_core::{
@@ -43,7 +43,7 @@ pub fn request(bytes: &[u8]) {
         }
     };
     for length in [0, 1, LENGTH] {
-        if let Wanted::Ranges(ranges) = wanted(Some(range), length) {
+        if let RequestedRange::Ranges(ranges) = wanted(Some(range), length) {
             assert!((1..=16).contains(&ranges.len()));
             assert!(ranges.iter().all(|(first, last)| first <= last && *last < length), "{ranges:?} of {length}");
             assert!(ranges.iter().map(|(first, last)| last - first + 1).sum::<u64>() <= length);
@@ -63,7 +63,7 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a batch of changes. An array is as good as lines, and what is recorded is told so that it can be
+/// Any bytes as a batch of changes. Arrays and lines have the same result, and recorded changes are returned so that they can be
 /// recorded elsewhere as the same.
 ///
 /// # Panics
@@ -94,7 +94,7 @@ fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
 }
 
 /// Any bytes as lines of JSON and as a table. They are read the same however they come, a record is on the line that is
-/// told, what is read can be written and read again, lines as the API reads them, and messages are short.
+/// reported, records that are read can be written and read again, lines as the API reads them, and messages are short.
 ///
 /// # Panics
 /// When that is not so.
@@ -117,7 +117,7 @@ pub fn import(bytes: &[u8]) {
             assert!(number.parse().is_ok_and(|line| from_line(bytes, line).is_some()), "{wrong}");
         }
     }
-    // Each stands where it is told, and the API reads the same.
+    // Each record is at its reported place, and the API reads the same.
     for (line, record) in &lines.records {
         let own = from_line(bytes, *line).and_then(|rest| rest.split(|byte| *byte == b'\n').next()).unwrap_or_default();
         let own = own.strip_prefix(b"\xef\xbb\xbf").unwrap_or(own);
@@ -184,7 +184,7 @@ fn json_text(record: &RecordRequest) -> String {
     serde_json::to_string(record).unwrap_or_default()
 }
 
-/// What stands from a line on, counted from 1.
+/// The text from a line on, counted from 1.
 fn from_line(bytes: &[u8], line: u64) -> Option<&[u8]> {
     bytes.splitn(usize::try_from(line).ok()?, |byte| *byte == b'\n').nth(usize::try_from(line).ok()?.checked_sub(1)?)
 }

@@ -1,13 +1,13 @@
-//! How do the lines of a request's head end? As HTTP says, or the request is refused.
+//! Line endings in a request's head: requests whose lines do not end in CRLF are refused.
 //!
 //! A line feed without carriage return becomes a byte that no header may hold, and so a 400: where peers disagree about
 //! the end of a line, one sees two requests where the other sees one [rfc9112 §2.2, §11.2]. Bodies pass untouched, so
-//! it is known where they end; after one whose end only its own bytes tell, nothing more is looked at.
+//! it is known where they end; after a body whose end only its own bytes determine, nothing more is checked.
 
 /// Bytes of a head that are kept to learn the length of its body; a longer head is refused by the parser.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// What is coming next.
+/// The expected input.
 #[derive(Debug, Default)]
 enum State {
     #[default]
@@ -27,7 +27,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Looks at bytes just read, and spoils the heads that end their lines otherwise.
+    /// Checks bytes just read, and corrupts heads with other line endings, so that they are refused.
     pub(crate) fn filter(&mut self, mut read: &mut [u8]) {
         while !read.is_empty() {
             match &mut self.state {
@@ -89,7 +89,7 @@ impl Lines {
     }
 }
 
-/// Bytes of the body after a head; `None` when its head does not tell.
+/// Bytes of the body after a head; `None` if the head does not state it.
 fn body_after(head: &[u8]) -> Option<u64> {
     let mut length = None;
     for line in head.split(|byte| *byte == b'\n').skip(1) {
@@ -115,7 +115,7 @@ fn body_after(head: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What passes, whether the bytes come at once or one by one.
+    /// The bytes that pass, at once or one by one.
     fn passed(bytes: &[u8]) -> Vec<u8> {
         let mut whole = bytes.to_vec();
         Lines::default().filter(&mut whole);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_pass_untouched_and_the_head_after_them_is_looked_at_again() {
+    fn bodies_pass_unchanged_and_the_next_head_is_checked() {
         let two = |second: &str| format!("POST /a HTTP/1.1\r\ncontent-length: 4\r\n\r\na\nb\n{second}").into_bytes();
         let good = two("PUT /b HTTP/1.1\r\nContent-Length: 2\r\n\r\n\n\nGET / HTTP/1.1\r\n\r\n");
         assert_eq!(passed(&good), good);

@@ -1,8 +1,8 @@
-//! How does an answer look? Headers that all of a kind share, and problems in one form [rfc9457 §3].
+//! Responses: common headers, and problems in one form [rfc9457 §3].
 
 use crate::body::{FileBody, ResponseBody};
 use crate::conditional::{Precondition, http_date, judge};
-use crate::range::{Wanted, wanted};
+use crate::range::{RequestedRange, wanted};
 use abreast_folder::Stat;
 use bytes::Bytes;
 use http::header::{
@@ -68,7 +68,7 @@ pub(crate) struct Representation {
     /// Seconds since 1970.
     pub(crate) modified: Option<i64>,
     pub(crate) content_type: HeaderValue,
-    /// Several states may share one second of `modified`: only the tag tells whether the client has this one.
+    /// Several states may share one second of `modified`: only the entity tag identifies the one the client has.
     pub(crate) coarse_time: bool,
     pub(crate) more: Vec<(HeaderName, HeaderValue)>,
 }
@@ -106,19 +106,19 @@ impl Representation {
         let range =
             request.get(RANGE).filter(|_| current && method == Method::GET).and_then(|range| range.to_str().ok());
         match wanted(range, self.length) {
-            Wanted::Whole => {
+            RequestedRange::Whole => {
                 headers.insert(CONTENT_TYPE, self.content_type);
                 headers.insert(CONTENT_LENGTH, HeaderValue::from(self.length));
                 *answer.body_mut() = part(self.content, 0, self.length);
             }
-            Wanted::Unsatisfiable => {
+            RequestedRange::Unsatisfiable => {
                 let mut answer = problem(StatusCode::RANGE_NOT_SATISFIABLE, "the range lies behind the end");
                 if let Ok(range) = HeaderValue::from_str(&format!("bytes */{}", self.length)) {
                     answer.headers_mut().insert(CONTENT_RANGE, range);
                 }
                 return answer;
             }
-            Wanted::Ranges(ranges) if ranges.len() == 1 => {
+            RequestedRange::Ranges(ranges) if ranges.len() == 1 => {
                 let (first, last) = ranges[0];
                 *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
                 let headers = answer.headers_mut();
@@ -129,7 +129,7 @@ impl Representation {
                 headers.insert(CONTENT_LENGTH, HeaderValue::from(last - first + 1));
                 *answer.body_mut() = part(self.content, first, last - first + 1);
             }
-            Wanted::Ranges(ranges) => {
+            RequestedRange::Ranges(ranges) => {
                 *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
                 return multipart(answer, &self.content, self.length, &self.content_type, &ranges);
             }

@@ -1,6 +1,6 @@
 //! The server: it starts, answers and stops.
 //!
-//! Stopping, in this order: readiness says no, no new connection is accepted, requests in flight are finished
+//! Shutdown, in this order: readiness is withdrawn, no new connection is accepted, requests in flight are finished
 //! (at most [`ServerOptions::stop_timeout`]), connections are closed. The caller then stops the watches and closes the store.
 
 use crate::api;
@@ -10,7 +10,7 @@ use crate::route::{Route, route};
 use crate::routes::{document, file, health, hub, memento, resource, timegate, timemap, topic};
 use crate::site::Site;
 use crate::stream::ClientStream;
-use abreast_net::{Place, Places, accept_until, serve_until};
+use abreast_net::{ConnectionSlot, ConnectionSlots, accept_until, serve_until};
 use http::header::{ALLOW, CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
@@ -83,7 +83,7 @@ impl Server {
     /// Where it listens.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// The system does not report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -102,13 +102,13 @@ impl Server {
             stopping: AtomicBool::new(false),
             stop: stop.clone(),
             counters: Counters::new(),
-            turns: document::Turns::default(),
+            single_flight: document::SingleFlight::default(),
             heads,
         });
-        let places = Places::new(self.options.connections);
+        let connection_slots = ConnectionSlots::new(self.options.connections);
         let serve =
             |stream, client, place| serve(stream, client, Arc::clone(&shared), stop.clone(), self.options, place);
-        let ((), mut connections) = accept_until(&self.listener, &places, told(stop.clone()), serve).await;
+        let ((), mut connections) = accept_until(&self.listener, &connection_slots, stopped(stop.clone()), serve).await;
         shared.stopping.store(true, Ordering::Relaxed);
         drop(self.listener);
         let finished = async { while connections.join_next().await.is_some() {} };
@@ -119,8 +119,8 @@ impl Server {
     }
 }
 
-/// Waits until the server is told to stop, or nobody is left to tell it.
-async fn told(mut stop: watch::Receiver<bool>) {
+/// Waits until the server is asked to stop, or the sender is dropped.
+async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -131,7 +131,7 @@ struct Shared {
     stop: watch::Receiver<bool>,
     counters: Counters,
     /// Documents that are made now.
-    turns: document::Turns,
+    single_flight: document::SingleFlight,
     /// The ends of the logs, for requests that wait.
     heads: Heads,
 }
@@ -156,7 +156,7 @@ async fn serve(
     shared: Arc<Shared>,
     stop: watch::Receiver<bool>,
     options: ServerOptions,
-    place: Place,
+    place: ConnectionSlot,
 ) {
     let service = service_fn(|request| {
         place.asked();
@@ -167,7 +167,7 @@ async fn serve(
         .header_read_timeout(options.header_timeout)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(ClientStream::new(stream, options.stall_timeout)), service);
-    serve_until(connection, &place, told(stop)).await;
+    serve_until(connection, &place, stopped(stop)).await;
 }
 
 async fn handle(shared: &Arc<Shared>, request: Request<Incoming>, client: IpAddr) -> io::Result<Answer> {
@@ -257,7 +257,7 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
 async fn published(shared: &Arc<Shared>, path: String, request: &Request<Incoming>) -> io::Result<Answer> {
     let (site, method, headers) = (&shared.site, request.method(), request.headers());
     if site.publisher.is_document(&path) {
-        return document::answer(site, &shared.turns, path, method, headers).await;
+        return document::answer(site, &shared.single_flight, path, method, headers).await;
     }
     if site.publisher.is_file(&path) {
         return file::answer(site, path, request.uri().query(), method, headers).await;
@@ -290,9 +290,9 @@ fn with_query(path: String, query: Option<&str>) -> String {
     }
 }
 
-/// What no honest reader sends; the connection is closed after the answer.
+/// Requests that no regular client sends; the connection is closed after the response.
 fn refused(request: &Request<Incoming>, reader: bool) -> Option<Answer> {
-    let (status, detail) = if !host_is_sound(request.headers(), request.version()) {
+    let (status, detail) = if !host_is_valid(request.headers(), request.version()) {
         (StatusCode::BAD_REQUEST, "a request names one host")
     } else if reader && !request.body().is_end_stream() {
         // A way to smuggle a second request past a proxy [rfc9110 §9.3.1].
@@ -308,7 +308,7 @@ fn refused(request: &Request<Incoming>, reader: bool) -> Option<Answer> {
 }
 
 /// Exactly one Host, of characters a host and port have; HTTP/1.0 may go without [rfc9112 §3.2].
-fn host_is_sound(headers: &HeaderMap, version: Version) -> bool {
+fn host_is_valid(headers: &HeaderMap, version: Version) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) => version < Version::HTTP_11,

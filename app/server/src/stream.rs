@@ -1,4 +1,4 @@
-//! What may a client do with its connection? Read its answers in time, and end its lines as HTTP does.
+//! Limits on a client's connection: it reads responses in time and ends its lines with CRLF.
 
 use crate::lines::Lines;
 use std::io::{self, IoSlice};
@@ -31,7 +31,7 @@ impl ClientStream {
         let stall = self.stall;
         let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
         ready!(timer.as_mut().poll(cx));
-        // What the kernel still holds for this client is dropped as well.
+        // Data in the kernel's buffers for this client is dropped as well.
         let _ = self.stream.set_zero_linger();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
     }

@@ -1,4 +1,4 @@
-//! How long from a folder that nobody has read to all its Resource List documents?
+//! Time from an unread folder to all its Resource List documents.
 
 use crate::machine;
 use crate::report::Report;

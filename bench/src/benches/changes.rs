@@ -111,7 +111,7 @@ fn follow(settings: &Settings, program: &Path, count: usize, more: &[&str]) -> R
     fs::write(folder.join("first"), "first")?;
     let source = serve(settings, program, &folder, &data, more)?;
     let mut command = Command::new(program);
-    // Without what it hears it would look again after an hour.
+    // Without notifications it would poll again after an hour.
     command.args(["sync", &source.url()]).arg(&copy).args([
         "--follow",
         "--interval",

@@ -49,7 +49,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for round in 0..settings.rounds {
         let (mut one, mut two, mut long) = (Samples::default(), Samples::default(), Samples::default());
         for _ in 0..asked {
-            // Each is made anew: with nothing beside it, then beside the large one.
+            // Each is recreated: with nothing beside it, then beside the large one.
             version += 1;
             record(&mut http, "small", 0..1, version)?;
             one.push(timed(&mut http, "small")?);

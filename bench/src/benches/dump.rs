@@ -1,4 +1,4 @@
-//! How much do packages spare: a copy through a dump, a packed copy, and what it costs to make a dump?
+//! Savings from packages: a copy through a dump, a packed copy, and the cost of making a dump.
 
 use crate::abreast::{self, Source};
 use crate::http::Http;

@@ -1,4 +1,4 @@
-//! How many subscribers can a hub tell for a CPU second, how soon, and what do others cost them?
+//! Hub throughput: notifications per CPU second, latency, and fairness between subscribers.
 
 mod fairness;
 mod pending;
@@ -15,7 +15,7 @@ use crate::wrk;
 use abreast_websub::{Key, Method};
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use serving::{BODY, Hub, Places, callback};
+use serving::{AddressLayout, BODY, Hub, callback};
 use std::hint::black_box;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -29,10 +29,10 @@ const MORE_CONNECTIONS: usize = 64;
 const PUBLISHERS: usize = 256;
 
 /// One way to deliver, and what it is measured against.
-struct Way {
+struct DeliveryMode {
     name: &'static str,
-    places: Places,
-    /// What the receiver does: keep the connection, or close it.
+    places: AddressLayout,
+    /// Behaviour of the receiver: keep the connection, or close it.
     letter: char,
     signed: Option<Method>,
     /// Which part of the limit is wanted.
@@ -42,27 +42,27 @@ struct Way {
     limit: Samples,
 }
 
-impl Way {
-    const fn new(name: &'static str, places: Places, letter: char, signed: Option<Method>, wanted: f64) -> Self {
+impl DeliveryMode {
+    const fn new(name: &'static str, places: AddressLayout, letter: char, signed: Option<Method>, wanted: f64) -> Self {
         let none = Samples::new;
         Self { name, places, letter, signed, wanted, per_second: none(), per_cpu: none(), limit: none() }
     }
 }
 
-impl Way {
+impl DeliveryMode {
     /// Which of the limits of wrk is its own.
     fn limited_by(&self) -> usize {
         match (self.letter, self.places) {
             ('c', _) => 1,
-            (_, Places::Own) => 2,
-            (_, Places::One) => 0,
+            (_, AddressLayout::Own) => 2,
+            (_, AddressLayout::One) => 0,
         }
     }
 }
 
 type Part = fn(&Bench<'_>, &mut Report) -> Result<()>;
 
-/// What is measured, in this order.
+/// The measurements, in this order.
 const PARTS: [(&str, Part); 6] = [
     ("rates", |bench, report| bench.rates(report)),
     ("times", |bench, report| bench.times(report)),
@@ -98,7 +98,7 @@ impl Bench<'_> {
     /// Callbacks of all subscribers, with a secret each or none.
     fn subscriptions(
         &self,
-        places: Places,
+        places: AddressLayout,
         port: u16,
         letter: char,
         signed: bool,
@@ -110,21 +110,21 @@ impl Bench<'_> {
     /// Deliveries for a CPU second, beside what wrk posts to the same receiver for one of its own.
     fn rates(&self, report: &mut Report) -> Result<()> {
         let mut ways = [
-            Way::new("connections kept, one host", Places::One, 'k', None, 0.7),
-            Way::new("connections kept, a host each", Places::Own, 'k', None, 0.7),
-            Way::new("a new connection each", Places::One, 'c', None, 0.6),
-            Way::new("a secret each, sha256", Places::One, 'k', Some(Method::Sha256), 0.6),
-            Way::new("a secret each, sha512", Places::One, 'k', Some(Method::Sha512), 0.6),
+            DeliveryMode::new("connections kept, one host", AddressLayout::One, 'k', None, 0.7),
+            DeliveryMode::new("connections kept, a host each", AddressLayout::Own, 'k', None, 0.7),
+            DeliveryMode::new("a new connection each", AddressLayout::One, 'c', None, 0.6),
+            DeliveryMode::new("a secret each, sha256", AddressLayout::One, 'k', Some(Method::Sha256), 0.6),
+            DeliveryMode::new("a secret each, sha512", AddressLayout::One, 'k', Some(Method::Sha512), 0.6),
         ];
         let (seconds, count) = (self.settings.size(3, 1), self.settings.size(50, 10));
-        // What wrk is measured with: kept connections, new ones, as many kept ones as there are hosts, and a number between.
+        // The measurements of wrk: kept connections, new ones, as many kept ones as there are hosts, and a number between.
         let limits = [('k', CONNECTIONS), ('c', CONNECTIONS), ('k', self.subscribers), ('k', MORE_CONNECTIONS)];
         let (mut posts, mut macs) = ([const { Samples::new() }; 4], [const { Samples::new() }; 2]);
         for round in 0..self.settings.rounds {
             for (place, (letter, connections)) in limits.into_iter().enumerate() {
                 let mut receiver = Receiver::start(self.settings)?;
                 let script = wrk::post_script(self.settings, "post", &[("Content-Type", "application/xml")], BODY)?;
-                let url = callback(Places::One, receiver.port, letter, 0);
+                let url = callback(AddressLayout::One, receiver.port, letter, 0);
                 let asked = wrk::run(self.settings, &self.wrk, &url, connections, seconds, &["-s", &script])?;
                 receiver.reset()?;
                 posts[place].push(asked.requests / asked.cpu);
@@ -185,7 +185,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn rate(&self, way: &Way, count: usize) -> Result<(f64, f64)> {
+    fn rate(&self, way: &DeliveryMode, count: usize) -> Result<(f64, f64)> {
         let mut receiver = Receiver::start(self.settings)?;
         let subscriptions = self.subscriptions(way.places, receiver.port, way.letter, way.signed.is_some());
         let options = way.signed.map(|method| format!("signature = \"{}\"", method.name())).unwrap_or_default();
@@ -202,7 +202,7 @@ impl Bench<'_> {
         for round in 0..self.settings.rounds {
             let mut receiver = Receiver::start(self.settings)?;
             let port = receiver.port;
-            let all = self.subscriptions(Places::One, port, 'k', false);
+            let all = self.subscriptions(AddressLayout::One, port, 'k', false);
             let mut hub = Hub::start(self.settings, &self.program, "", all)?;
             settle();
             let (to_last, _) = hub.spread(&mut receiver, self.subscribers, count)?;
@@ -214,8 +214,8 @@ impl Bench<'_> {
                 let mut receiver = Receiver::start(self.settings)?;
                 let port = receiver.port;
                 let good = move |number| if number % 10 == 9 { letter } else { 'k' };
-                let all =
-                    (0..self.subscribers).map(move |number| (callback(Places::Own, port, good(number), number), None));
+                let all = (0..self.subscribers)
+                    .map(move |number| (callback(AddressLayout::Own, port, good(number), number), None));
                 let mut hub = Hub::start(self.settings, &self.program, "", all)?;
                 settle();
                 *found = hub.spread(&mut receiver, self.subscribers / 10 * 9, count)?.1.quantile(0.99);
@@ -296,7 +296,7 @@ impl Bench<'_> {
         for round in 0..self.settings.rounds {
             for (peak, count) in peaks.iter_mut().zip([0, count]) {
                 let secret = |number| Some(format!("{number:032x}").into_bytes());
-                let idle = (0..count).map(|number| (callback(Places::Own, 8_080, 'k', number), secret(number)));
+                let idle = (0..count).map(|number| (callback(AddressLayout::Own, 8_080, 'k', number), secret(number)));
                 let hub = Hub::start(self.settings, &self.program, "", idle)?;
                 let memory = hub.source.server.peak_memory_mib()?;
                 report.raw(&json!({ "round": round, "idle": count, "peak_mib": memory }));

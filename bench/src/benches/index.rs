@@ -1,4 +1,4 @@
-//! Do the documents of a very large set cost more than those of a small one?
+//! Cost of the documents of a very large set, compared with a small one.
 
 use crate::report::Report;
 use crate::samples::{Samples, number};
@@ -47,14 +47,14 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     }
     let [few, many] = &sets[..] else { unreachable!("two sizes") };
     let size = |set: &Set| number(set.count as f64);
-    report.at_most(&format!("lists of {} resources that one change makes anew", size(many)), &many.dirtied, 1.0, "");
+    report.at_most(&format!("lists of {} resources that one change invalidates", size(many)), &many.dirtied, 1.0, "");
     for (place, name) in DOCUMENTS.iter().enumerate() {
         let ratio = many.figures[place].over(&few.figures[place]);
         report.at_most(&format!("{name}: time at {}, of that at {}", size(many), size(few)), &ratio, 1.2, " ×");
     }
     report.text(&format!(
         "Generated stores. A change is recorded, then each document is asked for until its first byte could be sent: made \
-         anew if it must be, else from the cache. Median of {CHANGES} changes a round.",
+         rendered again if necessary, else from the cache. Median of {CHANGES} changes a round.",
     ));
     let rows: Vec<Vec<String>> = DOCUMENTS
         .iter()
@@ -122,7 +122,7 @@ fn one_round(settings: &Settings, set: &mut Set, round: usize) -> Result<()> {
         };
         let with = of(&before, &key(number))?;
         let without = before.iter().find(|shard| shard.id != with.id).context("only one shard")?.id;
-        // What readers have asked for before.
+        // Documents that readers have requested before.
         publisher.document(&DocumentPath::ResourceListShard(0, without))?;
         let stamp = version(abreast_core::Clock::now(&SystemClock)) as u64;
         append(&*log, set.id, vec![Change::put(key(number), state(number, stamp))])?;

@@ -1,4 +1,4 @@
-//! How near does a copy over a long line come to what the line allows: connections over round trip?
+//! Copies over long lines: bytes a second compared with connections over round trip.
 
 use crate::abreast::{self, Source};
 use crate::delay::DelayProxy;

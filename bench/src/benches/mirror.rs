@@ -1,4 +1,4 @@
-//! How long does a copy take, a second run, and one after 1 % changed; beside programs that do the same?
+//! Time of a copy, of a second run, and of a run after 1 % changed, beside other programs.
 
 use crate::abreast::{self, Source};
 use crate::nginx::{Nginx, NginxOptions, Requests};
@@ -18,7 +18,7 @@ use std::time::Instant;
 
 const PHASES: [&str; 3] = ["baseline", "nothing changed", "1 % changed"];
 
-/// Who mirrors.
+/// The mirroring programs.
 #[derive(Clone, Debug, PartialEq)]
 enum Tool {
     /// From nginx, with these options.
@@ -54,7 +54,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let nginx = find_or_install("nginx")?;
     report.text(
         "Metadata records of 3.1 KB on average, from 127.0.0.1 into a folder of the same file system, files in memory, \
-         writes settled before each run; 16 connections where a program can be told, else its default. rsync speaks its \
+         writes settled before each run; 16 connections where a program has an option, else its default. rsync speaks its \
          own protocol to its own daemon; wget2 and rclone follow nginx's folder pages; resync and abreast read \
          ResourceSync documents. Server CPU is nginx's or abreast serve's.",
     );
@@ -135,7 +135,7 @@ fn one_size(settings: &Settings, report: &mut Report, count: usize, abreast: &Pa
                 let server = nginx.cpu() + source.server.cpu() - server;
                 let counted = nginx.new_requests()?;
                 let requests = requests.unwrap_or(counted);
-                // wget2 keeps the folder pages it followed, although it is told to reject them.
+                // wget2 keeps the folder pages it followed, although its options reject them.
                 let beside = matches!(tool, Tool::Peer(Peer::Wget2, _)).then_some("index.html");
                 same::check(&tree.folder, &copy, beside).with_context(|| format!("{}, {phase_name}", tool.name()))?;
                 report.raw(&json!({

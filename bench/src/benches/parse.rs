@@ -1,4 +1,4 @@
-//! How fast is a Resource List read into entries, beside its XML alone and beside another implementation?
+//! Parsing of a Resource List, beside its XML alone and beside another implementation.
 
 use crate::peers::python_program;
 use crate::report::Report;
@@ -36,7 +36,7 @@ print('FOUND', len(found), time.process_time() - start)
 
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let count = settings.size(50_000, 5_000);
-    // A collection whose files are never written: only what a list says of them is needed.
+    // A collection whose files are never written: only what a list states of them is needed.
     let tree = Tree::imagined(count);
     let site = StaticSite::imagined("https://repository.example.org/collections/metadata/", &tree);
     let list = site.resource_list(0, count, 1_700_000_000_000_000);
@@ -71,7 +71,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             let arguments = [script.as_os_str(), file.as_os_str()];
             let (_, text) = timed(python, &arguments, &settings.folder, &log)?;
             let words: Vec<&str> = text.split_whitespace().skip_while(|word| *word != "FOUND").collect();
-            let [_, found, seconds, ..] = words[..] else { anyhow::bail!("the Python program said `{text}`") };
+            let [_, found, seconds, ..] = words[..] else { anyhow::bail!("the Python program printed `{text}`") };
             ensure!(found.parse() == Ok(count), "resync found {found} entries of {count}");
             peer.push(seconds.parse()?);
             report.raw(&json!({"round": round, "run": "resync", "entries": count, "seconds": seconds}));
@@ -122,7 +122,7 @@ pub(super) fn ours(list: &[u8], piece: usize) -> Result<usize> {
     }
 }
 
-/// What any reader that knows namespaces must do.
+/// The minimal work of a reader with namespaces.
 fn bare(list: &[u8]) -> Result<usize> {
     let mut reader = NsReader::from_reader(list);
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! What does one change cost among ten thousand resources and among a million? And memory, and a start?
+//! Cost of one change among ten thousand and a million resources; memory and start-up.
 
 use crate::abreast::{self, Source};
 use crate::http::{Http, locs, path_of};
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A file is looked at when it was quiet for this long; taken off the figures.
+/// A file is checked when it was quiet for this long; taken off the figures.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 /// Changes timed a round.
 const CHANGES: usize = 50;

@@ -1,4 +1,4 @@
-//! Does a following copy of real collections end up equal, and how soon after the last change?
+//! Following copies of real collections: equality, and delay after the last change.
 
 use crate::abreast::{self, Source};
 use crate::report::Report;

@@ -1,4 +1,4 @@
-//! How many requests does `abreast serve` answer, beside nginx with the same bytes?
+//! Requests per second of `abreast serve`, beside nginx with the same bytes.
 
 use crate::abreast::{self, Source};
 use crate::http::{Http, locs, path_of};

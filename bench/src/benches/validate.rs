@@ -1,4 +1,4 @@
-//! How long does it take to judge a whole Source, beside parsing its documents?
+//! Time to validate a whole Source, beside parsing its documents.
 
 use super::parse;
 use crate::abreast::{self, Source};

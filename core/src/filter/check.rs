@@ -1,4 +1,4 @@
-//! What is true of every filter? For fuzzing and for the tests of its seeds.
+//! Properties of every filter, for fuzzing and for the tests of its seeds.
 
 use super::{Decision, Filter, MediaType, Subject};
 
@@ -31,7 +31,7 @@ pub fn check_any_input(bytes: &[u8]) {
     let subject = Subject { uri, path: path.as_bytes(), media_type: listed, ..Subject::default() };
     let alone = each.iter().map(|filter| filter.decide(&subject)).find(|alone| *alone != Decision::Taken("no rule"));
     assert_eq!(filter.decide(&subject), alone.unwrap_or(Decision::Taken("no rule")));
-    // What is known of a type never turns a decision that was made without it.
+    // Knowledge of a type never changes a decision that was made without it.
     let before = filter.decide(&Subject { media_type: MediaType::Unknown, ..subject });
     assert!(before == Decision::Unknown || before == filter.decide(&subject));
     if filter.decide(&subject) == Decision::Taken("no rule") {

@@ -1,4 +1,4 @@
-//! What is recorded, and what is not?
+//! Contract of appending: what is recorded and what is not.
 
 use super::{DAY, Fixture, START, Stores, everything, put, state};
 use crate::{
@@ -115,7 +115,7 @@ pub(super) fn refused_batch_leaves_nothing(stores: &mut dyn Stores) {
     let batches: [Vec<Change>; 3] =
         [vec![put("a", 1), put(long.clone(), 1)], vec![put("a", 1), Change::delete(long)], too_many];
 
-    // Refused ones among good ones: each is told its own outcome.
+    // Refused ones among good ones: each gets its own result.
     let (sender, outcomes) = mpsc::channel();
     for (number, refused) in batches.into_iter().enumerate() {
         for changes in [vec![put(format!("good/{number}"), 1)], refused] {
@@ -316,14 +316,14 @@ pub(super) fn addresses_of_contents_are_not_changes(stores: &mut dyn Stores) {
     };
     assert_eq!(fixture.append(vec![Change::put("a", state(1))]), appended(1, 1, 0));
     assert_eq!(content(&fixture), None);
-    // Kept later, then elsewhere; a state that does not say keeps what is known.
+    // Kept later, then elsewhere; a state without a value keeps the known one.
     for (given, expected) in [(kept(7), Some(7)), (kept(8), Some(8)), (state(1), Some(8))] {
         assert_eq!(fixture.append(vec![Change::put("a", given)]), appended(1, 0, 1));
         assert_eq!(content(&fixture), expected);
     }
     let fixture = fixture.reopen(stores);
     assert_eq!(content(&fixture), Some(8));
-    // Another state says nothing of the old one's bytes.
+    // A new state does not refer to the bytes of the old one.
     assert_eq!(fixture.append(vec![Change::put("a", state(2))]), appended(2, 1, 0));
     assert_eq!(content(&fixture), None);
     fixture.append(vec![Change::put("a", State { content: Some(ContentId([9; 32])), ..state(3) })]);

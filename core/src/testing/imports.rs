@@ -1,4 +1,4 @@
-//! Does a set begin with its base, and its log after it?
+//! Contract of imports: a set begins with its base, and its log follows.
 
 use super::{DAY, Fixture, START, Stores, everything, put, state};
 use crate::{ErrorKind, FixedClock, Imported, NewSet, Position, append};
@@ -53,7 +53,7 @@ pub(super) fn base_comes_before_the_log(stores: &mut dyn Stores) {
     fixture.append(vec![put("a", 2), put("b", 9)]);
     let head = log.head(set).expect("a head");
     assert_eq!(head.position, Position(1));
-    assert_eq!(head.time, head.created.next(), "the log begins after the import, whatever the clock says");
+    assert_eq!(head.time, head.created.next(), "the log begins after the import, whatever the clock shows");
     let fixture = fixture.reopen(stores);
     assert_eq!(fixture.log.head(set).expect("a head"), head);
     assert_eq!(fixture.resources(&everything()).len(), 5);

@@ -43,7 +43,7 @@ pub(super) fn latest_changes_leave_out_superseded(stores: &mut dyn Stores) {
             ControlFlow::Break(())
         };
         log.latest(set, Position(0), &mut first).expect("read");
-        assert_eq!(seen, 1, "it ends when it is told to");
+        assert_eq!(seen, 1, "it ends when the visitor stops");
     }
     let fixture = Fixture::plain(stores);
     // More than is read at a time.

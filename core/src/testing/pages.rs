@@ -1,4 +1,4 @@
-//! Do pages close when they should, and stay as they are?
+//! Contract of pages: they close when they should and never change afterwards.
 
 use super::{DAY, Fixture, HOUR, START, Stores, put, rule};
 use crate::{NewSet, Page, PageRule, Position};

@@ -114,7 +114,7 @@ fn check_shards(
     }
 }
 
-/// What a resource should be, by a second account that shares nothing with a store.
+/// The expected state of a resource, by a second implementation that shares nothing with a store.
 #[derive(Default)]
 struct Model {
     table: BTreeMap<String, u64>,
@@ -156,10 +156,10 @@ pub(super) fn log_implies_table(stores: &mut dyn Stores) {
     }
 }
 
-/// Says how to repeat a failing sequence.
+/// Prints how to repeat a failing sequence.
 struct Seeded(u64);
 
-#[expect(clippy::print_stderr, reason = "a failing test must say how to repeat it")]
+#[expect(clippy::print_stderr, reason = "a failing test must print how to repeat it")]
 impl Drop for Seeded {
     fn drop(&mut self) {
         eprintln!("the random sequence with seed {} failed", self.0);

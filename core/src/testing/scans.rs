@@ -1,4 +1,4 @@
-//! Do readers see whole, ordered, consistent states?
+//! Contract of scans: readers see complete, ordered, consistent states.
 
 use super::{Fixture, Stores, everything, put};
 use crate::{Change, KeyRange, PageRule, Position};
@@ -139,10 +139,10 @@ pub(super) fn readers_see_whole_batches(stores: &mut dyn Stores) {
         for answer in done {
             let (own, head, newest) = answer.expect("appended");
             answers += 1;
-            assert!(head >= own, "the head knows a batch when its appender is told");
+            assert!(head >= own, "the head includes a batch when its appender gets the result");
             assert_eq!(newest, Some(own), "and its resources can be read");
         }
-        assert_eq!(answers, BATCHES, "each appender is told once");
+        assert_eq!(answers, BATCHES, "each appender gets one result");
         finished.store(true, Ordering::SeqCst);
     });
     fixture.check();

@@ -1,4 +1,4 @@
-//! Do shards cover all keys, split when full, and tell when a document made from one is out of date?
+//! Contract of shards: they cover all keys, split when full, and show when a document made from one is out of date.
 
 use super::{Fixture, Stores, everything, put, state};
 use crate::{Change, KeyRange, PageRule, Position, Shard, ShardId};

@@ -1,4 +1,4 @@
-//! Do times strictly increase, whatever the clock does?
+//! Contract of times: they strictly increase, whatever the clock does.
 
 use super::{DAY, Fixture, HOUR, START, Stores, YEAR, put};
 use crate::Position;

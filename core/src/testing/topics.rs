@@ -34,7 +34,7 @@ type Check = fn(&mut dyn TopicStores);
 
 const PROMISES: &[(&str, Check)] = &[
     ("a topic is opened by its URL", topics_are_opened_by_url),
-    ("a topic that is not there is told apart", unknown_topics_are_told_apart),
+    ("an unknown topic is an error of its own kind", unknown_topics_are_told_apart),
     ("offsets of a topic are 1, 2, 3 … in the order of the calls", offsets_follow_the_calls),
     ("many publishers make one log", many_publishers_make_one_log),
     ("every part of a notification is kept", notifications_are_kept_whole),

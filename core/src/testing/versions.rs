@@ -1,4 +1,4 @@
-//! Are earlier states kept as asked, and dropped as the policy says?
+//! Contract of versions: earlier states are kept and dropped as the policy states.
 
 use super::random::Random;
 use super::{DAY, Fixture, HOUR, START, Stores, everything, rule, state};
@@ -30,7 +30,7 @@ fn versions(fixture: &Fixture, key: &str) -> Vec<Version> {
     let oldest_first = read(Timestamp::MIN, Order::OldestFirst);
     let mut newest_first = read(Timestamp::MAX, Order::NewestFirst);
     newest_first.reverse();
-    assert_eq!(oldest_first, newest_first, "both orders tell the same");
+    assert_eq!(oldest_first, newest_first, "both orders give the same");
     oldest_first
 }
 
@@ -63,7 +63,7 @@ fn collect(fixture: &Fixture, policy: VersionPolicy) -> u64 {
 fn unneeded(fixture: &Fixture) -> Vec<ContentId> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let some = fixture.log.unneeded_contents(after, 2).expect("told");
+        let some = fixture.log.unneeded_contents(after, 2).expect("no error");
         let Some(last) = some.last() else { return all };
         after = Some(*last);
         all.extend(some);
@@ -75,7 +75,7 @@ pub(super) fn versions_are_kept_only_when_asked(stores: &mut dyn Stores) {
     fixture.append(vec![put("a", 1)]);
     fixture.append(vec![put("a", 2), Change::delete("a")]);
     assert_eq!(versions(&fixture, "a"), []);
-    assert_eq!(unneeded(&fixture), [id(1), id(2)], "what nobody needs is told all the same");
+    assert_eq!(unneeded(&fixture), [id(1), id(2)], "unneeded contents are listed all the same");
     fixture.log.keep_versions(fixture.set, true).expect("kept from now on");
     fixture.append(vec![Change::put("b", state(1)), Change::delete("b"), Change::put("b", state(2))]);
     assert_eq!(versions(&fixture, "b"), [], "no bytes, no versions");
@@ -136,7 +136,7 @@ pub(super) fn bytes_found_later_complete_a_version(stores: &mut dyn Stores) {
     fixture.log.keep_versions(fixture.set, true).expect("kept");
     let policy = VersionPolicy { count: Some(1), age: Some(Duration::ZERO), bytes: Some(0) };
     let collected = fixture.log.collect_versions(fixture.set, &policy, 1).expect("collected");
-    assert!(collected.complete, "what was before versions were kept is not looked at");
+    assert!(collected.complete, "changes before versions were kept are not read");
     let appended = fixture.append(vec![put("a", 2), put("a", 2)]);
     assert_eq!((appended.recorded, appended.unchanged), (0, 2));
     let expected = Version { time: START.plus_micros(2), position: Position(2), state: Some(kept(2)) };
@@ -162,11 +162,11 @@ pub(super) fn versions_beyond_the_count_are_dropped(stores: &mut dyn Stores) {
     assert_eq!(lengths(&fixture, "c"), [Some(50)]);
     let fixture = fixture.reopen(stores);
     fixture.append(vec![put("b", 110)]);
-    assert_eq!(collect(&fixture, count(4)), 1, "goes on after what it has seen");
+    assert_eq!(collect(&fixture, count(4)), 1, "continues after what it has read");
     assert_eq!(collect(&fixture, count(7)), 0, "more are kept from now on");
-    assert_eq!(collect(&fixture, count(1)), 3 + 3, "fewer: all are looked at again");
+    assert_eq!(collect(&fixture, count(1)), 3 + 3, "fewer: all are read again");
     assert_eq!((lengths(&fixture, "a"), lengths(&fixture, "b")), (vec![None], vec![Some(110)]));
-    let needed: Vec<u64> = (0..200).filter(|one| fixture.log.needs_content(&id(*one)).expect("told")).collect();
+    let needed: Vec<u64> = (0..200).filter(|one| fixture.log.needs_content(&id(*one)).expect("no error")).collect();
     assert_eq!(needed, [50, 110]);
 }
 
@@ -217,7 +217,7 @@ pub(super) fn versions_over_the_size_are_dropped(stores: &mut dyn Stores) {
     fixture.append(vec![put("c", 20)]);
     fixture.log.forget_contents(unneeded(&fixture).into_iter().chain([id(20)]).collect()).expect("forgotten");
     assert_eq!(unneeded(&fixture), []);
-    assert!(fixture.log.needs_content(&id(20)).expect("told"), "needed again meanwhile");
+    assert!(fixture.log.needs_content(&id(20)).expect("no error"), "needed again meanwhile");
 }
 
 pub(super) fn what_is_needed_is_told(stores: &mut dyn Stores) {
@@ -294,6 +294,6 @@ fn check_needs(fixture: &Fixture, sets: &[SetId], keys: &[&str], place: &str) {
     assert_eq!(collected.kept_bytes, bytes, "{place}: bytes are counted once");
     for number in 0..8 {
         let id = id(number);
-        assert_eq!(fixture.log.needs_content(&id).expect("told"), named.contains(&id), "{place}: {number}");
+        assert_eq!(fixture.log.needs_content(&id).expect("no error"), named.contains(&id), "{place}: {number}");
     }
 }

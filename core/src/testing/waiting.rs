@@ -1,4 +1,4 @@
-//! Who waits for a change, and how long?
+//! Contract of waiting for a change, with a time limit.
 
 use super::{Fixture, START, Stores, put};
 use crate::{FixedClock, NewSet, Position, SetId};
@@ -23,7 +23,7 @@ pub(super) fn waiting_ends_with_a_change(stores: &mut dyn Stores) {
         }
     });
     assert!(wait(0, LONG), "one that was before does not make it wait");
-    assert!(begun.elapsed() < LONG, "no waiting went on to its end");
+    assert!(begun.elapsed() < LONG, "no waiting lasted to its end");
     assert!(!wait(1, Duration::from_millis(1)));
     let refused = log.wait_for(&[(SetId(99), Position(0))], LONG);
     assert!(refused.is_err(), "an unknown set is not waited for");

@@ -1,4 +1,4 @@
-//! How fast is a list read and written, beside quick-xml's own namespace reader over the same bytes?
+//! Speed of reading and writing a list, beside quick-xml's own namespace reader over the same bytes.
 //!
 //! `cargo run --release -p abreast-resourcesync --example read_speed [entries] [rounds]`
 //! Rounds are interleaved, so that a busy machine slows all of them; medians are shown.

@@ -1,4 +1,4 @@
-//! What is where in a package? Names of members of Resource Dumps and Change Dumps [rs-core §11.2, §13.2].
+//! Names of the members of Resource Dump and Change Dump packages [rs-core §11.2, §13.2].
 //!
 //! A package is a ZIP file with `manifest.xml` at its top level; each entry of the manifest names its bitstream by
 //! a `path` that begins with `/` and is the member's name behind it.
@@ -11,7 +11,7 @@ pub const MANIFEST: &str = "manifest.xml";
 /// Media type of a package.
 pub const ZIP: &str = "application/zip";
 
-/// The `path` of a bitstream: the resource's own path below a folder of the package, readable for whoever unpacks
+/// The `path` of a bitstream: the resource's own path below a folder of the package, readable for anyone who unpacks
 /// it by hand. Two keys never share a path.
 ///
 /// `key` is a reference relative to the set's base, each segment percent-encoded. One whose names cannot stand in a

@@ -1,4 +1,4 @@
-//! What do hostile documents achieve? Nothing, in bounded memory and time.
+//! Hostile documents cost bounded memory and time and have no other effect.
 #![allow(clippy::unwrap_used)]
 
 use abreast_resourcesync::v1_1::{Document, Entry, Limits, Parser, Step};
@@ -77,7 +77,7 @@ fn thousands_of_attributes_are_refused() {
 }
 
 #[test]
-fn sixteen_megabytes_in_one_attribute_or_text_are_refused_after_one() {
+fn a_16_mib_attribute_or_text_is_refused_after_1_mib() {
     let piece = "x".repeat(64 * 1_024);
     for start in ["<rs:md capability=\"", "<url><loc>", "<!--", "<url><rs:ln href='", "<x>"] {
         let (code, fed) = refused_after(&format!("{ROOT}{start}"), &piece, 16 << 20);

@@ -1,4 +1,4 @@
-//! What does each rule of reading do? Small documents, one rule each.
+//! Rules of reading: small documents, one rule each.
 #![allow(clippy::unwrap_used)]
 
 use abreast_resourcesync::v1_1::{
@@ -92,7 +92,7 @@ fn the_root_is_a_sitemap_element() {
 }
 
 #[test]
-fn entries_must_fit_their_root_else_a_list_would_look_shorter() {
+fn entries_must_fit_their_root() {
     let (list, index) =
         ("<url><loc>http://example.org/a</loc></url>", "<sitemap><loc>http://example.org/a</loc></sitemap>");
     assert_eq!(code(&urlset(&format!("{list}{index}"))), "rs.root");
@@ -113,7 +113,7 @@ fn a_plain_sitemap_has_no_capability() {
 }
 
 #[test]
-fn what_others_add_is_ignored() {
+fn foreign_elements_are_ignored() {
     let document = urlset(
         "<x:y xmlns:x='urn:x'><url><loc>http://evil.example/</loc></url><rs:md capability='description'/></x:y>\
          <rs:new><x/></rs:new><rs:md capability='resourcelist' x:capability='changelist' xmlns:x='urn:x' modified='1'/>\
@@ -201,7 +201,7 @@ fn values_are_checked() {
 }
 
 #[test]
-fn links_that_say_nothing_are_left_out() {
+fn links_without_meaning_are_left_out() {
     let read = one(&entry("<rs:ln href='x'/><rs:ln rel='up'/><rs:ln rel='duplicate' href='y' pri='0'/>"));
     assert_eq!((read.links.len(), read.links[0].pri), (1, None));
     assert_eq!(code(&entry(&"<rs:ln rel='a' href='b'/>".repeat(1_001))), "rs.links");
@@ -325,7 +325,7 @@ fn one_entry_serves_for_all_and_keeps_nothing_of_the_last() {
 }
 
 #[test]
-fn the_head_can_be_had_before_and_after_entries() {
+fn head_is_available_before_and_after_entries() {
     let text = urlset("<rs:md capability='resourcelist' at='2026-01-01'/><url><loc>http://example.org/a</loc></url>");
     let mut reader = Reader::new(text.as_bytes());
     let mut entry = Entry::default();

@@ -1,4 +1,4 @@
-//! Does what is written read back equal, and does it matter where the input is cut?
+//! Written documents read back equal, wherever the input is cut.
 #![allow(clippy::unwrap_used)]
 
 use abreast_resourcesync::v1_1::{
@@ -146,7 +146,7 @@ fn parse_in_chunks(bytes: &[u8], chunk: usize) -> (Option<Head>, Vec<Entry>, Opt
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back_equal(document in any_document()) {
+    fn written_documents_read_back_equal(document in any_document()) {
         let mut read = Document::from_slice(&document.to_bytes()).unwrap();
         for entry in &mut read.entries {
             prop_assert_ne!(entry.line, 0);
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plain_sitemap_says_where_and_when_only(entries in vec(any_entry(), 0..3)) {
+    fn plain_sitemap_has_only_locations_and_times(entries in vec(any_entry(), 0..3)) {
         let mut bytes = Vec::new();
         write_plain_head(&mut bytes, Root::UrlSet);
         for entry in &entries {

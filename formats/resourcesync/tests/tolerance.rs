@@ -1,4 +1,4 @@
-//! What is read although it is not as the specification says, and what is told about it?
+//! Deviations from the specification that are read anyway, and their reports.
 #![allow(clippy::unwrap_used)]
 
 use abreast_resourcesync::v1_1::{Capability, Entry, Error, Head, Limits, Parser, Root, Step, Tolerance};
@@ -30,7 +30,7 @@ fn list(content: &str) -> String {
 }
 
 #[test]
-fn what_can_mean_one_thing_only_is_read_and_told_unless_strict() {
+fn unambiguous_deviations_are_reported_unless_strict() {
     let entry = |inner: &str| list(&format!("{MD}\n<url><loc>http://h/a</loc>{inner}</url>"));
     for (text, code) in [
         (list("<url><loc>http://h/a</loc></url>"), "rs.no-md"),
@@ -91,7 +91,7 @@ fn the_right_spelling_counts_where_a_prefixed_one_is_there_too() {
 }
 
 #[test]
-fn entries_that_cannot_be_understood_are_left_out_on_demand_only() {
+fn invalid_entries_are_skipped_only_when_lenient() {
     for bad in [
         "<url><loc>http://h/bad</loc><lastmod>yesterday</lastmod><rs:md length='1'/></url>",
         "<url><loc>http://h/bad</loc><rs:md length='many'><x><y/></x></rs:md></url>",
@@ -113,7 +113,7 @@ fn entries_that_cannot_be_understood_are_left_out_on_demand_only() {
 }
 
 #[test]
-fn what_would_lose_data_is_refused_however_lenient() {
+fn deviations_that_lose_data_are_refused_even_if_lenient() {
     for (text, code) in [
         (list("<rs:md at='2026-01-03'/>"), "rs.capability"),
         (list("<rs:md capability='everything'/>"), "rs.capability"),

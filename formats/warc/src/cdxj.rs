@@ -1,4 +1,4 @@
-//! Where is a capture? One line of a CDXJ index: key, instant, and where the record is as JSON.
+//! One line of a CDXJ index: key, instant, and the location of the record as JSON.
 
 use crate::record::{write_number, write_timestamp14};
 use crate::surt::surt;
@@ -60,7 +60,7 @@ fn write_json(out: &mut Vec<u8>, text: &str) {
         out.push(b'"');
         return;
     }
-    // Writing to memory, and there is no text that JSON could not say.
+    // Writing to memory, and JSON can represent any text.
     let _ = serde_json::to_writer(out, text);
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_where_the_record_is() {
+    fn line_has_the_location_of_the_record() {
         let capture = Capture {
             uri: "http://h.example/A\"",
             date: Timestamp::from_seconds(1_767_225_600),

@@ -9,6 +9,6 @@ mod surt;
 
 pub use cdxj::Capture;
 pub use member::{Member, Packing};
-pub use read::{Block, Counted, Head, Read, ReadError, read_record, skip_http_head};
+pub use read::{Block, CountingReader, Head, Read, ReadError, read_record, skip_http_head};
 pub use record::{END, Kind, Original, Record, timestamp14};
 pub use surt::surt;

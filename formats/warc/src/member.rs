@@ -1,4 +1,4 @@
-//! How does one record become one gzip member?
+//! Compressing one record into one gzip member.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out() {
+    fn compressed_bytes_are_restored() {
         let large = vec![7; 200_000];
         for packing in [Packing::Stored, Packing::Deflate(1), Packing::Deflate(200)] {
             assert_eq!(round(&[], packing), b"");

@@ -1,4 +1,4 @@
-//! What is in a record? Reads one gzip member, or says that it is torn.
+//! Reading a record from one gzip member; a truncated one is reported.
 
 use crate::record::Kind;
 use flate2::bufread::GzDecoder;
@@ -46,7 +46,7 @@ impl Head {
         self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// What the record holds; `None` for kinds that are none of ours.
+    /// The payload of the record; `None` for unsupported kinds.
     pub fn kind(&self) -> Option<Kind> {
         Kind::from_name(self.field("WARC-Type")?)
     }
@@ -94,7 +94,7 @@ impl<R: BufRead> io::Read for Block<'_, R> {
             return Ok(0);
         }
         if self.left == 0 {
-            // What stands after the block, and the checksum.
+            // The bytes after the block, and the checksum.
             let mut end = Vec::new();
             io::Read::take(&mut self.input, 5).read_to_end(&mut end)?;
             return match end.as_slice() {
@@ -180,20 +180,20 @@ pub fn skip_http_head<R: BufRead>(block: &mut Block<'_, R>) -> Result<Vec<u8>, R
 
 /// Counts what is taken from an input, to know where a record begins.
 #[derive(Debug)]
-pub struct Counted<R> {
+pub struct CountingReader<R> {
     input: R,
     /// Bytes taken so far.
     pub taken: u64,
 }
 
-impl<R> Counted<R> {
+impl<R> CountingReader<R> {
     /// Nothing taken yet.
     pub const fn new(input: R) -> Self {
         Self { input, taken: 0 }
     }
 }
 
-impl<R: BufRead> io::Read for Counted<R> {
+impl<R: BufRead> io::Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
         self.taken += count as u64;
@@ -201,7 +201,7 @@ impl<R: BufRead> io::Read for Counted<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Counted<R> {
+impl<R: BufRead> BufRead for CountingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.input.fill_buf()
     }

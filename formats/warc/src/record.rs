@@ -1,15 +1,15 @@
-//! What stands at the head of a record? WARC 1.1 (ISO 28500:2017), sections 4 to 6.
+//! The header of a record: WARC 1.1 (ISO 28500:2017), sections 4 to 6.
 
 use abreast_webtypes::Timestamp;
 
-/// What stands after the block of every record.
+/// The bytes after the block of every record.
 pub const END: &[u8] = b"\r\n\r\n";
 
-/// What a record holds.
+/// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// What the file is about.
+    /// Information about the file.
     Warcinfo,
     /// An answer of a server, head and body.
     Response,
@@ -17,7 +17,7 @@ pub enum Kind {
     Resource,
     /// An answer whose body is one that was kept before.
     Revisit,
-    /// What is known about a resource.
+    /// Metadata of a resource.
     Metadata,
 }
 
@@ -53,7 +53,7 @@ pub struct Original<'a> {
 /// A record without its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it holds.
+    /// Its kind.
     pub kind: Kind,
     /// A number that no other record has, written as a UUID.
     pub id: [u8; 16],
@@ -134,7 +134,7 @@ impl Record<'_> {
 }
 
 fn write_id(out: &mut Vec<u8>, mut id: [u8; 16]) {
-    // A random UUID says so.
+    // The version bits of a random UUID.
     id[6] = (id[6] & 0x0f) | 0x40;
     id[8] = (id[8] & 0x3f) | 0x80;
     out.extend_from_slice(b"<urn:uuid:");

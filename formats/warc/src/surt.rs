@@ -1,4 +1,4 @@
-//! Under which key do archives' indexes keep a URI? Its host the other way round, and one spelling for many.
+//! SURT: the sort key of a URI in archive indexes, with its host reversed and one spelling for many.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! Is what is written read back, and is what is torn told?
+//! Written records read back equal, and truncated ones are reported.
 #![allow(clippy::unwrap_used, reason = "tests may stop")]
 
-use abreast_warc::{Counted, END, Kind, Member, Packing, ReadError, Record, read_record, skip_http_head};
+use abreast_warc::{CountingReader, END, Kind, Member, Packing, ReadError, Record, read_record, skip_http_head};
 use abreast_webtypes::Timestamp;
 use proptest::prelude::*;
 use std::io::Read as _;
@@ -26,7 +26,7 @@ type Found = (u64, String, Vec<u8>);
 
 /// Targets and blocks of whole records, with where each begins; and how it ended.
 fn read_all(bytes: &[u8]) -> (Vec<Found>, Result<(), ReadError>) {
-    let mut input = Counted::new(bytes);
+    let mut input = CountingReader::new(bytes);
     let mut records = Vec::new();
     loop {
         let begin = input.taken;
@@ -59,7 +59,7 @@ fn an_answers_body_follows_its_head() {
 }
 
 #[test]
-fn a_changed_byte_is_told() {
+fn changed_byte_is_reported() {
     let whole = record("http://h/a", b"hello, hello, hello", Packing::Stored);
     for at in 10..whole.len() {
         let mut bytes = whole.clone();
@@ -80,7 +80,7 @@ fn a_head_without_end_is_refused() {
 
 proptest! {
     #[test]
-    fn records_are_read_back_and_a_torn_one_is_told(
+    fn records_are_read_back_and_truncation_is_reported(
         blocks in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 0..200)), 1..6),
         deflate in any::<bool>(),
         cut in any::<proptest::sample::Index>(),

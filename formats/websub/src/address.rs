@@ -1,4 +1,4 @@
-//! Which URLs can be a topic or a callback? Their text is kept exactly; this only looks [websub §5.1].
+//! URLs of topics and callbacks. Their text is kept exactly; it is only checked [websub §5.1].
 
 use abreast_webtypes::{MAX_URI_LENGTH, excerpt};
 use thiserror::Error;
@@ -15,7 +15,7 @@ pub enum AddressError {
     #[error("`{0}` has characters in it that a URL must percent-encode")]
     Character(String),
     /// Not absolute, or not a URL.
-    #[error("`{0}` is no absolute URL")]
+    #[error("`{0}` is not an absolute URL")]
     NotAbsolute(String),
     /// Neither `http` nor `https`, or no host.
     #[error("`{0}` begins with neither `http://` nor `https://`")]
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused_with_its_reason() {
-        type Is = fn(&AddressError) -> bool;
-        let cases: [(&str, Is); 13] = [
+        type ErrorMatcher = fn(&AddressError) -> bool;
+        let cases: [(&str, ErrorMatcher); 13] = [
             ("", |e| matches!(e, AddressError::NotAbsolute(_))),
             ("/a", |e| matches!(e, AddressError::NotAbsolute(_))),
             ("http://", |e| matches!(e, AddressError::NotAbsolute(_))),

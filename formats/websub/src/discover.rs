@@ -1,4 +1,4 @@
-//! Where does a topic say its hubs are? Discovery [websub §4].
+//! Discovery of a topic's hubs [websub §4].
 //!
 //! What stands first decides: `Link` headers, then what is embedded in a feed, then the `<head>` of a web page. What
 //! is in a page's body counts for nothing: strangers may write there [websub §8.1].
@@ -9,14 +9,14 @@ mod page;
 use abreast_webtypes::{LinkHeaderError, ResolveError, parse_link_header, resolve};
 use thiserror::Error;
 
-/// Bytes of a topic's content that are looked at; what comes behind them is not read.
+/// Bytes of a topic's content that are checked; what comes behind them is not read.
 pub const MAX_BODY_LENGTH: usize = 1_024 * 1_024;
 /// Hubs of one topic.
 pub const MAX_HUBS: usize = 16;
 
 /// Where hubs and topic were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum DiscoverySource {
     /// `Link` headers.
     Header,
     /// `<link>` of an Atom or RSS feed.
@@ -33,10 +33,10 @@ pub struct Discovered {
     /// Its hubs in their order, each once, at least one.
     pub hubs: Vec<String>,
     /// Where they stand.
-    pub place: Place,
+    pub place: DiscoverySource,
 }
 
-/// Why a topic does not say how to subscribe.
+/// Why discovery failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
@@ -62,14 +62,14 @@ pub enum DiscoverError {
     Link(#[from] ResolveError),
 }
 
-/// What was found in one place so far.
+/// Links found in one place so far.
 #[derive(Debug, Default)]
-struct Found {
+struct HubLinks {
     topic: Option<String>,
     hubs: Vec<String>,
 }
 
-impl Found {
+impl HubLinks {
     /// Notes a link. Links with other relations are nothing to us, wherever they lead.
     fn add(&mut self, base: &str, rel: &str, target: &str) -> Result<(), DiscoverError> {
         let has = |rel_wanted: &str| rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case(rel_wanted));
@@ -96,7 +96,7 @@ impl Found {
     }
 
     /// `None` when no hub is named here: then this is not the place.
-    fn finish(self, place: Place) -> Result<Option<Discovered>, DiscoverError> {
+    fn finish(self, place: DiscoverySource) -> Result<Option<Discovered>, DiscoverError> {
         match (self.topic, self.hubs) {
             (_, hubs) if hubs.is_empty() => Ok(None),
             (None, _) => Err(DiscoverError::NoTopic),
@@ -105,7 +105,7 @@ impl Found {
     }
 }
 
-/// What an answer says: its URL after redirects, the values of its `Link` headers, its `Content-Type` and content.
+/// Discovery in a response: its URL after redirects, the values of its `Link` headers, its `Content-Type` and content.
 ///
 /// # Errors
 /// See [`DiscoverError`].
@@ -121,7 +121,7 @@ pub fn discover<'a>(
     in_body(url, content_type, body)?.ok_or(DiscoverError::NoHub)
 }
 
-/// What the `Link` headers of an answer say, `None` when they name no hub: a request with HEAD is enough for this.
+/// Discovery in the `Link` headers of a response, `None` when they name no hub: a request with HEAD is enough for this.
 ///
 /// # Errors
 /// See [`DiscoverError`].
@@ -130,32 +130,32 @@ pub fn in_headers<'a>(
     links: impl IntoIterator<Item = &'a str>,
 ) -> Result<Option<Discovered>, DiscoverError> {
     let joined = links.into_iter().collect::<Vec<_>>().join(", ");
-    let mut found = Found::default();
+    let mut found = HubLinks::default();
     for link in parse_link_header(&joined)? {
         if link.anchor().is_none() {
             found.add(url, &link.rel, &link.target)?;
         }
     }
-    found.finish(Place::Header)
+    found.finish(DiscoverySource::Header)
 }
 
-/// What content says, `None` when it names no hub or is of a kind that names none.
+/// Discovery in content, `None` when it names no hub or is of a kind that names none.
 ///
-/// Lenient: a feed that is not well-formed says what it said before the fault.
+/// Lenient: a feed that is not well-formed is read up to the fault.
 ///
 /// # Errors
 /// See [`DiscoverError`].
 pub fn in_body(url: &str, content_type: &str, body: &[u8]) -> Result<Option<Discovered>, DiscoverError> {
     let body = &body[..body.len().min(MAX_BODY_LENGTH)];
     match kind(content_type, body) {
-        Some(Place::Feed) => feed::links(url, body)?.finish(Place::Feed),
-        Some(Place::Page) => page::links(url, body)?.finish(Place::Page),
+        Some(DiscoverySource::Feed) => feed::links(url, body)?.finish(DiscoverySource::Feed),
+        Some(DiscoverySource::Page) => page::links(url, body)?.finish(DiscoverySource::Page),
         _ => Ok(None),
     }
 }
 
 /// Feed or page? By media type; what is sent as XML, or as nothing in particular, by its begin.
-fn kind(content_type: &str, body: &[u8]) -> Option<Place> {
+fn kind(content_type: &str, body: &[u8]) -> Option<DiscoverySource> {
     let media_type = content_type.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
     let is_page = || {
@@ -163,11 +163,11 @@ fn kind(content_type: &str, body: &[u8]) -> Option<Place> {
         ["<!doctype html", "<html"].iter().any(|tag| memchr::memmem::find(&begin, tag.as_bytes()).is_some())
     };
     match media_type.as_str() {
-        "text/html" | "application/xhtml+xml" => Some(Place::Page),
-        "application/xml" | "text/xml" | "" if is_page() => Some(Place::Page),
-        "" if text.starts_with(b"<?xml") => Some(Place::Feed),
-        "application/xml" | "text/xml" => Some(Place::Feed),
-        other if other.ends_with("+xml") => Some(Place::Feed),
+        "text/html" | "application/xhtml+xml" => Some(DiscoverySource::Page),
+        "application/xml" | "text/xml" | "" if is_page() => Some(DiscoverySource::Page),
+        "" if text.starts_with(b"<?xml") => Some(DiscoverySource::Feed),
+        "application/xml" | "text/xml" => Some(DiscoverySource::Feed),
+        other if other.ends_with("+xml") => Some(DiscoverySource::Feed),
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
-//! How do notifications travel to those who cannot be called? Event streams [html-events §9.2.5, §9.2.6].
+//! Notifications as event streams, for clients without a callback [html-events §9.2.5, §9.2.6].
 //!
 //! A notification is one event: its `id` is the place in the topic's log, so `Last-Event-ID` is the cursor. Bytes
 //! arrive exactly as they were: what an event cannot carry as text, since it ends lines in one way only, travels as
-//! base64 in an event named `base64`. A field `media-type` says what they are; programs that do not know it ignore it.
+//! base64 in an event named `base64`. A field `media-type` states what they are; programs that do not know it ignore it.
 
 mod reader;
 
@@ -14,17 +14,17 @@ use std::time::Duration;
 
 /// The name of events whose data is base64.
 const BASE64: &str = "base64";
-/// The field that says what the data is.
+/// The field with the media type of the data.
 const MEDIA_TYPE: &str = "media-type";
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The last `id` the stream named, this event's or one's before: where to go on. Empty for none.
+    /// The last `id` the stream named, this event's or one's before: where to continue. Empty for none.
     pub id: String,
     /// Its name; empty for a plain message.
     pub name: String,
-    /// What its data is; empty when it is not said.
+    /// Media type of the data; empty if not stated.
     pub media_type: String,
     /// Its data.
     pub data: Vec<u8>,

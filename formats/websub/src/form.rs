@@ -1,4 +1,4 @@
-//! What does a subscriber or a publisher ask of a hub? Forms that are posted to it [websub §5.1, §6].
+//! Forms that subscribers and publishers post to a hub [websub §5.1, §6].
 
 use crate::address::{AddressError, check_callback, check_topic};
 use crate::lease::parse_seconds;
@@ -10,23 +10,23 @@ use thiserror::Error;
 
 /// Bytes of a form; longer ones are refused.
 pub const MAX_FORM_LENGTH: usize = 64 * 1_024;
-/// Topics that one form can say have changed.
+/// Topics that one form can report as changed.
 pub const MAX_TOPICS: usize = 100;
 /// Parameters of a form, those that are ignored included.
 const MAX_PARAMETERS: usize = 1_000;
 
-/// What is asked of a hub.
+/// Requests to a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// To be told of a topic.
+    /// Subscribe to a topic.
     Subscribe(Subscribe),
-    /// Not to be told any longer.
+    /// End a subscription.
     Unsubscribe(Unsubscribe),
-    /// To fetch topics that have changed, and tell their subscribers.
+    /// Report changed topics.
     Publish(Publish),
 }
 
-/// A wish to be told of a topic.
+/// A request to subscribe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscribe {
     /// The topic's URL, exactly as given.
@@ -39,7 +39,7 @@ pub struct Subscribe {
     pub lease_seconds: Option<u64>,
 }
 
-/// A wish not to be told any longer.
+/// A request to unsubscribe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsubscribe {
     /// As in [`Subscribe`].
@@ -48,7 +48,7 @@ pub struct Unsubscribe {
     pub callback: String,
 }
 
-/// What a publisher says has changed.
+/// Topics that a publisher reports as changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publish {
     /// Their URLs, each once, at most [`MAX_TOPICS`].
@@ -123,7 +123,7 @@ impl Request {
     /// Reads the body of a request. What is not known is ignored [websub §5.1].
     ///
     /// Stricter: a parameter that is there twice with different values is refused, since two programs would take
-    /// different ones. Lenient: an empty secret is none, and a lease that is no number is none.
+    /// different ones. Lenient: an empty secret and a lease that is not a number count as missing.
     ///
     /// # Errors
     /// See [`FormError`].
@@ -249,7 +249,7 @@ fn text<'a>(name: &'static str, value: Option<&'a [u8]>) -> Result<Cow<'a, str>,
     std::str::from_utf8(value).map(Cow::Borrowed).map_err(|_| FormError::NotText(name))
 }
 
-/// Does a `Content-Type` say that the body is a form? In UTF-8, which it must be [websub §5.1].
+/// Does a `Content-Type` state that the body is a form? In UTF-8, which it must be [websub §5.1].
 pub fn is_form(content_type: &str) -> bool {
     let mut parts = content_type.split(';').map(str::trim_ascii);
     parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded"))

@@ -1,8 +1,8 @@
-//! How long does a subscription last? [websub §5.1, §8.2]
+//! Lease durations of subscriptions [websub §5.1, §8.2].
 
 use std::time::Duration;
 
-/// What leases a hub grants. Whatever is asked for is moved into the span: no lease is perpetual.
+/// The leases that a hub grants. Every request is moved into the limits: no lease is perpetual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseLimits {
@@ -35,7 +35,7 @@ impl LeaseLimits {
         Self { default: default.clamp(min, max), min, max }
     }
 
-    /// What is granted of what was asked for, in whole seconds as it is told to the subscriber.
+    /// The granted lease, in whole seconds as sent to the subscriber.
     #[must_use]
     pub fn grant(&self, asked_seconds: Option<u64>) -> u64 {
         let (min, max) = (self.min.as_secs().max(1), self.max.as_secs());
@@ -54,7 +54,7 @@ pub fn renew_after(granted: Duration) -> Duration {
 /// Reads a wish as it is in forms and queries.
 ///
 /// Lenient: what is below zero asks for the least, what is beyond any number for the most, what is no number for
-/// nothing in particular; the subscriber is told what it got.
+/// nothing in particular; the subscriber receives the granted value.
 pub(crate) fn parse_seconds(text: &str) -> Option<u64> {
     let text = text.trim_ascii();
     let (negative, digits) = match text.strip_prefix('-') {

@@ -13,7 +13,9 @@ mod signature;
 mod verification;
 
 pub use address::{AddressError, check_callback, check_topic};
-pub use discover::{DiscoverError, Discovered, MAX_BODY_LENGTH, MAX_HUBS, Place, discover, in_body, in_headers};
+pub use discover::{
+    DiscoverError, Discovered, DiscoverySource, MAX_BODY_LENGTH, MAX_HUBS, discover, in_body, in_headers,
+};
 pub use events::{Event, EventError, EventReader, MAX_EVENT_LENGTH, write_comment, write_event, write_retry};
 pub use form::{FormError, MAX_FORM_LENGTH, MAX_TOPICS, Publish, Request, Subscribe, Unsubscribe, is_form};
 pub use lease::{LeaseLimits, renew_after};

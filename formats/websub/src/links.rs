@@ -1,4 +1,4 @@
-//! Which hub and which topic does a message name? The `Link` header of topics, notifications and deliveries
+//! Hub and topic in the `Link` header of topics, notifications and deliveries
 //! [websub §4, §7] [rs-change-notification §4].
 
 use crate::address::{AddressError, check_topic};
@@ -23,7 +23,7 @@ pub fn topic_links<'a>(hubs: impl IntoIterator<Item = &'a str>, topic: &str, oth
     value
 }
 
-/// What the `Link` headers of a notification say that a publisher sends to a hub.
+/// The `Link` headers of a notification that a publisher sends to a hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedLinks {
     /// The topic, the one `rel="self"`.
@@ -81,7 +81,7 @@ impl PublishedLinks {
                 let is_other = |rel: &&str| !rel.eq_ignore_ascii_case("self") && !rel.eq_ignore_ascii_case("hub");
                 link.rel = link.rel.split_ascii_whitespace().filter(is_other).collect::<Vec<_>>().join(" ");
             }
-            // What a header cannot carry is left out when it is written: `hüb` would become another relation, and a link
+            // Text that a header cannot carry is left out when it is written: `hüb` would become another relation, and a link
             // from elsewhere one of the topic's own.
             let is_plain = link.rel.is_ascii() && link.anchor().is_none_or(str::is_ascii);
             if is_plain && !link.rel.is_empty() {
@@ -103,7 +103,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_notification_names_its_topic_and_hub_and_others_are_passed_on() {
+    fn notification_links_name_topic_and_hub_and_keep_others() {
         let read = PublishedLinks::read([
             "<http://e/t>; rel=self, <http://h/>;rel=\"hub\"",
             "<http://e/caps>; rel=\"resourcesync\"; title=\"a, b\", <http://x/>; rel=self; anchor=\"/z\"",
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(
+        fn written_links_read_back(
             topic in "http://e/[!$-;=?-\\[\\]-~]{0,30}",
             hubs in proptest::collection::hash_set("http://h/[!$-;=?-\\[\\]-~]{0,30}", 1..4),
             other in "[a-z]{0,9}",

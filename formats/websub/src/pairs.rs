@@ -1,9 +1,9 @@
-//! Which names and values does a form or a query hold? As bytes, since a secret need not be text.
+//! Names and values of a form or a query, as bytes, since a secret need not be text.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 use std::borrow::Cow;
 
-/// What is written as it is: letters, digits and the unreserved marks [rfc3986 §2.3].
+/// Characters written unchanged: letters, digits and the unreserved marks [rfc3986 §2.3].
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Names and values in their order, decoded; `+` is a blank.
@@ -59,7 +59,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(values in proptest::collection::vec(any::<Vec<u8>>(), 1..5)) {
+        fn written_pairs_read_back(values in proptest::collection::vec(any::<Vec<u8>>(), 1..5)) {
             let mut out = String::new();
             for value in &values {
                 push_bytes(&mut out, "n", value);

@@ -1,4 +1,4 @@
-//! What do hub and subscriber share so that deliveries can be believed? [websub §5.1]
+//! The secret that hub and subscriber share to authenticate deliveries [websub §5.1].
 
 use std::fmt;
 

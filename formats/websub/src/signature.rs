@@ -1,4 +1,4 @@
-//! Who sent this? Signatures of deliveries, `X-Hub-Signature` [websub §7.1].
+//! Signatures of deliveries, `X-Hub-Signature` [websub §7.1].
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
@@ -67,7 +67,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// Why a delivery is not believed. What it says is to be ignored then [websub §7.1.2].
+/// Why a delivery is not authentic. Its content must then be ignored [websub §7.1.2].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SignatureError {
@@ -77,7 +77,7 @@ pub enum SignatureError {
     /// The header is longer than [`MAX_SIGNATURE_LENGTH`].
     #[error("the signature header is longer than {MAX_SIGNATURE_LENGTH} bytes")]
     TooLong,
-    /// It does not say `method=hex`, with as many digits as the method has.
+    /// It is not `method=hex`, with as many digits as the method has.
     #[error("the signature header does not read `method=hex`")]
     Syntax,
     /// A method nobody knows.
@@ -86,9 +86,9 @@ pub enum SignatureError {
     /// A method that is weaker than asked for.
     #[error("the signature is made with {used}, weaker than {least}")]
     Weak {
-        /// What it is made with.
+        /// The method of the signature.
         used: Method,
-        /// What is asked for at least.
+        /// The weakest accepted method.
         least: Method,
     },
     /// Made with another secret, or of other bytes.
@@ -325,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_signed_verifies_and_what_is_changed_does_not(
+        fn only_unchanged_signed_bytes_verify(
             secret in proptest::collection::vec(any::<u8>(), 1..200),
             mut body: Vec<u8>,
             method in 0..4_usize,

@@ -1,4 +1,4 @@
-//! Does the subscriber want this? Verification of intent, and denial [websub §5.2, §5.3].
+//! Verification of intent, and denial [websub §5.2, §5.3].
 
 use crate::lease::parse_seconds;
 use crate::pairs::{pairs, push};
@@ -13,10 +13,10 @@ pub const MAX_ANSWER_LENGTH: usize = 4 * 1_024;
 /// Bytes of a query that a subscriber reads.
 const MAX_QUERY_LENGTH: usize = 4 * MAX_URI_LENGTH;
 
-/// What is verified.
+/// The mode to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// That it wants to be told of the topic.
+    /// Subscribe to the topic.
     Subscribe,
     /// That it does not want to any longer.
     Unsubscribe,
@@ -52,7 +52,7 @@ pub fn verification_url(
     url
 }
 
-/// Where a hub says that a subscription is refused, or has ended [websub §5.2].
+/// The request by which a hub reports that a subscription is refused, or has ended [websub §5.2].
 pub fn denied_url(callback: &str, topic: &str, reason: Option<&str>) -> String {
     let mut url = begin(callback);
     push(&mut url, "hub.mode", "denied");
@@ -80,16 +80,16 @@ pub fn is_confirmed(status: u16, answer: &[u8], challenge: &str) -> bool {
     (200..300).contains(&status) && !challenge.is_empty() && answer == challenge.as_bytes()
 }
 
-/// What a hub says or asks at a callback.
+/// The message of a hub to a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intent {
-    /// Is this wanted? If so the answer is 2xx with the challenge as its body, else 404 [websub §5.3.1].
+    /// Whether this is wanted. If so the answer is 2xx with the challenge as its body, else 404 [websub §5.3.1].
     Verify {
-        /// What is verified.
+        /// The mode to verify.
         mode: Mode,
         /// The topic, as it was given in the request.
         topic: String,
-        /// What to answer.
+        /// The expected answer.
         challenge: String,
         /// The lease granted, in seconds.
         lease_seconds: Option<u64>,
@@ -98,7 +98,7 @@ pub enum Intent {
     Denied {
         /// The topic.
         topic: String,
-        /// Why, if it is said; for people, at most 200 characters of it.
+        /// The reason, if given; for people, at most 200 characters.
         reason: Option<String>,
     },
 }
@@ -156,7 +156,7 @@ impl Intent {
         if challenge.len() > MAX_CHALLENGE_LENGTH {
             return Err(IntentError::Challenge);
         }
-        // Lenient: a lease that cannot be read is told as none; the subscriber renews as if it were what it asked for.
+        // Lenient: a lease that cannot be read counts as missing; the subscriber renews as if it were what it asked for.
         let lease_seconds = last("hub.lease_seconds")?.as_deref().and_then(parse_seconds);
         Ok(Self::Verify { mode, topic, challenge, lease_seconds })
     }
@@ -243,7 +243,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_hub_asks_a_subscriber_reads(
+        fn subscriber_reads_the_hubs_verification(
             own in "[!$-;=?-\\[\\]-~]{0,30}",
             topic in "[ -~äö]{1,30}",
             challenge in "[ -~]{1,30}",

@@ -1,4 +1,4 @@
-//! What is an instant, and how do specifications write it? W3C Datetime [rs-core §7, w3c-datetime].
+//! Instants and their notation: W3C Datetime [rs-core §7, w3c-datetime].
 
 use std::fmt;
 use thiserror::Error;
@@ -41,7 +41,7 @@ impl Timestamp {
         self.0.div_euclid(1_000_000)
     }
 
-    /// The next instant this type can tell apart.
+    /// The next instant that this type can represent.
     #[must_use]
     pub const fn next(self) -> Self {
         Self::from_micros(self.0 + 1)

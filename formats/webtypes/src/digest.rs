@@ -1,4 +1,4 @@
-//! Which digests does a document state for a resource? `hash="md5:… sha-256:…"` [rs-core §7].
+//! Digests of a resource: `hash="md5:… sha-256:…"` [rs-core §7].
 
 use base64::Engine as _;
 use std::fmt;
@@ -94,7 +94,7 @@ impl Digests {
     /// How many unknown tokens are kept.
     pub const MAX_UNKNOWN: usize = 8;
 
-    /// No digest at all, known or unknown?
+    /// Whether there is no digest at all, known or unknown.
     pub fn is_empty(&self) -> bool {
         self.strongest().is_none() && self.unknown.is_empty()
     }
@@ -114,7 +114,7 @@ impl Digests {
         Algorithm::ALL.into_iter().rev().find(|algorithm| self.bytes_of(*algorithm).is_some())
     }
 
-    /// Do the two agree? `None` when they share no algorithm, which says nothing.
+    /// Whether the two agree; `None` when they share no algorithm.
     pub fn agree(&self, other: &Self) -> Option<bool> {
         let mut answer = None;
         for algorithm in Algorithm::ALL {
@@ -159,7 +159,7 @@ impl Digests {
     }
 
     /// Reads a `hash` attribute like [`Digests::parse_into`], except that a token which cannot be read is kept among
-    /// the unknown ones: a digest nobody can compute says nothing, and is no reason to refuse a whole document.
+    /// the unknown ones: a digest that cannot be computed is useless, but no reason to refuse a whole document.
     pub fn parse_leniently_into(&mut self, attribute: &[u8]) {
         for token in tokens(attribute) {
             if self.parse_token_into(token).is_err() && self.unknown.len() < Self::MAX_UNKNOWN {

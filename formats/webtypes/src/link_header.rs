@@ -1,4 +1,4 @@
-//! Which links does an HTTP answer carry? The Link header field [rfc8288 §3].
+//! The Link header field [rfc8288 §3].
 
 use crate::MAX_URI_LENGTH;
 use percent_encoding::percent_decode_str;
@@ -21,7 +21,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Is this one of its relation types? They compare in any letter case [rfc8288 §2.1.1].
+    /// Whether this is one of its relation types. They compare in any letter case [rfc8288 §2.1.1].
     pub fn has_rel(&self, rel: &str) -> bool {
         self.rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
     }
@@ -31,9 +31,9 @@ impl Link {
         self.params.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    /// What the link is from, when that is not the answer's own URI [rfc8288 §3.2].
+    /// The context of the link, when that is not the response's own URI [rfc8288 §3.2].
     ///
-    /// Such a link speaks of another resource: whoever looks for the answer's own links skips it.
+    /// Such a link describes another resource: a search for the response's own links skips it.
     pub fn anchor(&self) -> Option<&str> {
         self.param("anchor").filter(|anchor| !anchor.is_empty())
     }
@@ -54,7 +54,7 @@ pub enum LinkHeaderError {
 /// Reads a field value, or several joined by `, `.
 ///
 /// Lenient: a link that cannot be read is skipped, the others are kept; one without `rel` is dropped, since it
-/// says nothing [rfc8288 §3.3]. Parameters that RFC 8187 encodes (`title*`) are decoded from UTF-8.
+/// is ignored [rfc8288 §3.3]. Parameters that RFC 8187 encodes (`title*`) are decoded from UTF-8.
 ///
 /// # Errors
 /// See [`LinkHeaderError`].
@@ -216,7 +216,7 @@ fn decode_extended(value: &str) -> Option<String> {
         return None;
     }
     let decoded = percent_decode_str(encoded).decode_utf8().ok()?;
-    // What a field cannot carry is not smuggled in either.
+    // Text that a field cannot carry is not written.
     decoded.chars().all(is_quotable).then(|| decoded.into_owned())
 }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_from_elsewhere_says_so() {
+    fn link_with_another_context_is_marked() {
         let read = links("<a>; rel=up; anchor=\"#part\", <b>; rel=up; anchor=\"\"");
         assert_eq!(read[0].anchor(), Some("#part"));
         assert_eq!(read[1].anchor(), None);

@@ -1,4 +1,4 @@
-//! Which relations may a link have by name?
+//! Registered names of link relations.
 
 /// The IANA registry of link relations (<https://www.iana.org/assignments/link-relations>), and the names that ResourceSync
 /// adds [rs-core §7]; in lower case, sorted. A name registered later is not known here.

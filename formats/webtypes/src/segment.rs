@@ -1,4 +1,4 @@
-//! How is a name written as one segment of a URI path, and read back? [rfc3986 §3.3]
+//! Encoding and decoding of a name as one segment of a URI path [rfc3986 §3.3].
 
 /// Appends the canonical encoding of a name: unreserved characters, sub-delimiters and `@` as they are,
 /// every other byte as `%XX` in upper case. `:` is encoded, so that a key never looks like an absolute URI.

@@ -1,4 +1,4 @@
-//! What is wrong with a document, and where?
+//! Syntax errors: what is wrong with a document, and where.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl SyntaxError {
         self.column
     }
 
-    /// What is wrong, without the place.
+    /// The message, without the place.
     pub fn message(&self) -> &str {
         &self.message
     }

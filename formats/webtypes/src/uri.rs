@@ -1,4 +1,4 @@
-//! Where does a reference lead, and whose is a URI? The text of a URI is its identity [rfc3986 §6.2.1].
+//! Resolution of references, and the host of a URI. The text of a URI is its identity [rfc3986 §6.2.1].
 
 use thiserror::Error;
 use url::Url;
@@ -55,15 +55,15 @@ pub enum ResolveError {
         reference: String,
         /// The base, cut.
         base: String,
-        /// What the URL parser says.
+        /// The error of the URL parser.
         cause: url::ParseError,
     },
 }
 
-/// What a reference means in a document at `base` [rfc3986 §5].
+/// Resolves a reference in a document at `base` [rfc3986 §5].
 ///
 /// An absolute URI is returned exactly as written, without normalising anything: two spellings are two resources
-/// until their publisher says otherwise. Only relative references are resolved.
+/// unless their publisher declares them equal. Only relative references are resolved.
 ///
 /// # Errors
 /// See [`ResolveError`].

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_escaped_as_in_json() {
+    fn terminal_control_characters_are_escaped_as_in_json() {
         let text: String = ('\0'..=char::MAX).filter(|c| is_control(*c)).collect();
         let shown = visible(&text);
         assert!(!shown.contains(is_control), "{shown}");

@@ -1,4 +1,4 @@
-//! What does the XML reader accept and refuse? Each rule with the smallest input that shows it.
+//! Inputs that the XML reader accepts and refuses. Each rule with the smallest input that shows it.
 #![allow(clippy::unwrap_used)]
 
 use abreast_webtypes::SyntaxError;
@@ -102,7 +102,7 @@ fn a_doctype_is_refused_unread() {
 }
 
 #[test]
-fn only_predefined_entities_and_allowed_characters_are_referred_to() {
+fn only_predefined_entities_and_valid_characters_are_allowed() {
     for text in [
         "<a>&b;</a>",
         "<a b='&c;'/>",
@@ -221,7 +221,7 @@ fn utf16_needs_its_mark() {
 }
 
 #[test]
-fn what_is_not_well_formed_is_refused() {
+fn ill_formed_documents_are_refused() {
     for text in [
         "<a></b>",
         "<a><b></a></b>",
@@ -256,7 +256,7 @@ fn what_is_not_well_formed_is_refused() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_have_a_location() {
     assert_eq!(place("<a>\n  <b></c>\n</a>"), (2, 6));
     assert_eq!(place("<a>\n<é é='1'  x=2></a>"), (2, 13));
     assert_eq!(place("<a>\n\n"), (3, 1));

@@ -9,7 +9,7 @@ use crate::sink::folder::FolderKept;
 use crate::sink::kept::{is_distrusted, plan_again, read_back};
 use crate::state::{DATABASE, LOCK};
 use abreast_folder::{Folder, Locked};
-use abreast_store::check::{Findings, check_mirror};
+use abreast_store::integrity::{Findings, check_mirror};
 use abreast_store::mirror::{Mirror, Row};
 use abreast_webtypes::count;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub fn check_copy(
     if !check_mirror(&database, findings)? {
         return Ok(CopyFacts::default());
     }
-    let mirror = Mirror::look(&database)?;
+    let mirror = Mirror::open_read_only(&database)?;
     let mut facts = CopyFacts::default();
     let counts = mirror.pending_counts()?;
     facts.pending = counts.fetches + counts.deletes + counts.held + counts.conflicts;
@@ -118,7 +118,7 @@ pub fn repair_copy(
 ) -> Result<Vec<String>, Error> {
     let Some(state) = state_of(folder) else { return Ok(Vec::new()) };
     let database = state.join(DATABASE);
-    let mirror = if dry_run { Mirror::look(&database)? } else { Mirror::open(&database)? };
+    let mirror = if dry_run { Mirror::open_read_only(&database)? } else { Mirror::open(&database)? };
     let mut steps = Vec::new();
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
     let mut bad: Vec<Row> = Vec::new();

@@ -6,7 +6,7 @@ mod server;
 
 use abreast_destination::check::{check_copy, repair_copy};
 use abreast_destination::{Event, ItemAction, SinkOptions, SyncOptions, WarcOptions, audit, sync};
-use abreast_store::check::Findings;
+use abreast_store::integrity::Findings;
 use contract::{Copy, files, some};
 use server::{Source, document, md5_hex};
 use std::fs;

@@ -1,6 +1,6 @@
-//! Who may publish, and when is a notification accepted? When it is durable, not before.
+//! Publishing: who may publish, and acceptance of notifications. A notification is accepted once it is durable.
 
-use crate::fetch::Speaker;
+use crate::fetch::ChangeReporter;
 use crate::hub::Inner;
 use crate::request::{HubAnswer, HubRequest, Publisher};
 use crate::text;
@@ -23,7 +23,7 @@ impl Inner {
         if request.content_type.trim().is_empty() {
             self.counters.refused.fetch_add(1, Relaxed);
             let text = "`Content-Type` is missing\n  help: forms are `application/x-www-form-urlencoded`, \
-                        notifications say what they are\n";
+                        notifications have a content type\n";
             return HubAnswer::new(415, text);
         }
         if !is_any_form(&request.content_type) {
@@ -35,7 +35,7 @@ impl Inner {
         match Request::parse(&request.body) {
             Ok(Request::Subscribe(wish)) => self.subscribe(wish, request.client).await,
             Ok(Request::Unsubscribe(wish)) => self.unsubscribe(wish, request.client).await,
-            Ok(Request::Publish(said)) => self.said_to_have_changed(said.topics, &request).await,
+            Ok(Request::Publish(said)) => self.ping(said.topics, &request).await,
             Err(error) => {
                 let status = if matches!(error, FormError::TooLong) { 413 } else { 400 };
                 HubAnswer::new(status, format!("{error} ({})\n", error.code()))
@@ -77,9 +77,9 @@ impl Inner {
         }
     }
 
-    /// Who may say something in a topic: parts of this process, whoever shows a token, and for topics that are served
-    /// whoever proves to speak for the topic's own host: the topic names this hub, and the request comes from an
-    /// address of its host, or the topic itself says the same.
+    /// Permission to publish in a topic: parts of this process, clients with a token, and for topics that are served
+    /// clients that prove to act for the topic's own host: the topic names this hub, and the request comes from an
+    /// address of its host, or the topic itself has the same bytes.
     async fn may_publish(self: &Arc<Self>, links: &PublishedLinks, request: &HubRequest) -> Result<(), HubAnswer> {
         let url = &links.topic;
         if request.publisher == Publisher::Local {
@@ -121,9 +121,9 @@ impl Inner {
         allowed.map_err(|wait| HubAnswer::later(429, wait.as_secs() + 1, "too many requests; try again later\n"))
     }
 
-    /// Topics that have changed, says whoever publishes them: they are fetched from where they are, so nobody can
+    /// Topics reported as changed by a publisher: they are fetched from their own URL, so nobody can
     /// forge them.
-    async fn said_to_have_changed(self: &Arc<Self>, topics: Vec<String>, request: &HubRequest) -> HubAnswer {
+    async fn ping(self: &Arc<Self>, topics: Vec<String>, request: &HubRequest) -> HubAnswer {
         let publisher = request.publisher;
         if publisher == Publisher::Anonymous
             && let Err(answer) = self.may_make_us_ask(request)
@@ -138,31 +138,31 @@ impl Inner {
                 return HubAnswer::new(403, format!("this hub does not take the topic {topic}\n"));
             }
         }
-        let speaker = match publisher {
-            Publisher::Local | Publisher::Token => Speaker::Known,
-            Publisher::Anonymous => Speaker::Stranger(request.client),
+        let reporter = match publisher {
+            Publisher::Local | Publisher::Token => ChangeReporter::Known,
+            Publisher::Anonymous => ChangeReporter::Stranger(request.client),
         };
         for topic in topics {
-            // What this server says itself is in the log before anybody can ask for it.
+            // Notifications of this server are in the log before anybody can request them.
             if self.engine.topic(&topic).is_some_and(|topic| self.engine.is_own(topic)) {
                 continue;
             }
-            if let Err(answer) = self.remember_to_fetch(topic, speaker).await {
+            if let Err(answer) = self.remember_to_fetch(topic, reporter).await {
                 return answer;
             }
         }
         HubAnswer::new(202, "accepted; the topic will be fetched\n")
     }
 
-    async fn remember_to_fetch(self: &Arc<Self>, url: String, speaker: Speaker) -> Result<(), HubAnswer> {
-        self.fetcher.has_room(&url, speaker).map_err(|(status, reason)| HubAnswer::later(status, 30, reason))?;
+    async fn remember_to_fetch(self: &Arc<Self>, url: String, reporter: ChangeReporter) -> Result<(), HubAnswer> {
+        self.fetcher.has_room(&url, reporter).map_err(|(status, reason)| HubAnswer::later(status, 30, reason))?;
         let notification = NewNotification {
             media_type: "text/uri-list".to_owned(),
             links: String::new(),
             payload: Payload::Bytes(Arc::from(url.as_bytes())),
         };
         let offset = self.record(self.fetcher.topic, notification, |_| ()).await?;
-        self.fetcher.add(&url, offset, speaker);
+        self.fetcher.add(&url, offset, reporter);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! What do people look at, and change by hand? All calls block.
+//! Administration: queries and manual actions. All calls block.
 
 use crate::hub::Hub;
 use crate::subscribe;
@@ -58,7 +58,7 @@ impl Hub {
         self.store().attempts(id)
     }
 
-    /// What was given up for a target, by offset, those after one.
+    /// Dead letters of a target, by offset, those after one.
     ///
     /// # Errors
     /// When the store fails.
@@ -87,7 +87,7 @@ impl Hub {
         Ok(target)
     }
 
-    /// Ends a target. A subscriber is told that it is denied [websub §5.2]. `false` when there is no such target.
+    /// Ends a target. The subscriber receives a denial [websub §5.2]. `false` when there is no such target.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,4 +1,4 @@
-//! Why does a hub not do what it was told?
+//! Errors of the hub.
 
 use abreast_core::LogError;
 use thiserror::Error;
@@ -14,7 +14,7 @@ pub enum HubError {
     Url {
         /// As it was given.
         url: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// The store failed.

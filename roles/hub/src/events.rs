@@ -1,4 +1,4 @@
-//! How does a reader follow a topic without a callback? It reads the log, and waits at its end.
+//! Following a topic without a callback: the reader reads the log and waits at its end.
 
 use crate::deliver::payloads::PayloadCache;
 use abreast_core::{LogError, Notification, Offset, TopicId, TopicLog as _};
@@ -40,7 +40,7 @@ impl Events {
     /// The next notification, as soon as there is one; `None` when the hub stops. May be dropped and called again.
     ///
     /// # Errors
-    /// When the store fails, or whoever makes the bytes; the same one can be asked for again.
+    /// The store, or the renderer of the bytes, failed; the same notification can be requested again.
     pub async fn next(&mut self) -> Result<Option<HubEvent>, LogError> {
         loop {
             if let Some(notification) = self.page.front().cloned() {

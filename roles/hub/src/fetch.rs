@@ -1,4 +1,4 @@
-//! Topics fetched from their own hosts, when somebody says that they changed or publishes in their name.
+//! Topics fetched from their own hosts, after a report that they changed or a publication in their name.
 //!
 //! Which topics are to be fetched is kept in a log of its own until it is done: what was answered with 202 is not lost.
 //! Those that publishers with tokens name have places of their own. Of the others the clients take turns, and the topics
@@ -6,12 +6,12 @@
 
 use crate::accept::shared;
 use crate::deliver::Engine;
-use crate::deliver::lanes::{Contact, Cut, Flight, Lanes, Pace};
+use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Pace};
 use crate::deliver::table::{host_of, origin_of};
 use crate::options::LaneOptions;
 use crate::text;
 use abreast_core::{LogError, NewNotification, Notification, Offset, Payload, TopicId, TopicLog};
-use abreast_net::{Answer, HeaderMap, HeaderValue, Message, Sender, Want};
+use abreast_net::{Answer, BodyWanted, HeaderMap, HeaderValue, Message, Sender};
 use abreast_websub::{PublishedLinks, discover};
 use bytes::Bytes;
 use std::cmp::Reverse;
@@ -41,9 +41,9 @@ const PER_GROUP: usize = 4;
 const ATTEMPTS: u32 = 4;
 /// The pause after the first failure; then four times as long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long it is remembered what a topic says of its hub.
+/// How long the hub named by a topic is cached.
 const CHECKED_FOR: Duration = Duration::from_secs(60);
-/// … when it said that this hub is not its own.
+/// … if the topic names another hub.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 /// Topics of which it is remembered.
 const MAX_CHECKED: usize = 4_096;
@@ -56,12 +56,12 @@ pub(crate) struct Fetcher {
     sender: Sender,
     waiting: Mutex<Waiting>,
     wake: Notify,
-    checked: Mutex<HashMap<String, Checked>>,
+    checked: Mutex<HashMap<String, DiscoveryResult>>,
 }
 
 /// Topics that are to be fetched.
 struct Waiting {
-    topics: HashMap<Arc<str>, Spoken>,
+    topics: HashMap<Arc<str>, ChangedTopic>,
     numbers: HashMap<u64, Arc<str>>,
     next_number: u64,
     /// Of strangers, and of publishers with tokens.
@@ -76,7 +76,7 @@ struct Waiting {
 }
 
 /// A topic somebody has spoken of.
-struct Spoken {
+struct ChangedTopic {
     number: u64,
     /// The last time, and the first that is not done.
     last: Offset,
@@ -88,9 +88,9 @@ struct Spoken {
     pace: Pace,
 }
 
-/// Who says that a topic changed.
+/// Who reported that a topic changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaker {
+pub(crate) enum ChangeReporter {
     /// A part of this process, or a publisher with a token.
     Known,
     Stranger(IpAddr),
@@ -99,21 +99,21 @@ pub(crate) enum Speaker {
 }
 
 struct Job {
-    flight: Flight<u64>,
+    exchange: Exchange<u64>,
     share: usize,
     url: Arc<str>,
-    /// Whoever speaks of it later wants it fetched again.
+    /// A later report requires another fetch.
     spoken: Offset,
 }
 
 #[derive(Clone)]
-struct Checked {
+struct DiscoveryResult {
     at: Instant,
     /// The addresses of its host, or why nobody may speak for it here.
     found: Arc<OnceCell<Result<Vec<IpAddr>, String>>>,
 }
 
-impl Checked {
+impl DiscoveryResult {
     fn is_fresh(&self) -> bool {
         let age = if matches!(self.found.get(), Some(Err(_))) { REFUSED_FOR } else { CHECKED_FOR };
         self.at.elapsed() < age
@@ -198,7 +198,7 @@ impl Fetcher {
                 if let Payload::Bytes(url) = &found.content.payload
                     && let Ok(url) = std::str::from_utf8(url)
                 {
-                    fetcher.add(url, found.offset, Speaker::Forgotten);
+                    fetcher.add(url, found.offset, ChangeReporter::Forgotten);
                 }
             }
         }
@@ -206,13 +206,13 @@ impl Fetcher {
     }
 
     /// Whether a topic may wait to be fetched; otherwise the status and the reason.
-    pub(crate) fn has_room(&self, url: &str, speaker: Speaker) -> Result<(), (u16, &'static str)> {
+    pub(crate) fn has_room(&self, url: &str, reporter: ChangeReporter) -> Result<(), (u16, &'static str)> {
         let waiting = self.lock();
         if waiting.topics.contains_key(url) {
             return Ok(());
         }
-        let share = usize::from(speaker == Speaker::Known);
-        if let Speaker::Stranger(client) = speaker {
+        let share = usize::from(reporter == ChangeReporter::Known);
+        if let ChangeReporter::Stranger(client) = reporter {
             if waiting.clients.get(&client).is_some_and(|count| *count >= MAX_WAITING_OF_CLIENT) {
                 return Err((429, "too many topics that you named wait to be fetched\n"));
             }
@@ -227,8 +227,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Somebody said that a topic changed. What waits already is not fetched twice for that.
-    pub(crate) fn add(&self, url: &str, offset: Offset, speaker: Speaker) {
+    /// Records a report that a topic changed. A topic that waits already is not fetched twice.
+    pub(crate) fn add(&self, url: &str, offset: Offset, reporter: ChangeReporter) {
         let mut waiting = self.lock();
         waiting.last = waiting.last.max(offset);
         if let Some(spoken) = waiting.topics.get_mut(url) {
@@ -237,8 +237,8 @@ impl Fetcher {
         }
         let (number, url): (_, Arc<str>) = (waiting.next_number, url.into());
         waiting.next_number += 1;
-        let share = usize::from(speaker == Speaker::Known);
-        let client = if let Speaker::Stranger(client) = speaker { Some(client) } else { None };
+        let share = usize::from(reporter == ChangeReporter::Known);
+        let client = if let ChangeReporter::Stranger(client) = reporter { Some(client) } else { None };
         waiting.counts[share] += 1;
         if share == 0 {
             if let Some(client) = client {
@@ -248,7 +248,7 @@ impl Fetcher {
         }
         // Topics that somebody follows come before those that nobody knows.
         let pace = if self.engine.topic(&url).is_some() { Pace::Quick } else { Pace::New };
-        let spoken = Spoken { number, last: offset, first: offset, share, client, attempts: 0, pace };
+        let spoken = ChangedTopic { number, last: offset, first: offset, share, client, attempts: 0, pace };
         waiting.topics.insert(Arc::clone(&url), spoken);
         waiting.numbers.insert(number, Arc::clone(&url));
         waiting.push(&url, Instant::now());
@@ -286,7 +286,7 @@ impl Fetcher {
                     while let Some(job) = next {
                         fetcher.fetch_one(job, &cut).await;
                         next = fetcher.next_job(&cut);
-                        // The next look may have to be sooner.
+                        // The next wake-up may have to be sooner.
                         fetcher.wake.notify_one();
                     }
                 });
@@ -304,7 +304,7 @@ impl Fetcher {
         }
     }
 
-    fn next_job(&self, cut: &Arc<Cut>) -> Option<Job> {
+    fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
         if self.engine.is_stopping() {
             return None;
         }
@@ -312,29 +312,32 @@ impl Fetcher {
         let mut waiting = self.lock();
         let Waiting { lanes, numbers, topics, .. } = &mut *waiting;
         for (share, lanes) in lanes.iter_mut().enumerate().rev() {
-            while let Some(flight) = lanes.next(now, Some(cut)) {
-                let url = numbers.get(&flight.item);
+            while let Some(exchange) = lanes.next(now, Some(cut)) {
+                let url = numbers.get(&exchange.item);
                 if let Some(url) = url
                     && let Some(spoken) = topics.get(url)
                 {
-                    return Some(Job { flight, share, url: Arc::clone(url), spoken: spoken.last });
+                    return Some(Job { exchange, share, url: Arc::clone(url), spoken: spoken.last });
                 }
-                lanes.finish(&flight, Contact::Silent, now);
+                lanes.finish(&exchange, ExchangeEnd::Silent, now);
             }
         }
         None
     }
 
-    async fn fetch_one(&self, job: Job, cut: &Cut) {
-        let fetched = self.fetch(&job.url, cut, &job.flight).await;
+    async fn fetch_one(&self, job: Job, cut: &CancelSignal) {
+        let fetched = self.fetch(&job.url, cut, &job.exchange).await;
         let now = Instant::now();
         let is_done = {
             let mut waiting = self.lock();
             let waiting = &mut *waiting;
             let lanes = &mut waiting.lanes[job.share];
             // Many hosts are behind one client: none is left alone for another.
-            let pace =
-                lanes.finish(&job.flight, if fetched.is_ok() { Contact::Answered } else { Contact::Silent }, now);
+            let pace = lanes.finish(
+                &job.exchange,
+                if fetched.is_ok() { ExchangeEnd::Answered } else { ExchangeEnd::Silent },
+                now,
+            );
             let Some(spoken) = waiting.topics.get_mut(&job.url) else { return };
             spoken.pace = pace;
             match fetched {
@@ -378,9 +381,9 @@ impl Fetcher {
     }
 
     /// Fetches a topic and records what is new.
-    async fn fetch(&self, url: &str, cut: &Cut, flight: &Flight<u64>) -> Result<(), String> {
+    async fn fetch(&self, url: &str, cut: &CancelSignal, exchange: &Exchange<u64>) -> Result<(), String> {
         // Only asking is cut off: what is being recorded is recorded wholly.
-        let answer = cut.unless(flight, self.get(url)).await;
+        let answer = cut.unless(exchange, self.get(url)).await;
         let answer = answer.ok_or("no answer in time, and other topics were waiting")??;
         self.engine.counters.fetched.fetch_add(1, Relaxed);
         let Some(found) = self.named(url, &answer)? else { return Ok(()) };
@@ -418,7 +421,7 @@ impl Fetcher {
         headers.insert("accept", HeaderValue::from_static("*/*"));
         headers.insert("cache-control", HeaderValue::from_static("no-cache"));
         let message = Message { headers, ..Message::default() };
-        let answer = self.sender.get(&to, message, Want::Whole(self.engine.options.max_topic)).await;
+        let answer = self.sender.get(&to, message, BodyWanted::Whole(self.engine.options.max_topic)).await;
         let answer = answer.map_err(|error| text::failure(&error))?;
         if answer.status.is_redirection() {
             return Err(format!("the topic answered {}; redirects are not followed", answer.status));
@@ -441,16 +444,16 @@ impl Fetcher {
                 if same {
                     Ok(Some(found.topic))
                 } else {
-                    Err(format!("it says that it is {}, which is elsewhere", found.topic))
+                    Err(format!("its `self` link is {}, which is elsewhere", found.topic))
                 }
             }
             _ if options.allows(url) => Ok(Some(url.to_owned())),
             Ok(_) => {
-                tracing::info!(topic = url, "a topic that is said to have changed names another hub");
+                tracing::info!(topic = url, "a topic reported as changed names another hub");
                 Ok(None)
             }
             Err(error) => {
-                tracing::info!(topic = url, %error, "a topic that is said to have changed does not name this hub");
+                tracing::info!(topic = url, %error, "a topic reported as changed does not name this hub");
                 Ok(None)
             }
         }
@@ -467,8 +470,8 @@ impl Fetcher {
         })
     }
 
-    /// May somebody at that address say that in the topic's name? The topic must name this hub. Then either the address
-    /// is one of its host's, or the topic itself says the same.
+    /// Whether a client at that address may publish this in the topic's name. The topic must name this hub. Then either the address
+    /// is one of its host's, or the topic itself has the same bytes.
     pub(crate) async fn speaks_for(&self, url: &str, client: IpAddr, body: &Bytes) -> Result<(), String> {
         let addresses = self.check(url).await?;
         if addresses.contains(&client.to_canonical()) {
@@ -483,7 +486,7 @@ impl Fetcher {
             .to_owned())
     }
 
-    /// What a topic says of its hub, as it was within the last minute. Asked once, however many want to know.
+    /// The hub that a topic names, at most a minute old. Fetched once for concurrent callers.
     async fn check(&self, url: &str) -> Result<Vec<IpAddr>, String> {
         let cell = {
             let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -493,7 +496,7 @@ impl Fetcher {
                     checked.clear();
                 }
             }
-            let new = || Checked { at: Instant::now(), found: Arc::default() };
+            let new = || DiscoveryResult { at: Instant::now(), found: Arc::default() };
             let one = checked.entry(url.to_owned()).or_insert_with(new);
             if !one.is_fresh() {
                 *one = new();
@@ -501,7 +504,7 @@ impl Fetcher {
             Arc::clone(&one.found)
         };
         cell.get_or_init(|| async {
-            let answer = self.get(url).await.map_err(|why| format!("the topic cannot be looked at: {why}"))?;
+            let answer = self.get(url).await.map_err(|why| format!("the topic cannot be read: {why}"))?;
             if self.named(url, &answer)?.as_deref() != Some(url) {
                 return Err(format!("the topic does not name this hub, which is {}", self.engine.options.url));
             }

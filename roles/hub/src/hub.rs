@@ -1,4 +1,4 @@
-//! How is a hub started, asked and stopped?
+//! The hub: start, requests, shutdown.
 
 use crate::deliver::Engine;
 use crate::deliver::payloads::{PayloadCache, Payloads};
@@ -28,11 +28,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Threads for name servers and for the store, at most; half of them for name servers, which may not answer.
 const BLOCKING_THREADS: usize = 64;
-/// What each request that is not durable yet takes at least, in bytes.
+/// The least bytes of a request that is not durable yet.
 const ROOM_UNIT: usize = 4 << 10;
 /// How long what is under way on those threads is waited for when the hub stops.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often unused connections are looked at.
+/// How often unused connections are checked.
 const TIDY: Duration = Duration::from_secs(10);
 
 /// A hub. Clones are the same hub; it stops with [`Hub::stop`], or when the last of them is dropped.
@@ -135,7 +135,7 @@ impl Hub {
     /// A topic's last notification and its bytes; `None` when there is no topic or none yet. Blocks.
     ///
     /// # Errors
-    /// When the store fails, or whoever makes the bytes.
+    /// The store, or the renderer of the bytes, failed.
     pub fn latest(&self, topic_url: &str) -> Result<Option<(Notification, Bytes)>, LogError> {
         let Some(topic) = self.0.inner.known(topic_url) else { return Ok(None) };
         let Some(last) = self.store().last(topic)? else { return Ok(None) };
@@ -157,14 +157,14 @@ impl Hub {
             cache: Arc::clone(&engine.cache),
             topic,
             url: topic_url.into(),
-            // Whoever asks for what is not there yet was told of another log.
+            // A client that requests a future offset has seen another log.
             after: after.map_or(head, |after| after.min(head)),
             heard,
             page: VecDeque::new(),
         }))
     }
 
-    /// Totals, and what goes on.
+    /// Totals, and activity.
     pub fn metrics(&self) -> HubMetrics {
         let (inner, standing) = (&self.0.inner, self.0.inner.engine.standing());
         HubMetrics {

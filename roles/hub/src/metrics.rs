@@ -1,8 +1,8 @@
-//! What did the hub do so far?
+//! Metrics of the hub.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Totals since the start, and what goes on now.
+/// Totals since the start, and current activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HubMetrics {
@@ -10,7 +10,7 @@ pub struct HubMetrics {
     pub accepted: u64,
     /// Requests to publish that were refused.
     pub refused: u64,
-    /// Topics that were fetched because somebody said they had changed.
+    /// Topics that were fetched because they were reported as changed.
     pub fetched: u64,
     /// Deliveries that were taken.
     pub delivered: u64,

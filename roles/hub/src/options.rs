@@ -1,4 +1,4 @@
-//! Which limits and manners does a hub have?
+//! Limits and options of the hub.
 
 use crate::deliver::table::origin_of;
 use abreast_websub::{LeaseLimits, Method};
@@ -8,13 +8,13 @@ use std::time::Duration;
 /// Limits and manners of a [`Hub`](crate::Hub). Every limit has a default; none can be switched off.
 #[derive(Clone, Debug)]
 pub struct HubOptions {
-    /// The hub's public URL: what topics name, and what deliveries say.
+    /// The hub's public URL: as named by topics and in deliveries.
     pub url: String,
     /// Send subscribers to another hub instead of taking them [websub §5.1.2].
     pub redirect: Option<Redirect>,
-    /// What leases are granted. Default 10 days, at least 300 s, at most 31 days.
+    /// The leases to grant. Default 10 days, at least 300 s, at most 31 days.
     pub leases: LeaseLimits,
-    /// Take any topic, and tell of it what its own host says. Default false: the Source's own, those that a known
+    /// Accept any topic, with content from its own host. Default false: the Source's own, those that a known
     /// publisher has published, and `allow_topics`.
     pub open: bool,
     /// Topics whose URL begins with one of these are taken too.
@@ -49,9 +49,9 @@ pub struct HubOptions {
     pub store_bytes: u64,
     /// How long notifications are kept. Those that somebody still waits for are kept twice as long. Default 7 days.
     pub keep: Duration,
-    /// How often leases are looked at, besides before each delivery. Default 60 s.
+    /// How often leases are checked, besides before each delivery. Default 60 s.
     pub lease_sweep: Duration,
-    /// How often old notifications are looked for. Default 10 minutes.
+    /// How often old notifications are searched for. Default 10 minutes.
     pub retention_sweep: Duration,
     /// How often progress is recorded: a crash repeats deliveries of that time. Default 100 ms.
     pub save_every: Duration,
@@ -64,7 +64,7 @@ pub struct HubOptions {
 pub struct Redirect {
     /// The other hub.
     pub url: String,
-    /// For good (308) or for now (307)?
+    /// Permanent (308) or temporary (307) redirect.
     pub permanent: bool,
 }
 
@@ -128,7 +128,7 @@ pub struct VerificationOptions {
     pub attempts: u32,
     /// The pause before the second question; then four times as long. Default 2 s.
     pub retry: Duration,
-    /// What is not settled by then is dropped. Default 10 minutes.
+    /// Requests not verified by then are dropped. Default 10 minutes.
     pub patience: Duration,
     /// Questions to one callback host: so many at once, …. Default 2,000.
     pub host_burst: u32,

@@ -1,4 +1,4 @@
-//! How often may somebody ask? So many times at once, then so many a second.
+//! Rate limits: a burst, then a number of requests a second.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,7 +19,7 @@ impl<K: Hash + Eq> Rates<K> {
         Self { burst: f64::from(burst.max(1)), per_second: per_second.max(1e-6), askers: HashMap::new() }
     }
 
-    /// Takes one, or says how long to wait for it.
+    /// Takes one, or returns the time to wait.
     pub(crate) fn take(&mut self, asker: K, now: Instant) -> Result<(), Duration> {
         self.check(&asker, now)?;
         let left = self.left(&asker, now) - 1.0;

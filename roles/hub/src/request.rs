@@ -1,4 +1,4 @@
-//! What is a hub asked, and what does it answer? HTTP without a server.
+//! Requests to the hub and its answers, independent of an HTTP server.
 
 use bytes::Bytes;
 use std::net::IpAddr;
@@ -10,9 +10,9 @@ pub struct HubRequest {
     pub content_type: String,
     /// The values of all `Link` headers.
     pub links: Vec<String>,
-    /// The body. Whoever reads it stops a little beyond [`crate::HubOptions::max_body`].
+    /// The body. Reading stops a little beyond [`crate::HubOptions::max_body`].
     pub body: Bytes,
-    /// Who sends it.
+    /// The client.
     pub publisher: Publisher,
     /// From where.
     pub client: IpAddr,
@@ -36,7 +36,7 @@ pub struct HubAnswer {
     pub status: u16,
     /// Its headers, `Content-Type` not among them: the body is `text/plain; charset=utf-8`.
     pub headers: Vec<(&'static str, String)>,
-    /// What to tell people.
+    /// Text for people.
     pub body: String,
 }
 

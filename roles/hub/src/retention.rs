@@ -1,4 +1,4 @@
-//! What is dropped from the logs, and when is the store full?
+//! Retention: what is dropped from the logs, and when the store is full.
 
 use crate::deliver::Engine;
 use abreast_core::{LogError, Offset, TopicId, TopicLog as _};
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Topics read from the store at once.
 const PAGE: usize = 500;
 
-/// Drops old notifications, again and again; `full` says whether the store takes more.
+/// Drops old notifications periodically; `full` is set while the store accepts no more.
 pub(crate) async fn sweep(engine: Arc<Engine>, full: Arc<AtomicBool>) {
     let mut ticks = tokio::time::interval(engine.options.retention_sweep.max(Duration::from_millis(10)));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -43,7 +43,7 @@ fn sweep_once(engine: &Engine, full: &AtomicBool) -> Result<(), LogError> {
     Ok(())
 }
 
-/// What is old goes, unless somebody still waits for it; what is twice as old goes in any case, and whoever waited
+/// Drops notifications beyond the retention time unless a target needs them, and beyond twice that time in any case; targets that needed them
 /// finds it among the dead letters.
 fn trim(engine: &Engine, topic: TopicId, head: Offset, crowded: bool) -> Result<(), LogError> {
     let keep = engine.options.keep;

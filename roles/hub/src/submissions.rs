@@ -67,12 +67,12 @@ impl std::fmt::Display for FailingHub {
     }
 }
 
-/// Whether a status says that repeating does not help.
+/// Whether a status means that a retry does not help.
 pub(crate) fn is_refusal(status: Option<u16>) -> bool {
     status.is_some_and(|status| (400..500).contains(&status) && !matches!(status, 408 | 421 | 425 | 429))
 }
 
-/// What to do about a hub that does not accept notifications.
+/// Help for a hub that does not accept notifications.
 pub(crate) const fn help(refuses: bool) -> &'static str {
     if refuses {
         "ask its operator to accept the topic, set `hub.submit` to what it supports, or remove it from `hub.hubs`"

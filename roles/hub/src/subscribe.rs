@@ -1,4 +1,4 @@
-//! What does a subscriber ask for, and is it heard? [websub §5.1]
+//! Subscription requests: checks and acceptance [websub §5.1].
 
 use crate::hub::Inner;
 use crate::request::HubAnswer;
@@ -93,7 +93,7 @@ impl Inner {
         }
     }
 
-    /// What can be said without asking a name server; when it is connected to, the address is looked at again.
+    /// Checks that need no name server; the address is checked again when connecting.
     fn check_callback(&self, callback: &str) -> Result<(), String> {
         let sender = &self.sender;
         let recipient = sender.recipient(callback).map_err(|error| format!("`hub.callback`: {error}\n"))?;

@@ -1,4 +1,4 @@
-//! What do people read?
+//! Messages for people.
 
 use crate::request::HubAnswer;
 use abreast_core::{ErrorKind, LogError};

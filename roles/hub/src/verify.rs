@@ -1,16 +1,16 @@
-//! Does the callback want this? Each request is asked back at its callback before it counts [websub §5.3].
+//! Verification of intent: each request is confirmed at its callback before it counts [websub §5.3].
 //!
 //! Requests for one callback and topic are asked one after the other, in the order they came: the last one confirmed
 //! is what counts.
 
 use crate::deliver::Engine;
-use crate::deliver::lanes::{Contact, Cut, Flight, Lanes, Name, Pace};
+use crate::deliver::lanes::{CancelSignal, Exchange, ExchangeEnd, Lanes, Name, Pace};
 use crate::deliver::payloads::later;
 use crate::deliver::table::host_of;
 use crate::options::LaneOptions;
 use crate::rates::Rates;
 use abreast_core::{LogError, Offset, TopicLog as _};
-use abreast_net::{Answer, Error, ErrorKind, Message, Sender, Want};
+use abreast_net::{Answer, BodyWanted, Error, ErrorKind, Message, Sender};
 use abreast_store::hub::{NewTarget, NewVerification, Settled, TargetKind, VerificationId, VerificationMode};
 use abreast_websub::{MAX_ANSWER_LENGTH, Mode, denied_url, is_confirmed, verification_url};
 use abreast_webtypes::Timestamp;
@@ -37,14 +37,14 @@ struct State {
     lanes: Lanes<VerificationId>,
     pending: HashMap<VerificationId, Pending>,
     /// By a hash of callback and topic.
-    chains: HashMap<u64, Chain>,
+    chains: HashMap<u64, VerificationChain>,
     retries: BinaryHeap<Reverse<(Instant, VerificationId)>>,
-    /// What was not confirmed, by the same hash.
+    /// Unconfirmed requests, by the same hash.
     refused: Rates<u64>,
     hasher: RandomState,
 }
 
-/// What is known of a request without reading it: it may have URLs of 8 KiB, and there may be many.
+/// Data of a request that is kept in memory: the request may have URLs of 8 KiB, and there may be many.
 struct Pending {
     /// The hash of its callback and topic.
     key: u64,
@@ -55,13 +55,13 @@ struct Pending {
 }
 
 /// Requests for one callback and topic: one is being asked or waits to be asked again, others are behind it.
-struct Chain {
+struct VerificationChain {
     current: VerificationId,
     waits: bool,
     behind: VecDeque<VerificationId>,
 }
 
-/// What came of a question.
+/// The result of a verification.
 enum Outcome {
     Confirmed,
     Refused(String),
@@ -70,7 +70,7 @@ enum Outcome {
 }
 
 struct Job {
-    flight: Flight<VerificationId>,
+    exchange: Exchange<VerificationId>,
     key: u64,
 }
 
@@ -156,7 +156,7 @@ impl Verifier {
                     while let Some(job) = next {
                         verifier.verify(job, &cut).await;
                         next = verifier.next_job(&cut);
-                        // The next look may have to be sooner.
+                        // The next wake-up may have to be sooner.
                         verifier.wake.notify_one();
                     }
                 });
@@ -174,24 +174,24 @@ impl Verifier {
         }
     }
 
-    fn next_job(&self, cut: &Arc<Cut>) -> Option<Job> {
+    fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
         if self.engine.is_stopping() {
             return None;
         }
         let now = Instant::now();
         let mut state = self.lock();
         loop {
-            let flight = state.lanes.next(now, Some(cut))?;
-            if let Some(pending) = state.pending.get(&flight.item) {
-                return Some(Job { flight, key: pending.key });
+            let exchange = state.lanes.next(now, Some(cut))?;
+            if let Some(pending) = state.pending.get(&exchange.item) {
+                return Some(Job { exchange, key: pending.key });
             }
-            state.lanes.finish(&flight, Contact::Silent, now);
+            state.lanes.finish(&exchange, ExchangeEnd::Silent, now);
         }
     }
 
     /// Reads a request, asks its callback and records what follows.
-    async fn verify(&self, job: Job, cut: &Cut) {
-        let (store, id) = (Arc::clone(&self.engine.store), job.flight.item);
+    async fn verify(&self, job: Job, cut: &CancelSignal) {
+        let (store, id) = (Arc::clone(&self.engine.store), job.exchange.item);
         let read = tokio::task::spawn_blocking(move || store.verification(id)).await;
         let request = match read {
             Ok(Ok(Some(found))) => found.request,
@@ -204,7 +204,7 @@ impl Verifier {
         };
         let request = &request;
         let known = self.engine.topic(&request.topic_url);
-        // What is published from now on belongs to a new subscription; its lease runs from now on too.
+        // Notifications published from now on belong to a new subscription; its lease also runs from now on.
         let head = known.and_then(|topic| self.engine.store.head(topic).ok());
         let asked = self.engine.now();
         let url = match request.mode {
@@ -219,20 +219,20 @@ impl Verifier {
         };
         let answer = match self.sender.recipient(&url) {
             Ok(to) => {
-                let asked = self.sender.get(&to, Message::default(), Want::Whole(MAX_ANSWER_LENGTH));
-                cut.unless(&job.flight, asked).await
+                let asked = self.sender.get(&to, Message::default(), BodyWanted::Whole(MAX_ANSWER_LENGTH));
+                cut.unless(&job.exchange, asked).await
             }
             Err(error) => Some(Err(error)),
         };
         let contact = match &answer {
-            Some(Ok(_)) => Contact::Answered,
-            Some(Err(error)) if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Dns) => Contact::Unreachable,
-            Some(Err(_)) | None => Contact::Silent,
+            Some(Ok(_)) => ExchangeEnd::Answered,
+            Some(Err(error)) if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Dns) => ExchangeEnd::Unreachable,
+            Some(Err(_)) | None => ExchangeEnd::Silent,
         };
         {
             let mut state = self.lock();
-            let pace = state.lanes.finish(&job.flight, contact, Instant::now());
-            if let Some(pending) = state.pending.get_mut(&job.flight.item) {
+            let pace = state.lanes.finish(&job.exchange, contact, Instant::now());
+            if let Some(pending) = state.pending.get_mut(&job.exchange.item) {
                 pending.pace = pace;
             }
         }
@@ -271,12 +271,12 @@ impl Verifier {
     /// A request that cannot be read is not asked for the moment.
     fn forget(&self, job: &Job) {
         let mut state = self.lock();
-        state.lanes.finish(&job.flight, Contact::Silent, Instant::now());
-        state.pending.remove(&job.flight.item);
+        state.lanes.finish(&job.exchange, ExchangeEnd::Silent, Instant::now());
+        state.pending.remove(&job.exchange.item);
         state.go_on(job.key, Instant::now());
     }
 
-    /// What a confirmed request comes to.
+    /// The result of a confirmed request.
     async fn confirmed(
         &self,
         request: &NewVerification,
@@ -307,7 +307,7 @@ impl Verifier {
     }
 
     async fn settle(&self, job: &Job, request: &NewVerification, settled: Settled) {
-        let id = job.flight.item;
+        let id = job.exchange.item;
         let (sender, receiver) = oneshot::channel();
         let ends = settled == Settled::Unsubscribed;
         let begins = matches!(settled, Settled::Subscribed(_));
@@ -341,7 +341,7 @@ impl Verifier {
                 }
             }
             // It is still in the store: it is asked again after the next start.
-            Ok(Err(error)) => tracing::error!(%error, "what a callback said was not recorded"),
+            Ok(Err(error)) => tracing::error!(%error, "the answer of a callback was not recorded"),
             Ok(Ok(_)) | Err(_) => {}
         }
         if let Some((topic, callback)) = &subscription {
@@ -357,7 +357,7 @@ impl Verifier {
     /// Plans another question, unless there were enough, it is too late, or a newer request is there.
     fn ask_again(&self, job: &Job, request: &NewVerification, error: &str) -> bool {
         let options = &self.engine.options.verification;
-        let id = job.flight.item;
+        let id = job.exchange.item;
         let mut state = self.lock();
         let key = job.key;
         let Some(pending) = state.pending.get_mut(&id) else { return false };
@@ -400,7 +400,7 @@ impl State {
         let key = pending.key;
         self.pending.insert(id, pending);
         let Some(chain) = self.chains.get_mut(&key) else {
-            self.chains.insert(key, Chain { current: id, waits: false, behind: VecDeque::new() });
+            self.chains.insert(key, VerificationChain { current: id, waits: false, behind: VecDeque::new() });
             return self.ask(id, false, Instant::now());
         };
         // Its turn comes when that one is settled; one that waits to be asked again is asked at once.
@@ -439,7 +439,7 @@ impl State {
 
 fn outcome(request: &NewVerification, answer: Result<Answer, Error>) -> Outcome {
     match answer {
-        // Whoever is told needs to say nothing.
+        // A denial needs no confirmation.
         Ok(answer)
             if request.mode == VerificationMode::Denied
                 || is_confirmed(answer.status.as_u16(), &answer.body, &request.challenge) =>
@@ -465,6 +465,6 @@ mod tests {
     #[test]
     fn a_request_that_waits_is_small() {
         // Besides its entries in maps and its turn: none of its URLs, nor the name of its host.
-        assert!(size_of::<Pending>() + size_of::<Chain>() <= 96);
+        assert!(size_of::<Pending>() + size_of::<VerificationChain>() <= 96);
     }
 }

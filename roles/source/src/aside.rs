@@ -6,7 +6,7 @@ use crate::found::{Found, look_for};
 use crate::hash::{Hashed, Hasher, Reading, Target, Witness, witness_of};
 use crate::ingest::IngestOptions;
 use crate::writers::Writers;
-use abreast_contents::Kept;
+use abreast_contents::PinnedContent;
 use abreast_core::State;
 use abreast_folder::{Folder, Stat};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -25,7 +25,7 @@ const MAX_RESULTS: usize = 256;
 const MAX_THREADS: usize = 4;
 
 /// What was read of one large file.
-pub(crate) type Result = (State, Stat, Option<Kept>);
+pub(crate) type Result = (State, Stat, Option<PinnedContent>);
 
 /// The threads that read large files; they end when this is dropped.
 pub(crate) struct Aside {

@@ -8,7 +8,7 @@ use crate::ingest::IngestOptions;
 use crate::links::{LinkRecord, read_links, sidecar_name, split, witness_with};
 use crate::names::{is_published_path, key_of, too_long};
 use crate::writes::Busy;
-use abreast_contents::Kept;
+use abreast_contents::PinnedContent;
 use abreast_core::{AppendDone, Change, ChangeLog, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Stat};
 use abreast_webtypes::{Digests, Link};
@@ -212,7 +212,7 @@ impl Deposit {
             ..Digests::default()
         };
         let witness = witness_with(&stat, &links);
-        let content = kept.as_ref().map(Kept::id);
+        let content = kept.as_ref().map(PinnedContent::id);
         let state = State { links, content, ..state_of(&name, &stat, digests) };
         let key = key_of(&upload.path);
         self.record(&key, Change::put(key.clone(), state.clone()).with_witness(witness), hold(kept, done));
@@ -304,13 +304,13 @@ impl Deposit {
             (Some(contents), Some(id)) => contents.hold(id).map_err(io::Error::from)?,
             _ => None,
         };
-        state.content = kept.as_ref().map(Kept::id);
+        state.content = kept.as_ref().map(PinnedContent::id);
         self.record(&key, Change::put(key.clone(), state.clone()).with_witness(witness), hold(kept, done));
         Ok(state)
     }
 
     /// Keeps a durable copy of what was uploaded, if this set keeps copies.
-    fn keep(&self, upload: &Upload) -> Result<Option<Kept>, DepositError> {
+    fn keep(&self, upload: &Upload) -> Result<Option<PinnedContent>, DepositError> {
         let Some(contents) = &self.options.contents else { return Ok(None) };
         let kept = contents.put_file(&upload.file, upload.length, &mut |_| Ok(())).map_err(io::Error::from)?;
         contents.sync().map_err(io::Error::from)?;
@@ -349,7 +349,7 @@ impl Deposit {
 }
 
 /// Holds a kept copy until what speaks of it is durable.
-fn hold(kept: Option<Kept>, done: AppendDone) -> AppendDone {
+fn hold(kept: Option<PinnedContent>, done: AppendDone) -> AppendDone {
     Box::new(move |result| {
         drop(kept);
         done(result);

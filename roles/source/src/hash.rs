@@ -4,7 +4,7 @@ use crate::aside::{Aside, LARGE};
 use crate::ingest::IngestOptions;
 use crate::pending::UNCLOSED;
 use crate::writers::{GRAIN, Open, Writers};
-use abreast_contents::{Contents, Kept};
+use abreast_contents::{Contents, PinnedContent};
 use abreast_core::State;
 use abreast_folder::{Dir, ErrorKind, Stat};
 use abreast_webtypes::{Digests, Timestamp, md5_lanes};
@@ -42,7 +42,7 @@ impl DigestPolicy {
 #[expect(clippy::large_enum_variant, reason = "nearly every file is stable")]
 pub(crate) enum Hashed {
     /// Read whole, and unchanged while it was read; with the copy that is kept, if one is.
-    Stable(State, Stat, Option<Kept>),
+    Stable(State, Stat, Option<PinnedContent>),
     /// It changed while it was read, or a moment before, somebody is writing it, or reading was stopped: try again later.
     Unsettled,
     /// It is large, and read aside: its digest is known later.
@@ -299,8 +299,8 @@ fn read_all(
     }
 }
 
-fn stable(state: State, stat: Stat, kept: Option<Kept>) -> Hashed {
-    let content = kept.as_ref().map(Kept::id);
+fn stable(state: State, stat: Stat, kept: Option<PinnedContent>) -> Hashed {
+    let content = kept.as_ref().map(PinnedContent::id);
     Hashed::Stable(State { content, ..state }, stat, kept)
 }
 

@@ -7,7 +7,7 @@ use crate::hash::{DigestPolicy, Hashed, Hasher, Reading, Target, Witness, witnes
 use crate::links::{Links, witness_with};
 use crate::names::path_of;
 use crate::writes::Writes;
-use abreast_contents::{Contents, Kept};
+use abreast_contents::{Contents, PinnedContent};
 use abreast_core::{Change, ChangeLog, ErrorKind, Imported, LogError, SetId, State};
 use abreast_folder::{Dir, Stat};
 use abreast_webtypes::Link;
@@ -140,7 +140,7 @@ impl IngestReport {
 #[expect(clippy::large_enum_variant, reason = "nearly every outcome is a Put")]
 enum Outcome {
     /// With the copy of its bytes, held until the record of it is durable, and the file if it has several names.
-    Put(Imported, Option<Kept>, Option<(Vec<u8>, Stat)>),
+    Put(Imported, Option<PinnedContent>, Option<(Vec<u8>, Stat)>),
     Gone(String),
     /// Its file was gone when it was to be read.
     Lost(String),
@@ -335,7 +335,7 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 /// A state whose bytes are as before: their copy is held, if there still is one.
 fn relinked(mut resource: Imported, contents: Option<&Contents>) -> Outcome {
     let held = resource.state.content.zip(contents).and_then(|(id, contents)| contents.hold(&id).ok().flatten());
-    resource.state.content = held.as_ref().map(Kept::id);
+    resource.state.content = held.as_ref().map(PinnedContent::id);
     Outcome::Put(resource, held, None)
 }
 
@@ -388,7 +388,7 @@ struct Outstanding {
 #[derive(Default)]
 struct Recordable {
     puts: Vec<Imported>,
-    kept: Vec<Kept>,
+    kept: Vec<PinnedContent>,
     gone: Vec<String>,
 }
 
@@ -613,7 +613,7 @@ fn append(
     log: &dyn ChangeLog,
     set: SetId,
     changes: Vec<Change>,
-    kept: Vec<Kept>,
+    kept: Vec<PinnedContent>,
     outstanding: &Arc<(Mutex<Outstanding>, Condvar)>,
 ) {
     let outstanding = Arc::clone(outstanding);

@@ -1,6 +1,6 @@
-//! What is remembered of a document for comparing it with others, in bounded memory?
+//! Data collected from a document for comparison with others, in bounded memory.
 
-use crate::check::{Entry, Head, Watch};
+use crate::checker::{DocumentObserver, Entry, Head};
 use crate::finding::Findings;
 use crate::kind;
 use crate::rules as r;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Most entries of one document that are followed.
 const CHILDREN_MAX: usize = 50_000;
-/// Hubs of one topic that are looked at.
+/// Hubs of one topic that are checked.
 pub(crate) const HUBS_MAX: usize = 64;
 /// URIs compared of each set.
 pub(crate) const SKETCH: usize = 256;
@@ -31,19 +31,19 @@ pub(crate) struct Child {
     pub(crate) media_type: String,
     pub(crate) contents: Option<String>,
     pub(crate) place: (u64, u64),
-    /// What matters of notifications only.
-    pub(crate) told: Option<Box<Told>>,
+    /// Data of notifications only.
+    pub(crate) announced: Option<Box<NotificationFacts>>,
 }
 
 /// Of an entry of a Capability List for a topic, or of an entry of a Framework Notification.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct NotificationFacts {
     /// Where the topic is subscribed to.
     pub(crate) hubs: Vec<String>,
     pub(crate) change: Option<Change>,
-    /// When the document changed, as far as that is said.
+    /// When the document changed, as far as that is stated.
     pub(crate) time: Option<W3cDatetime>,
-    /// The index of the document, as the notification says.
+    /// The index of the document, as the notification states.
     pub(crate) index: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Origin {
     pub(crate) archived: bool,
 }
 
-/// What all documents share while they are read.
+/// State shared by all documents while they are read.
 pub(crate) struct Context {
     pub(crate) seed: u64,
     pub(crate) seen: Mutex<Seen>,
@@ -64,13 +64,13 @@ pub(crate) struct Context {
     pub(crate) sketch: usize,
 }
 
-/// Learns what one document says.
+/// Learns what one document states.
 pub(crate) struct Collector<'a> {
     context: &'a Context,
     number: u32,
     url: String,
     origin: Origin,
-    wants: Wants,
+    wants: CollectOptions,
     group: String,
     pub(crate) children: Vec<Child>,
     pub(crate) children_left_out: u64,
@@ -83,7 +83,7 @@ pub(crate) struct Collector<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Wants {
+struct CollectOptions {
     children: bool,
     listed: bool,
     unique: bool,
@@ -98,7 +98,7 @@ impl<'a> Collector<'a> {
             number,
             url: url.to_owned(),
             origin,
-            wants: Wants::default(),
+            wants: CollectOptions::default(),
             group: String::new(),
             children: Vec::new(),
             children_left_out: 0,
@@ -109,7 +109,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The documents with equal ones say the same.
+    /// The documents with equal ones state the same.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.fingerprint.finish()
     }
@@ -134,35 +134,38 @@ impl<'a> Collector<'a> {
             media_type: md.media_type.clone(),
             contents: contents.and_then(|link| resolve(&self.url, &link.href).ok()),
             place: entry.place,
-            told: self.told(head, entry).map(Box::new),
+            announced: self.announced(head, entry).map(Box::new),
         });
     }
 
-    fn told(&self, head: &Head, entry: &Entry) -> Option<Told> {
+    fn announced(&self, head: &Head, entry: &Entry) -> Option<NotificationFacts> {
         let own = head.md.as_ref()?;
         let links = |rel| entry.links.iter().filter(move |link| link.has_rel(rel));
         let targets = |rel| links(rel).filter_map(|link| resolve(&self.url, &link.href).ok());
         match own.capability? {
             Capability::CapabilityList if entry.md.capability.is_some_and(kind::is_notification) => {
-                Some(Told { hubs: targets("hub").take(HUBS_MAX).collect(), ..Told::default() })
+                Some(NotificationFacts {
+                    hubs: targets("hub").take(HUBS_MAX).collect(),
+                    ..NotificationFacts::default()
+                })
             }
-            Capability::FrameworkNotification => Some(Told {
+            Capability::FrameworkNotification => Some(NotificationFacts {
                 change: entry.md.change,
                 time: entry.md.datetime.or(own.until),
                 index: targets("index").next(),
-                ..Told::default()
+                ..NotificationFacts::default()
             }),
             _ => None,
         }
     }
 }
 
-impl Watch for Collector<'_> {
+impl DocumentObserver for Collector<'_> {
     fn head(&mut self, head: &Head) {
         let Some(capability) = head.md.as_ref().and_then(|md| md.capability) else { return };
         let root = head.root();
         let is_list = capability == Capability::ResourceList && root == Root::UrlSet;
-        self.wants = Wants {
+        self.wants = CollectOptions {
             children: kind::is_container(capability, root),
             listed: is_list && !self.origin.archived || capability == Capability::ResourceDumpManifest,
             unique: is_list,

@@ -1,4 +1,4 @@
-//! Which digests do bytes have? Those that were stated are computed, no others.
+//! Digests of bytes: only the stated algorithms are computed.
 
 use abreast_webtypes::{Algorithm, Digests};
 use md5::Md5;

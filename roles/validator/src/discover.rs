@@ -1,4 +1,4 @@
-//! Where do web pages and robots.txt say that ResourceSync documents are? [rs-core §6.3]
+//! Discovery of ResourceSync documents in web pages and robots.txt [rs-core §6.3].
 
 /// Is it a web page, by its first bytes?
 pub(crate) fn is_page(begin: &[u8]) -> bool {

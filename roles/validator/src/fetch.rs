@@ -1,4 +1,4 @@
-//! How do the bytes of a URL or file come, within limits, packed or not?
+//! Reading the bytes of a URL or file, within limits, compressed or not.
 
 use crate::report::Unreachable;
 use abreast_net::{Client, Request, Response, Retries, UnaskedEncoding};
@@ -17,9 +17,9 @@ const RATIO_MAX: u64 = 200;
 /// Packed bytes unpacked at a time, so that no piece becomes large.
 const PACKED_PIECE: usize = 4 << 10;
 
-/// What the server said beside the bytes.
+/// The server's headers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ResponseFacts {
     /// The address that answered.
     pub(crate) url: String,
     pub(crate) status: u16,
@@ -36,7 +36,7 @@ pub(crate) struct Facts {
     pub(crate) hubs: Vec<String>,
 }
 
-impl Facts {
+impl ResponseFacts {
     fn of(response: &Response) -> Self {
         let header = |name: &str| response.header(name).map(str::to_owned);
         let links: Vec<Link> = response
@@ -67,7 +67,7 @@ impl Facts {
 /// Why there are no more bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// Nothing is there, or it cannot be had: the words for people.
+    /// Nothing is there, or it cannot be fetched: the words for people.
     Missing(String),
     /// A limit of the whole walk was reached, by name.
     Limit(&'static str),
@@ -75,7 +75,7 @@ pub(crate) enum Failure {
     Cancelled,
 }
 
-/// What the caller wants after a piece.
+/// Whether to continue after a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Go {
     On,
@@ -118,19 +118,19 @@ pub(crate) fn missing(url: &str, error: &abreast_net::Error, budget: &Budget<'_>
 }
 
 /// Asks for the headers of a URL only.
-pub(crate) async fn head(client: &Client, url: &str, budget: &Budget<'_>) -> Result<Facts, Failure> {
+pub(crate) async fn head(client: &Client, url: &str, budget: &Budget<'_>) -> Result<ResponseFacts, Failure> {
     let mut retries = Retries::default();
     loop {
         budget.take(0)?;
         let request = Request { head: true, unasked_encoding: UnaskedEncoding::Raw, ..Request::new(url) };
         match client.send(&request).await.and_then(Response::require_success) {
-            Ok(response) => return Ok(Facts::of(&response)),
+            Ok(response) => return Ok(ResponseFacts::of(&response)),
             Err(error) => retries.wait_after(client, error).await.map_err(|error| missing(url, &error, budget))?,
         }
     }
 }
 
-/// Gets a URL. `begin` is called with what the server said before the first piece of each attempt.
+/// Gets a URL. `begin` is called with what the server stated before the first piece of each attempt.
 ///
 /// `raw` hands over the bytes as they are delivered; else gzip is unpacked, however it came to be.
 pub(crate) async fn url(
@@ -138,9 +138,9 @@ pub(crate) async fn url(
     url: &str,
     raw: bool,
     budget: &Budget<'_>,
-    mut begin: impl FnMut(&Facts) -> Go,
+    mut begin: impl FnMut(&ResponseFacts) -> Go,
     mut piece: impl FnMut(&[u8]) -> Go,
-) -> Result<Facts, Failure> {
+) -> Result<ResponseFacts, Failure> {
     let mut retries = Retries::default();
     loop {
         budget.take(0)?;
@@ -151,7 +151,7 @@ pub(crate) async fn url(
         };
         let attempt = async {
             let mut response = client.send(&request).await?.require_success()?;
-            let facts = Facts::of(&response);
+            let facts = ResponseFacts::of(&response);
             if begin(&facts) == Go::Enough {
                 return Ok(Ok(facts));
             }
@@ -228,8 +228,8 @@ pub(crate) fn file(path: &str, budget: &Budget<'_>, mut piece: impl FnMut(&[u8])
     unpacker.map_or(Ok(()), |unpacker| unpacker.finish().map_err(Failure::Missing))
 }
 
-/// Is an unchanged document answered with 304? `None` when that cannot be told.
-pub(crate) async fn answers_conditions(client: &Client, url: &str, facts: &Facts) -> Option<bool> {
+/// Is an unchanged document answered with 304? `None` when that cannot be reported.
+pub(crate) async fn answers_conditions(client: &Client, url: &str, facts: &ResponseFacts) -> Option<bool> {
     let request = Request {
         if_none_match: facts.etag.as_deref(),
         if_modified_since: facts.last_modified.as_deref().filter(|_| facts.etag.is_none()),
@@ -240,7 +240,7 @@ pub(crate) async fn answers_conditions(client: &Client, url: &str, facts: &Facts
     let response = client.send(&request).await.ok()?;
     match response.status().as_u16() {
         304 => Some(true),
-        // Changed in between: that says nothing.
+        // Changed in between: that states nothing.
         200 => (response.header("etag") == facts.etag.as_deref()
             && response.header("last-modified") == facts.last_modified.as_deref())
         .then_some(false),

@@ -1,4 +1,4 @@
-//! What was found, and how is the number of findings bounded?
+//! Findings, and the limit on their number.
 
 use crate::rule::{Mode, Rule};
 use abreast_core::Severity;
@@ -16,7 +16,7 @@ pub struct Finding {
     pub line: u64,
     /// The column in characters, from 1; 0 when unknown.
     pub column: u64,
-    /// What was found.
+    /// The message.
     pub message: String,
     /// The way out: the rule's, unless this finding has another cause.
     pub help: &'static str,

@@ -1,10 +1,10 @@
 //! What holds for every document and package, whatever is in it: for fuzzing and for the tests of its seeds.
 
-use crate::check::Checker;
+use crate::checker::Checker;
 use crate::collect::Context;
 use crate::fetch::Budget;
 use crate::finding::{Finding, Findings};
-use crate::package::{self, Of};
+use crate::package::{self, PackageOrigin};
 use crate::rule::Mode;
 use crate::sketch::Seen;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ const MOST_EACH: usize = 3;
 /// Bytes that are unpacked of one package.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// The findings in a document are the same however it is cut; each is short and has its place, and a stricter look
+/// The findings in a document are the same however it is cut; each is short and has its place, and a stricter check
 /// finds no less.
 ///
 /// # Panics
@@ -56,7 +56,7 @@ fn findings(bytes: &[u8], mode: Mode, most_each: usize, piece: usize) -> Vec<Fin
     checker.found.into_list()
 }
 
-/// Any bytes as a package: no more is unpacked than may be, and what is said is short.
+/// Any bytes as a package: no more is unpacked than may be, and what is stated is short.
 ///
 /// # Panics
 /// When that is not so.
@@ -70,7 +70,14 @@ pub fn package(bytes: &[u8]) {
     let budget =
         Budget { bytes_left: AtomicU64::new(BYTES_MAX), until, cancel: &cancel, unreachable: Mutex::default() };
     let context = Context { seed: 1, seen: Mutex::new(Seen::new(1_000)), sketch: 16 };
-    let of = Of { url: "p.zip", number: 1, context: &context, mode: Mode::Strict, most_each: MOST_EACH, dump: None };
+    let of = PackageOrigin {
+        url: "p.zip",
+        number: 1,
+        context: &context,
+        mode: Mode::Strict,
+        most_each: MOST_EACH,
+        dump: None,
+    };
     let mut found = Findings::new("p.zip", Mode::Strict, MOST_EACH);
     let checked = package::check(file, None, &of, &budget, &mut found);
     let in_manifest = checked.map(|(_, found)| found).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Which rules does a document break by itself: its head, its entries, their order? [rs-core §7, §A]
+//! Rules for a single document: its head, its entries, their order [rs-core §7, §A].
 
-use crate::check::{Entry, Head};
+use crate::checker::{Entry, Head};
 use crate::finding::Findings;
-use crate::kind::{self, Use};
+use crate::kind::{self, AttributeUse};
 use crate::markup::has;
 use crate::notification;
 use crate::related;
@@ -12,14 +12,14 @@ use crate::values;
 use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, excerpt};
 
-/// What earlier entries said.
+/// State from earlier entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     head_judged: bool,
     /// The time of the last change, package or list that had one.
     latest: Option<W3cDatetime>,
     /// `until` of the entry before: of an index of Change Lists.
-    before: Option<Before>,
+    before: Option<PreviousEntry>,
     first_from: Option<W3cDatetime>,
     capabilities: Vec<Capability>,
     /// Type of the first package.
@@ -30,7 +30,7 @@ pub(crate) struct State {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Before {
+struct PreviousEntry {
     until: Option<W3cDatetime>,
     has_from: bool,
     has_until: bool,
@@ -50,7 +50,7 @@ pub(crate) fn head(head: &Head, found: &mut Findings) {
     let name = || kind::name(Some(capability), root);
     let times = kind::times(capability, root);
     for (of, bit, word, rule) in [(times.at, has::AT, "at", &r::AT), (times.from, has::FROM, "from", &r::FROM)] {
-        if of == Use::Mandatory && !md.has(bit) {
+        if of == AttributeUse::Mandatory && !md.has(bit) {
             found.add(rule, place, || format!("this {} has no `{word}`", name()));
         }
     }
@@ -129,7 +129,7 @@ pub(crate) fn entry(head: &Head, entry: &Entry, state: &mut State, found: &mut F
     if own.has(has::PATH) && !kind::is_manifest(capability) {
         found.add(&r::PATH_ONLY, place, || "`path` outside a manifest".to_owned());
     }
-    if kind::tells_changes(capability, root) {
+    if kind::lists_changes(capability, root) {
         change(capability, (md.from, md.until), entry, state, found);
     } else if own.has(has::CHANGE | has::DATETIME) && !kind::is_notification(capability) {
         let name = kind::name(Some(capability), root);
@@ -166,12 +166,12 @@ fn times_of_entry(capability: Capability, root: Root, entry: &Entry, found: &mut
             found.add(&r::TIME_FORBIDDEN, entry.place, || format!("`{word}` is not for an entry of a {name}"));
         }
     }
-    if times.child_from == Use::Recommended && !entry.md.has(has::FROM) {
+    if times.child_from == AttributeUse::Recommended && !entry.md.has(has::FROM) {
         found.add(&r::FROM_CHILD, entry.place, || format!("no `from` for {}", excerpt(&entry.loc)));
     }
 }
 
-/// The rules of a document that tells changes: what is missing, the order.
+/// The rules of a document that reports changes: what is missing, the order.
 fn rules_of_changes(capability: Capability) -> (&'static Rule, &'static Rule) {
     match capability {
         Capability::ChangeNotification => (&r::NOTIFICATION_CHANGE, &r::NOTIFICATION_ORDER),
@@ -223,7 +223,7 @@ fn description_entry(entry: &Entry, found: &mut Findings) {
     let place = entry.place;
     if !entry.md.has(has::CAPABILITY) {
         let rule = if entry.has_md { &r::DESCRIPTION_CAPABILITY } else { &r::DESCRIPTION_MD };
-        found.add(rule, place, || "an entry that does not say it is a Capability List".to_owned());
+        found.add(rule, place, || "an entry without the capability of a Capability List".to_owned());
     } else if entry.md.capability.is_some_and(|capability| {
         // An index of Source Descriptions points to Source Descriptions.
         !matches!(capability, Capability::CapabilityList | Capability::Description)
@@ -281,7 +281,8 @@ fn change_index_entry(entry: &Entry, state: &mut State, found: &mut Findings) {
         state.first_from = md.from;
     }
     state.latest = md.from.or(state.latest);
-    state.before = Some(Before { until: md.until, has_from: md.has(has::FROM), has_until: md.has(has::UNTIL), place });
+    state.before =
+        Some(PreviousEntry { until: md.until, has_from: md.has(has::FROM), has_until: md.has(has::UNTIL), place });
 }
 
 fn manifest_entry(capability: Capability, entry: &Entry, found: &mut Findings) {
@@ -344,7 +345,7 @@ fn dump_entry(capability: Capability, root: Root, entry: &Entry, state: &mut Sta
     state.format.get_or_insert(format);
 }
 
-/// What stands for the type of a package that states none.
+/// A placeholder for the type of a package that states none.
 fn extension(loc: &str) -> String {
     let name = loc.split(['?', '#']).next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
     match name.rsplit_once('.') {
@@ -372,7 +373,7 @@ fn archive_entry(capability: Capability, entry: &Entry, state: &mut State, found
     state.latest = time.or(state.latest);
 }
 
-/// Judges what can be told at the end only.
+/// Judges what can be reported at the end only.
 pub(crate) fn end(head: &Head, state: &State, entries: u64, found: &mut Findings) {
     let Some(md) = &head.md else {
         found.add(&r::MD, (0, 0), || "the document has no `rs:md` of its own: it is a plain Sitemap".to_owned());

@@ -1,10 +1,10 @@
-//! What is a document, and which times may it state? [rs-core §A]
+//! Kinds of documents, and the times each may state [rs-core §A].
 
 use abreast_resourcesync::v1_1::{Capability, Root};
 
 /// May an attribute of time be there?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum AttributeUse {
     Mandatory,
     Recommended,
     Optional,
@@ -13,25 +13,25 @@ pub(crate) enum Use {
     Open,
 }
 
-impl Use {
+impl AttributeUse {
     pub(crate) const fn is_allowed(self) -> bool {
         !matches!(self, Self::Forbidden)
     }
 }
 
 /// One row of the table: `at` and `from` of the document, then of its entries.
-pub(crate) struct Times {
-    pub(crate) at: Use,
-    pub(crate) from: Use,
-    pub(crate) child_at: Use,
-    pub(crate) child_from: Use,
+pub(crate) struct TimeRules {
+    pub(crate) at: AttributeUse,
+    pub(crate) from: AttributeUse,
+    pub(crate) child_at: AttributeUse,
+    pub(crate) child_from: AttributeUse,
 }
 
 /// The row for a document.
-pub(crate) fn times(capability: Capability, root: Root) -> Times {
+pub(crate) fn times(capability: Capability, root: Root) -> TimeRules {
+    use AttributeUse::{Forbidden as X, Mandatory as M, Open, Optional as O, Recommended as R};
     use Capability as C;
-    use Use::{Forbidden as X, Mandatory as M, Open, Optional as O, Recommended as R};
-    let row = |at, from, child_at, child_from| Times { at, from, child_at, child_from };
+    let row = |at, from, child_at, child_from| TimeRules { at, from, child_at, child_from };
     match (capability, root) {
         (C::ResourceList, Root::UrlSet) | (C::ResourceDumpManifest, _) => row(M, X, X, X),
         (C::ResourceList, Root::SitemapIndex) | (C::ResourceDump, _) => row(M, X, O, X),
@@ -54,7 +54,7 @@ pub(crate) fn points_to_packages(capability: Capability, root: Root) -> bool {
     matches!(capability, Capability::ResourceDump | Capability::ChangeDump) && root == Root::UrlSet
 }
 
-/// Is it told to those who subscribed?
+/// Is it reported to those who subscribed?
 pub(crate) fn is_notification(capability: Capability) -> bool {
     matches!(capability, Capability::ChangeNotification | Capability::FrameworkNotification)
 }
@@ -63,7 +63,7 @@ pub(crate) fn is_archive(capability: Capability) -> bool {
     archived(capability).is_some()
 }
 
-/// What an archive holds.
+/// The kind of documents in an archive.
 pub(crate) fn archived(capability: Capability) -> Option<Capability> {
     Some(match capability {
         Capability::ResourceListArchive => Capability::ResourceList,
@@ -79,7 +79,7 @@ pub(crate) fn is_manifest(capability: Capability) -> bool {
 }
 
 /// Are the entries changes of resources?
-pub(crate) fn tells_changes(capability: Capability, root: Root) -> bool {
+pub(crate) fn lists_changes(capability: Capability, root: Root) -> bool {
     matches!(
         (capability, root),
         (Capability::ChangeList | Capability::ChangeNotification, Root::UrlSet) | (Capability::ChangeDumpManifest, _)

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod check;
+mod checker;
 mod collect;
 mod digest;
 mod discover;
@@ -8,9 +8,9 @@ mod fetch;
 mod finding;
 #[doc(hidden)]
 pub mod fuzz_property;
+mod inspect;
 mod judge;
 mod kind;
-mod look;
 mod markup;
 mod node;
 mod notification;

@@ -1,4 +1,4 @@
-//! What do `rs:md` and `rs:ln` say, and which of their attributes are wrong? [rs-core §7]
+//! Attributes of `rs:md` and `rs:ln`, and faults in them [rs-core §7].
 //!
 //! Unlike a reader of documents, nothing here stops at a fault: a value that cannot be read is noted and left out.
 
@@ -16,9 +16,9 @@ pub(crate) const RS: Ns = Ns::known(1);
 
 /// Faults of the element in hand: its place is known only when it is let go.
 #[derive(Default)]
-pub(crate) struct Faults(pub(crate) Vec<(&'static Rule, String)>);
+pub(crate) struct ElementFaults(pub(crate) Vec<(&'static Rule, String)>);
 
-impl Faults {
+impl ElementFaults {
     pub(crate) fn add(&mut self, rule: &'static Rule, message: impl Into<String>) {
         self.0.push((rule, message.into()));
     }
@@ -74,7 +74,7 @@ impl Md {
     }
 
     /// Reads the element; `on` is `rs:md` of the document or of an entry.
-    pub(crate) fn read(&mut self, element: &Element<'_>, faults: &mut Faults) {
+    pub(crate) fn read(&mut self, element: &Element<'_>, faults: &mut ElementFaults) {
         for attribute in element.attributes() {
             let name = attribute.local();
             if !own(name, attribute.ns(), faults) {
@@ -137,7 +137,7 @@ impl Md {
         self.check_intervals(faults);
     }
 
-    fn check_intervals(&self, faults: &mut Faults) {
+    fn check_intervals(&self, faults: &mut ElementFaults) {
         if let (Some(at), Some(completed)) = (self.at, self.completed)
             && values::is_before(completed, at)
         {
@@ -153,7 +153,7 @@ impl Md {
 }
 
 /// Reads an `rs:ln`; `None` when it leads nowhere.
-pub(crate) fn read_ln(element: &Element<'_>, faults: &mut Faults) -> Option<Ln> {
+pub(crate) fn read_ln(element: &Element<'_>, faults: &mut ElementFaults) -> Option<Ln> {
     let mut link = Ln::default();
     let (mut has_rel, mut has_href) = (false, false);
     for attribute in element.attributes() {
@@ -206,22 +206,22 @@ pub(crate) fn read_ln(element: &Element<'_>, faults: &mut Faults) -> Option<Ln> 
 }
 
 /// Is the attribute one of ours? Those of communities have a namespace of their own [rs-core §7].
-fn own(name: &str, ns: Ns, faults: &mut Faults) -> bool {
+fn own(name: &str, ns: Ns, faults: &mut ElementFaults) -> bool {
     if ns == RS {
         faults.add(&r::PREFIX, format!("`{}` is written with the prefix of ResourceSync's namespace", excerpt(name)));
     }
     ns == Ns::NONE
 }
 
-fn unknown(name: &str, element: &str, faults: &mut Faults) {
+fn unknown(name: &str, element: &str, faults: &mut ElementFaults) {
     let message = match alpha(name) {
         Some(now) => format!("`{name}` is a name of ResourceSync 0.1; in 1.1 write {now}"),
-        None => format!("`{}` is no attribute of `{element}`", excerpt(name)),
+        None => format!("`{}` is not an attribute of `{element}`", excerpt(name)),
     };
     faults.add(&r::ATTRIBUTES, message);
 }
 
-/// What took the place of a name that the first draft had [rs-0.1 §3.2, §5.2].
+/// The replacement of a name of the first draft [rs-0.1 §3.2, §5.2].
 pub(crate) fn alpha(name: &str) -> Option<&'static str> {
     Some(match name {
         "size" => "`length` of `rs:md`",
@@ -235,7 +235,7 @@ pub(crate) fn alpha(name: &str) -> Option<&'static str> {
 }
 
 /// Reads a datetime of an attribute or element.
-pub(crate) fn datetime(name: &str, text: &str, faults: &mut Faults) -> Option<W3cDatetime> {
+pub(crate) fn datetime(name: &str, text: &str, faults: &mut ElementFaults) -> Option<W3cDatetime> {
     let text = text.trim_ascii();
     match W3cDatetime::parse(text.as_bytes()) {
         Ok(read) => {
@@ -251,7 +251,7 @@ pub(crate) fn datetime(name: &str, text: &str, faults: &mut Faults) -> Option<W3
     }
 }
 
-fn length(text: &str, faults: &mut Faults) -> Option<u64> {
+fn length(text: &str, faults: &mut ElementFaults) -> Option<u64> {
     let digits = text.trim_ascii();
     let number = if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None };
     if number.is_none() {
@@ -260,13 +260,13 @@ fn length(text: &str, faults: &mut Faults) -> Option<u64> {
     number
 }
 
-fn media_type(text: &str, faults: &mut Faults) {
+fn media_type(text: &str, faults: &mut ElementFaults) {
     if !values::is_media_type(text) {
         faults.add(&r::TYPE, format!("`type` is \"{}\"", excerpt(text)));
     }
 }
 
-fn hash(text: &str, digests: &mut Digests, faults: &mut Faults) {
+fn hash(text: &str, digests: &mut Digests, faults: &mut ElementFaults) {
     if let Some((token, fault)) = values::bad_hash(text) {
         faults.add(&r::HASH, format!("\"{}\" of `hash` {fault}", excerpt(token)));
     } else if text.trim_ascii().is_empty() {

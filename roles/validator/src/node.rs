@@ -1,8 +1,8 @@
-//! What is kept of each address of a walk?
+//! Records of the addresses of a walk.
 
-use crate::check::Head;
+use crate::checker::Head;
 use crate::collect::{Child, Origin};
-use crate::fetch::Facts;
+use crate::fetch::ResponseFacts;
 use crate::finding::Finding;
 use crate::kind;
 use crate::package::Package;
@@ -11,9 +11,9 @@ use abreast_resourcesync::v1_1::{Capability, Root};
 use abreast_webtypes::resolve;
 use std::collections::HashMap;
 
-/// Why a document is looked at.
+/// Why a document is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum FoundBy {
     Start,
     WellKnown,
     Robots,
@@ -28,7 +28,7 @@ pub(crate) enum Way {
     Topic,
 }
 
-impl Way {
+impl FoundBy {
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Start => "given",
@@ -47,7 +47,7 @@ impl Way {
     }
 }
 
-/// What became of one address.
+/// The result of one address.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Waiting,
@@ -58,7 +58,7 @@ pub(crate) enum Outcome {
     /// A web page or robots.txt.
     Page,
     Failed(String),
-    /// Not looked at, and why.
+    /// Not checked, and why.
     Left(&'static str),
 }
 
@@ -71,9 +71,9 @@ pub(crate) struct Doc {
     pub(crate) complete: bool,
     pub(crate) children: Vec<Child>,
     pub(crate) fingerprint: u64,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ResponseFacts,
     pub(crate) again: Vec<((u64, u64), (u32, u32))>,
-    /// A topic at which nothing was said yet.
+    /// A topic at which nothing was stated yet.
     pub(crate) silent: bool,
 }
 
@@ -101,8 +101,8 @@ impl Doc {
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) url: String,
-    pub(crate) way: Way,
-    /// Who led here.
+    pub(crate) found_by: FoundBy,
+    /// The document that led here.
     pub(crate) from: Option<usize>,
     /// Which of its entries, for packages.
     pub(crate) entry: usize,
@@ -115,7 +115,7 @@ pub(crate) struct Node {
     pub(crate) steps: (u64, u64),
 }
 
-/// What a set of resources is said to be.
+/// The lists of a set of resources.
 #[derive(Debug)]
 pub(crate) struct SetData {
     pub(crate) listed: Sketch<Listed>,

@@ -1,7 +1,7 @@
-//! Which rules does a notification break, and the entry that leads to its topic? [rs-change-notification §3, §5]
+//! Rules for notifications and for the entries that lead to topics [rs-change-notification §3, §5].
 //! [rs-framework-notification §2.1, §3, §5]
 
-use crate::check::{Entry, Head};
+use crate::checker::{Entry, Head};
 use crate::finding::Findings;
 use crate::kind;
 use crate::markup::has;
@@ -12,16 +12,16 @@ use abreast_webtypes::{W3cDatetime, excerpt};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// URIs of one time that are kept for finding those told twice.
+/// URIs of one time that are kept for finding those reported twice.
 const SAME_TIME_MAX: usize = 50_000;
 
-/// What earlier entries said.
+/// State from earlier entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     /// The time of the entries before, and hashes of their URIs.
     time: Option<W3cDatetime>,
     same_time: HashSet<u64>,
-    /// Topics of a Capability List: what is told there, and where.
+    /// Topics of a Capability List: what is reported there, and where.
     topics: Vec<(Capability, String)>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn head(head: &Head, capability: Capability, found: &mut Findings) {
     }
 }
 
-/// Is a change told twice? Those of one time stand together.
+/// Is a change reported twice? Those of one time stand together.
 pub(crate) fn once(entry: &Entry, state: &mut State, found: &mut Findings) {
     let Some(time) = entry.md.datetime else { return };
     if state.time.map(|before| before.instant) != Some(time.instant) {
@@ -44,7 +44,7 @@ pub(crate) fn once(entry: &Entry, state: &mut State, found: &mut Findings) {
     entry.loc.hash(&mut hasher);
     let hash = hasher.finish();
     if state.same_time.contains(&hash) {
-        let message = || format!("{} at {} is told already", excerpt(&entry.loc), time.instant);
+        let message = || format!("{} at {} is listed already", excerpt(&entry.loc), time.instant);
         found.add(&r::NOTIFICATION_ONCE, entry.place, message);
     } else if state.same_time.len() < SAME_TIME_MAX {
         state.same_time.insert(hash);
@@ -62,15 +62,15 @@ pub(crate) fn framework_entry(until: Option<W3cDatetime>, entry: &Entry, found: 
     }
     if let Some(capability) = md.capability {
         if kind::is_manifest(capability) || kind::is_notification(capability) {
-            let message = || format!("`{}` is nothing that is told", capability.token());
+            let message = || format!("`{}` is not a document that is notified", capability.token());
             found.add(&r::FRAMEWORK_TABLE, place, message);
         } else if let Some(change) = md.change.filter(|change| !may_be(capability, *change)) {
             let name = kind::name(Some(capability), Root::UrlSet);
-            let message = || format!("a {name} is told to be {}", change.token());
+            let message = || format!("a {name} is notified as {}", change.token());
             found.add(&r::FRAMEWORK_TABLE, place, message);
         }
     }
-    // `from` says since when everything is told; what was before may be told too.
+    // `from` states since when everything is reported; what was before may be reported too.
     if let (Some(time), Some(until)) = (md.datetime, until)
         && values::is_before(until, time)
     {
@@ -78,12 +78,12 @@ pub(crate) fn framework_entry(until: Option<W3cDatetime>, entry: &Entry, found: 
         found.add(&r::DATETIME_RANGE, place, message);
     }
     if entry.links.iter().any(|link| link.has_rel("index") && link.href == entry.loc) {
-        let message = || format!("{} is said to be its own index", excerpt(&entry.loc));
+        let message = || format!("{} has itself as index", excerpt(&entry.loc));
         found.add(&r::FRAMEWORK_NO_INDEX, place, message);
     }
 }
 
-/// The table of changes; of archives it says nothing.
+/// The table of changes; of archives it states nothing.
 fn may_be(capability: Capability, change: Change) -> bool {
     match capability {
         Capability::ResourceList | Capability::ChangeList | Capability::ChangeDump => change != Change::Deleted,

@@ -1,4 +1,4 @@
-//! What to look at, how closely, and where to stop?
+//! Options of a validation: what to check, how closely, and when to stop.
 
 use crate::rule::Mode;
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Share {
     /// Reads `none`, `all` or a number.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// The expected form.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::Some(0)),
@@ -30,14 +30,14 @@ impl Share {
     }
 }
 
-/// What to look at, how closely, and where to stop.
+/// Options of a validation.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// URLs and paths of files.
     pub starts: Vec<String>,
     /// How to judge.
     pub mode: Mode,
-    /// Go on to the documents that a document links to. Files lead nowhere.
+    /// Continue to the documents that a document links to. Files lead nowhere.
     pub walk: bool,
     /// How far down: 0 is the Source Description, 1 the Capability Lists, 2 their documents, 3 the lists of indexes.
     pub depth: u32,
@@ -55,13 +55,13 @@ pub struct Options {
     pub max_file_bytes: u64,
     /// Packages of each dump. Default 2.
     pub packages: Share,
-    /// Resources fetched and compared with what the lists say. Default 40 of each set.
+    /// Resources fetched and compared with what the lists state. Default 40 of each set.
     pub sample: Share,
     /// Which resources are sampled: the same number, the same ones.
     pub seed: u64,
     /// Findings kept of one rule in one document. Default 10.
     pub most_each: usize,
-    /// Hosts to look at beside those of the starts: `host` or `host:port`.
+    /// Hosts to check beside those of the starts: `host` or `host:port`.
     pub allow_hosts: Vec<String>,
     /// Limits and manners of the HTTP client.
     pub net: abreast_net::Options,

@@ -1,6 +1,6 @@
-//! Does a package hold what its manifest says? [rs-core §11.2, §13.2]
+//! Comparison of a package with its manifest [rs-core §11.2, §13.2].
 
-use crate::check::{Checker, Entry, Head, Watch};
+use crate::checker::{Checker, DocumentObserver, Entry, Head};
 use crate::collect::{Child, Collector, Context, Origin};
 use crate::digest::Hasher;
 use crate::fetch::{self, Budget, Failure, Go};
@@ -19,14 +19,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use zip::ZipArchive;
 
-/// Members of a package and entries of its manifest that are looked at.
+/// Members of a package and entries of its manifest that are checked.
 const MEMBERS_MAX: usize = 1_000_000;
 /// Bytes of a manifest, unpacked.
 const MANIFEST_BYTES_MAX: u64 = 512 << 20;
 const MANIFEST: &str = "manifest.xml";
 const CHUNK: usize = 64 << 10;
 
-/// What was learnt of a package.
+/// Data of a package.
 #[derive(Debug, Default)]
 pub(crate) struct Package {
     pub(crate) capability: Option<Capability>,
@@ -37,23 +37,23 @@ pub(crate) struct Package {
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
     pub(crate) fingerprint: u64,
-    /// Does the fingerprint mean something?
+    /// Whether the fingerprint is valid.
     pub(crate) complete: bool,
     pub(crate) listed: Option<Sketch<Listed>>,
 }
 
 /// Which package it is.
-pub(crate) struct Of<'a> {
+pub(crate) struct PackageOrigin<'a> {
     pub(crate) url: &'a str,
     pub(crate) number: u32,
     pub(crate) context: &'a Context,
     pub(crate) mode: Mode,
     pub(crate) most_each: usize,
-    /// What the document is that points to it.
+    /// The kind of the document that points to it.
     pub(crate) dump: Option<Capability>,
 }
 
-/// Is it worth looking for a ZIP there?
+/// Is it worth searching for a ZIP there?
 pub(crate) fn may_be_zip(media_type: &str, url: &str) -> bool {
     let essence = values::essence(media_type);
     essence.contains("zip") && !essence.contains("gzip")
@@ -78,7 +78,7 @@ pub(crate) async fn get(client: &Client, url: &str, budget: &Budget<'_>, most: u
     let mut length = 0;
     let too_large = std::cell::Cell::new(false);
     let failed = std::cell::RefCell::new(None);
-    let begin = |facts: &fetch::Facts| {
+    let begin = |facts: &fetch::ResponseFacts| {
         let mut file = file.borrow_mut();
         let begun = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
         *failed.borrow_mut() = begun.err();
@@ -104,7 +104,7 @@ pub(crate) async fn get(client: &Client, url: &str, budget: &Budget<'_>, most: u
 pub(crate) fn check(
     mut file: File,
     entry: Option<&Child>,
-    of: &Of<'_>,
+    of: &PackageOrigin<'_>,
     budget: &Budget<'_>,
     found: &mut Findings,
 ) -> Result<(Package, Vec<Finding>), Failure> {
@@ -136,9 +136,9 @@ pub(crate) fn check(
         return Ok((package, Vec::new()));
     };
     let label = format!("{}!/{MANIFEST}", of.url);
-    let watch =
+    let observer =
         Members { collector: Collector::new(of.context, of.number, of.url, Origin::default()), paths: HashMap::new() };
-    let mut checker = Checker::new(Findings::new(&label, of.mode, of.most_each), watch, MANIFEST_BYTES_MAX);
+    let mut checker = Checker::new(Findings::new(&label, of.mode, of.most_each), observer, MANIFEST_BYTES_MAX);
     if let Err(error) = each_piece(&mut archive, number, budget, |bytes| checker.feed(bytes))? {
         found.add(&r::MANIFEST, (0, 0), || format!("the manifest cannot be unpacked: {error}"));
         return Ok((package, Vec::new()));
@@ -147,7 +147,7 @@ pub(crate) fn check(
     let md = checker.head.md.clone().unwrap_or_default();
     (package.capability, package.at, package.from, package.until) = (md.capability, md.at, md.from, md.until);
     (package.entries, package.complete) = (checker.entries, checker.complete);
-    package.fingerprint = checker.watch.collector.fingerprint();
+    package.fingerprint = checker.observer.collector.fingerprint();
     let due = match of.dump {
         Some(Capability::ChangeDump) => &[Capability::ChangeDumpManifest][..],
         Some(Capability::ResourceDump) => &[Capability::ResourceDumpManifest],
@@ -155,7 +155,7 @@ pub(crate) fn check(
     };
     if let Some(capability) = md.capability.filter(|capability| !due.contains(capability)) {
         checker.found.add(&r::MANIFEST, checker.head.md_place, || {
-            format!("the manifest says it is `{}`, not `{}`", capability.token(), due[0].token())
+            format!("the manifest has the capability `{}`, not `{}`", capability.token(), due[0].token())
         });
     }
     if let Some(entry) = entry {
@@ -163,14 +163,14 @@ pub(crate) fn check(
             if let (Some(stated), Some(own)) = (stated, own)
                 && values::differ(stated, own)
             {
-                let message = || format!("`{word}` is {}, the dump says {}", own.instant, stated.instant);
+                let message = || format!("`{word}` is {}, in the dump {}", own.instant, stated.instant);
                 checker.found.add(&r::CHANGE_DUMP_INTERVAL, checker.head.md_place, message);
             }
         }
     }
     members(&mut archive, &mut checker, budget, found)?;
-    let Checker { watch, found: in_manifest, .. } = checker;
-    package.listed = Some(watch.collector.listed);
+    let Checker { observer, found: in_manifest, .. } = checker;
+    package.listed = Some(observer.collector.listed);
     Ok((package, in_manifest.into_list()))
 }
 
@@ -187,7 +187,7 @@ fn members(
         if name == MANIFEST || name.ends_with('/') {
             continue;
         }
-        let Some(member) = checker.watch.paths.get_mut(&name) else {
+        let Some(member) = checker.observer.paths.get_mut(&name) else {
             found.add(&r::MANIFEST_ALL, (0, 0), || format!("{} is not in the manifest", excerpt(&name)));
             continue;
         };
@@ -210,7 +210,7 @@ fn members(
             checker.found.add(&r::MANIFEST_TRUE, place, message);
         }
     }
-    let mut missing: Vec<_> = checker.watch.paths.iter().filter(|(_, member)| !member.is_there).collect();
+    let mut missing: Vec<_> = checker.observer.paths.iter().filter(|(_, member)| !member.is_there).collect();
     missing.sort_by_key(|(_, member)| member.place);
     for (name, member) in missing {
         checker.found.add(&r::MANIFEST_EXISTS, member.place, || format!("there is no {}", excerpt(name)));
@@ -218,7 +218,7 @@ fn members(
     Ok(())
 }
 
-/// Hands over a member's bytes; the inner error says what is wrong with the package.
+/// Hands over a member's bytes; the inner error states what is wrong with the package.
 fn each_piece(
     archive: &mut ZipArchive<File>,
     number: usize,
@@ -257,7 +257,7 @@ fn digests_of(file: &mut File, stated: &Digests, budget: &Budget<'_>) -> Result<
     }
 }
 
-/// What the manifest says of one member.
+/// The entry of one member in the manifest.
 struct Member {
     digests: Digests,
     length: Option<u64>,
@@ -271,7 +271,7 @@ struct Members<'a> {
     paths: HashMap<String, Member>,
 }
 
-impl Watch for Members<'_> {
+impl DocumentObserver for Members<'_> {
     fn head(&mut self, head: &Head) {
         self.collector.head(head);
     }

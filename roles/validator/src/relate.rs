@@ -1,11 +1,11 @@
-//! Which rules do the documents of a Source break together: links, indexes, chains of lists? [rs-core §6, §9, §12]
+//! Rules across the documents of a Source: links, indexes, chains of lists [rs-core §6, §9, §12].
 
 mod topics;
 
 use crate::collect::Child;
 use crate::finding::Findings;
 use crate::kind;
-use crate::node::{Doc, Node, Outcome, Walked, Way, is_url};
+use crate::node::{Doc, FoundBy, Node, Outcome, Walked, is_url};
 use crate::options::Options;
 use crate::rule::Rule;
 use crate::rules as r;
@@ -22,9 +22,9 @@ struct Relations<'a> {
     found: HashMap<usize, Findings>,
     /// Addresses that answered under another name.
     final_urls: HashMap<&'a str, usize>,
-    /// What archives point to.
+    /// Targets of archives.
     archived: HashSet<&'a str>,
-    /// What documents point to, made when it is asked for.
+    /// Targets of documents, collected when first needed.
     listed: HashMap<usize, HashSet<&'a str>>,
     /// The newest time each index speaks of, made when it is asked for.
     newest: HashMap<usize, Option<Timestamp>>,
@@ -61,11 +61,11 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
             Outcome::Document(doc) if options.walk && is_url(&node.url) => relations.document(number, node, doc),
             // A site's root need not have a page: the Source may have been found at its well-known URI.
             Outcome::Failed(_) | Outcome::Page if any_read && is_root(node) => {}
-            Outcome::Failed(message) if node.way == Way::Start => {
+            Outcome::Failed(message) if node.found_by == FoundBy::Start => {
                 relations.add(number, &r::REACHABLE, (0, 0), || format!("cannot be read: {message}"));
                 relations.help(number, if is_url(&node.url) { HELP_ADDRESS } else { HELP_FILE });
             }
-            Outcome::Page if node.way == Way::Start && !any_read => {
+            Outcome::Page if node.found_by == FoundBy::Start && !any_read => {
                 let message = || "this is a web page that leads to no ResourceSync document".to_owned();
                 relations.add(number, &r::REACHABLE, (0, 0), message);
                 relations.help(number, HELP_PAGE);
@@ -86,7 +86,7 @@ pub(crate) fn relate(walked: &mut Walked, options: &Options) {
 
 /// Was a site's root given?
 fn is_root(node: &Node) -> bool {
-    node.way == Way::Start && url::Url::parse(&node.url).is_ok_and(|url| url.path() == "/")
+    node.found_by == FoundBy::Start && url::Url::parse(&node.url).is_ok_and(|url| url.path() == "/")
 }
 
 /// The way out where what the user named cannot be read: nobody linked to it.
@@ -115,7 +115,7 @@ impl<'a> Relations<'a> {
         Some((*number, &self.walked.nodes[*number]))
     }
 
-    /// The document at an address; what cannot be had is told at the place that leads there.
+    /// The document at an address; what cannot be fetched is reported at the place that leads there.
     fn target(&mut self, from: usize, place: (u64, u64), url: &str, what: &str) -> Option<usize> {
         let (number, node) = self.node(url)?;
         match &node.outcome {
@@ -125,14 +125,14 @@ impl<'a> Relations<'a> {
                 self.add(from, &r::REACHABLE, place, || format!("{what} {url}: {message}"));
             }
             Outcome::Left("other host") => {
-                self.add(from, &r::OTHER_HOST, place, || format!("{what} {url} was not looked at"));
+                self.add(from, &r::OTHER_HOST, place, || format!("{what} {url} was not checked"));
             }
             _ => {}
         }
         None
     }
 
-    /// Does a document point to an address?
+    /// Whether a document points to an address.
     fn lists(&mut self, number: usize, url: &str) -> bool {
         let doc = self.doc(number);
         let make = || doc.into_iter().flat_map(|doc| &doc.children).map(|child| child.url.as_str()).collect();
@@ -156,7 +156,7 @@ impl<'a> Relations<'a> {
             let archive = self.doc(target).and_then(Doc::capability);
             if archive.and_then(kind::archived) != Some(capability) {
                 let name = kind::name(Some(capability), doc.root());
-                self.add(number, &r::ARCHIVE_LINK, place, || format!("{url} is no archive for a {name}"));
+                self.add(number, &r::ARCHIVE_LINK, place, || format!("{url} is not an archive for a {name}"));
             }
         }
         let is_dump = kind::points_to_packages(capability, doc.root());
@@ -164,7 +164,7 @@ impl<'a> Relations<'a> {
             if is_dump {
                 self.package(number, child);
             } else if capability == Capability::FrameworkNotification {
-                self.told(number, child);
+                self.announced(number, child);
             } else {
                 self.child(number, doc, capability, child);
             }
@@ -294,7 +294,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// Does the set publish changes? Without them nobody continues from a list's `at`.
+    /// Whether the set publishes changes. Without them nobody continues from a list's `at`.
     fn has_changes(&self, number: usize, doc: &Doc) -> bool {
         let above = doc.link(&self.walked.nodes[number].url, "up").and_then(|(url, _)| self.node(&url));
         let above = above.and_then(|(above, _)| self.doc(above));
@@ -316,7 +316,7 @@ impl<'a> Relations<'a> {
                 let why = *why;
                 let rule = if why == "other host" { &r::OTHER_HOST } else { &r::LIMIT };
                 let url = &child.url;
-                self.add(number, rule, child.place, || format!("package {url} was not looked at: {why}"));
+                self.add(number, rule, child.place, || format!("package {url} was not checked: {why}"));
                 None
             }
             _ => None,
@@ -336,7 +336,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// Change Lists whose index states no intervals: do they follow each other?
+    /// Checks that Change Lists whose index states no intervals follow each other.
     fn chain(&mut self, number: usize, doc: &Doc) {
         let mut before: Option<(String, Option<W3cDatetime>)> = None;
         for child in &doc.children {
@@ -381,22 +381,22 @@ impl<'a> Relations<'a> {
             self.add(at, &r::DESCRIPTION, (0, 0), || "no Source Description was found".to_owned());
         }
         for (number, node) in walked.nodes.iter().enumerate() {
-            match (node.way, &node.outcome) {
-                (Way::WellKnown, Outcome::Failed(message)) => {
+            match (node.found_by, &node.outcome) {
+                (FoundBy::WellKnown, Outcome::Failed(message)) => {
                     if let Some(at) = first_list.or(any) {
                         self.add(at, &r::WELL_KNOWN, (0, 0), || format!("{}: {message}", node.url));
                     }
                 }
-                (Way::WellKnown, Outcome::Document(doc)) if !doc.is(Capability::Description) => {
+                (FoundBy::WellKnown, Outcome::Document(doc)) if !doc.is(Capability::Description) => {
                     let name = kind::name(doc.capability(), doc.root());
                     self.add(number, &r::WELL_KNOWN, (0, 0), || format!("this is a {name}, no Source Description"));
                 }
-                (Way::Sitemap, Outcome::Failed(message)) => {
+                (FoundBy::Sitemap, Outcome::Failed(message)) => {
                     if let Some(from) = node.from {
                         self.add(from, &r::ROBOTS, (0, 0), || format!("{}: {message}", node.url));
                     }
                 }
-                (Way::Page, outcome) => {
+                (FoundBy::Page, outcome) => {
                     let Some(from) = node.from else { continue };
                     let message = match outcome {
                         Outcome::Failed(message) => format!("{}: {message}", node.url),

@@ -1,6 +1,6 @@
-//! What is wrong with the links of an entry to related resources? [rs-core §14]
+//! Rules for the links of an entry to related resources [rs-core §14].
 
-use crate::check::Entry;
+use crate::checker::Entry;
 use crate::finding::Findings;
 use crate::kind;
 use crate::markup::has;
@@ -29,7 +29,7 @@ pub(crate) fn links(capability: Capability, root: Root, entry: &Entry, found: &m
         if link.has_rel(PATCH) {
             patch(capability, root, entry, link, found);
         } else if link.path.is_some() {
-            found.add(&r::PATH_ONLY, entry.place, || "`path` on a link that is no patch in a package".to_owned());
+            found.add(&r::PATH_ONLY, entry.place, || "`path` on a link that is not a patch in a package".to_owned());
         }
         if link.has_rel("timegate") && (has_attributes(link) || link.modified.is_some() || link.pri.is_some()) {
             found.add(&r::TIMEGATE, entry.place, || "a link to a TimeGate with other attributes".to_owned());
@@ -69,10 +69,10 @@ fn duplicate(entry: &Entry, link: &Ln, found: &mut Findings) {
             .map(|media_type| values::essence(media_type) == values::essence(&md.media_type)),
     ];
     if agree.contains(&Some(false)) {
-        let message = || format!("the mirror {} is said to differ", excerpt(&link.href));
+        let message = || format!("the mirror {} is listed with other values", excerpt(&link.href));
         found.add(&r::DUPLICATE_DIFFERS, entry.place, message);
     } else if agree.contains(&Some(true)) {
-        let message = || format!("the link to {} repeats what `rs:md` says", excerpt(&link.href));
+        let message = || format!("the link to {} repeats values of `rs:md`", excerpt(&link.href));
         found.add(&r::DUPLICATE_REPEATS, entry.place, message);
     }
 }
@@ -83,7 +83,7 @@ fn patch(capability: Capability, root: Root, entry: &Entry, link: &Ln, found: &m
         found.add(&r::PATCH_TYPE, entry.place, message);
     }
     let change = entry.md.change.filter(|_| entry.md.has(has::CHANGE));
-    if !kind::tells_changes(capability, root) || matches!(change, Some(Change::Created | Change::Deleted)) {
+    if !kind::lists_changes(capability, root) || matches!(change, Some(Change::Created | Change::Deleted)) {
         found.add(&r::PATCH_WHERE, entry.place, || format!("a patch for {}", excerpt(&entry.loc)));
     }
     if capability == Capability::ChangeDumpManifest {

@@ -1,4 +1,4 @@
-//! How is a report told: to people at a terminal, to programs, in a page?
+//! Rendering of a report: for terminals, for programs, as a page.
 
 use crate::finding::Finding;
 use crate::report::{Document, Report};
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn text_cannot_steer_a_terminal_and_says_place_rule_and_help() {
+    fn text_is_escaped_and_has_place_rule_and_help() {
         let text = text(&hostile());
         assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
         assert!(text.contains("error   line 3, column 9:"), "{text}");

@@ -1,4 +1,4 @@
-//! What is told at the end: every document that was looked at, every finding, in a stable order?
+//! The report: every inspected document and every finding, in a stable order.
 
 use crate::finding::Finding;
 use crate::kind;
@@ -10,7 +10,7 @@ use abreast_resourcesync::v1_1::Capability;
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeMap, HashSet};
 
-/// One document or package that was looked at, or was meant to be.
+/// One document or package that was checked, or was meant to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Document {
@@ -24,7 +24,7 @@ pub struct Document {
     pub parent: Option<usize>,
     /// How far below the Source Description it is.
     pub level: u32,
-    /// Was it read?
+    /// Whether it was read.
     pub read: bool,
     /// Why it was not read, when it was not.
     pub problem: Option<String>,
@@ -54,19 +54,19 @@ pub struct Document {
 pub struct Report {
     /// How it was judged.
     pub mode: Mode,
-    /// Everything that was looked at, each above what it points to.
+    /// Everything that was checked, each above what it points to.
     pub documents: Vec<Document>,
-    /// What was found, document by document in the same order, then by line.
+    /// The findings, document by document in the same order, then by line.
     pub findings: Vec<Finding>,
     /// Resources that were fetched.
     pub sampled: u64,
     /// The seed of the sample.
     pub seed: u64,
-    /// One in how many URIs was looked at for being listed twice; 1 for all.
+    /// One in how many URIs was checked for being listed twice; 1 for all.
     pub unique_one_in: u64,
     /// The limit that ended the walk, by the name of its option.
     pub limit: Option<&'static str>,
-    /// Was it stopped by the user?
+    /// Whether it was stopped by the user.
     pub cancelled: bool,
     /// Why servers could not be asked, if any could not.
     pub unreachable: Option<Unreachable>,
@@ -177,7 +177,7 @@ pub(crate) fn report(walked: Walked, options: &Options, sampled: u64) -> Report 
 fn below(walked: &Walked, number: usize) -> Vec<usize> {
     let Outcome::Document(doc) = &walked.nodes[number].outcome else { return Vec::new() };
     if doc.is(Capability::FrameworkNotification) {
-        return Vec::new(); // It tells of documents that are elsewhere in the tree.
+        return Vec::new(); // It reports of documents that are elsewhere in the tree.
     }
     let urls = doc.children.iter().flat_map(|child| [Some(&child.url), child.contents.as_ref()]).flatten();
     let mut seen = HashSet::new();
@@ -203,14 +203,15 @@ fn order(walked: &Walked) -> Vec<usize> {
     order
 }
 
-/// What was only tried is not told, unless something was found there.
+/// Addresses that were only tried are not reported, unless something was found there.
 fn is_shown(node: &Node) -> bool {
-    use crate::node::Way;
+    use crate::node::FoundBy;
     match &node.outcome {
         Outcome::Document(_) | Outcome::Package(_) => true,
-        Outcome::Plain | Outcome::Page => !node.findings.is_empty() || node.way == Way::Start,
+        Outcome::Plain | Outcome::Page => !node.findings.is_empty() || node.found_by == FoundBy::Start,
         Outcome::Failed(_) | Outcome::Waiting | Outcome::Left(_) => {
-            !matches!(node.way, Way::WellKnown | Way::Robots | Way::Sitemap) || !node.findings.is_empty()
+            !matches!(node.found_by, FoundBy::WellKnown | FoundBy::Robots | FoundBy::Sitemap)
+                || !node.findings.is_empty()
         }
     }
 }
@@ -218,7 +219,7 @@ fn is_shown(node: &Node) -> bool {
 fn document(node: &Node) -> Document {
     let mut document = Document {
         url: node.url.clone(),
-        found_by: node.way.word(),
+        found_by: node.found_by.word(),
         level: node.level,
         millis: node.millis,
         ..Document::default()
@@ -250,8 +251,8 @@ fn document(node: &Node) -> Document {
         }
         Outcome::Page => "page".clone_into(&mut document.name),
         Outcome::Failed(message) => document.problem = Some(message.clone()),
-        Outcome::Left(why) => document.problem = Some(format!("not looked at: {why}")),
-        Outcome::Waiting => document.problem = Some("not looked at: limit".to_owned()),
+        Outcome::Left(why) => document.problem = Some(format!("not checked: {why}")),
+        Outcome::Waiting => document.problem = Some("not checked: limit".to_owned()),
     }
     document
 }

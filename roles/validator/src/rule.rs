@@ -1,13 +1,13 @@
-//! What is a rule: what it asks for, where that is written, and how much a breach of it matters?
+//! The type of a rule: its requirement, its citation and its severity.
 
 use abreast_core::Severity;
 
 /// How strongly the specification speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// The specification says must, or calls something mandatory.
+    /// The specification states must, or calls something mandatory.
     Must,
-    /// The specification says should.
+    /// The specification states should.
     Should,
     /// The specification recommends it.
     Recommended,
@@ -30,12 +30,12 @@ impl Level {
 /// How the user wants to be judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// What readers stumble over counts.
+    /// Faults that break readers count.
     Lenient,
-    /// As each rule says.
+    /// As each rule states.
     #[default]
     Normal,
-    /// What the specification recommends is expected.
+    /// Recommendations are required.
     Strict,
 }
 
@@ -52,9 +52,9 @@ pub struct Rule {
     pub lenient: Severity,
     /// Where it is written, as in `rs-core §12.1`.
     pub cites: &'static str,
-    /// What is asked for.
+    /// The requirement.
     pub title: &'static str,
-    /// How to mend a breach.
+    /// How to repair a breach.
     pub help: &'static str,
 }
 

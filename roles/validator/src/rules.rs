@@ -1,4 +1,4 @@
-//! Which rules are there? The table; `docs/validating.md` shows it.
+//! The table of rules, shown in `docs/validating.md`.
 
 use crate::rule::Level::{Must, Practice, Recommended, Should};
 use crate::rule::Rule;
@@ -20,7 +20,7 @@ rules! {
         "write the document with an XML library, as UTF-8, without DTD and entities";
     ROOT: "RS-7-root", Must, Error / Error, "rs-core §7", "The root is `urlset` or `sitemapindex` in the Sitemap namespace",
         "use the namespace http://www.sitemaps.org/schemas/sitemap/0.9 for `urlset` and `sitemapindex`";
-    MD: "RS-7-md", Must, Error / Error, "rs-core §7", "A document has an `rs:md` that says what it is",
+    MD: "RS-7-md", Must, Error / Error, "rs-core §7", "A document has an `rs:md` with its capability",
         "add `<rs:md capability=\"…\"/>` as a child of the root, in the namespace http://www.openarchives.org/rs/terms/";
     MD_ONCE: "RS-7-md-once", Must, Error / Warning, "rs-core §7", "There is one `rs:md` at most in one place",
         "put all attributes on one `rs:md`";
@@ -53,11 +53,11 @@ rules! {
     CHANGEFREQ: "RS-7-changefreq", Must, Error / Note, "rs-core §7", "`changefreq` has a defined value",
         "use always, hourly, daily, weekly, monthly, yearly or never";
     COMPLETED: "RS-7-completed", Must, Error / Note, "rs-core §7", "`completed` is not before `at`",
-        "`at` is when the snapshot was begun, `completed` when it was done";
+        "`at` is the start of the snapshot, `completed` its end";
     INTERVAL: "RS-7-interval", Must, Error / Note, "rs-core §7", "`until` is not before `from`",
         "`from` is where the interval begins, `until` where it ends";
     DATETIME_RANGE: "RS-7-datetime-range", Must, Error / Warning, "rs-core §7", "`datetime` of a change is between `from` and `until`",
-        "put the change into the list of its time, or mend the list's interval";
+        "put the change into the list of its time, or correct the list's interval";
     HREF: "RS-7-href", Must, Error / Warning, "rs-core §7", "Each `rs:ln` has an `href`",
         "add the URI of the related document or resource";
     REL: "RS-7-rel", Must, Error / Warning, "rs-core §7", "Each `rs:ln` has a `rel`",
@@ -81,7 +81,7 @@ rules! {
     DELETED: "RS-7-deleted", Should, Warning / Note, "rs-core §7", "A deletion has no attributes of a representation",
         "remove hash, length, type, encoding and path: there is nothing they could describe";
     AT: "RS-A-at", Must, Error / Error, "rs-core §A", "Resource Lists, Resource Dumps, their indexes and manifests have `at`",
-        "add the time at which the snapshot was begun";
+        "add the time at which the snapshot began";
     FROM: "RS-A-from", Must, Error / Error, "rs-core §A", "Change Lists, Change Dumps, their indexes and manifests have `from`",
         "add the time since which all changes are included";
     FROM_CHILD: "RS-A-from-child", Recommended, Note / Note, "rs-core §A", "Entries of Change List Indexes, Change Dumps and their indexes have `from`",
@@ -89,7 +89,7 @@ rules! {
     TIME_FORBIDDEN: "RS-A-forbidden", Must, Error / Note, "rs-core §A", "Attributes of time are used where the table allows them",
         "snapshots have `at` and `completed`, changes have `from` and `until`; entries for resources have neither";
 
-    // What the server says.
+    // HTTP headers.
     AVAILABLE: "RS-10.1-available", Must, Error / Warning, "rs-core §10.1", "Listed resources can be fetched",
         "take the resource out of the list, or make it available";
     LENGTH_EQUAL: "RS-7-length-equal", Should, Warning / Note, "rs-core §7", "`length` equals Content-Length",
@@ -107,21 +107,21 @@ rules! {
     CONTENT_TYPE: "HTTP-8.3-content-type", Practice, Note / Note, "rfc9110 §8.3", "Documents are delivered as XML",
         "answer with Content-Type: application/xml";
     ETAG: "HTTP-8.8.3-etag", Practice, Note / Note, "rfc9110 §8.8", "Documents have an ETag or Last-Modified",
-        "add one: polling readers then need not fetch what is unchanged";
+        "add one: polling readers then need not fetch unchanged documents";
     CONDITIONAL: "HTTP-13.1-conditional", Practice, Note / Note, "rfc9110 §13.1", "Unchanged documents are answered with 304 when asked so",
         "let the server honour If-None-Match and If-Modified-Since";
     GZIP: "HTTP-8.4.1-gzip", Practice, Note / Note, "rfc9110 §8.4.1", "Large documents are packed when asked so",
         "switch on gzip for application/xml: lists shrink to a tenth";
-    REDIRECT: "HTTP-15.4-redirect", Practice, Note / Note, "rfc9110 §15.4", "Documents are where links say, without redirects",
+    REDIRECT: "HTTP-15.4-redirect", Practice, Note / Note, "rfc9110 §15.4", "Links lead to documents without redirects",
         "link to the final address";
 
     // Structure, navigation, discovery.
-    CAPABILITY_EQUAL: "RS-6.1-capability-equal", Must, Error / Error, "rs-core §6.1", "A document is what points to it says: index, Capability List or Source Description",
+    CAPABILITY_EQUAL: "RS-6.1-capability-equal", Must, Error / Error, "rs-core §6.1", "A document is of the kind stated by the index, Capability List or Source Description that links to it",
         "give index, lists and the Capability List's entry the same `capability`";
     NO_NESTING: "RS-6.1-no-nesting", Must, Error / Error, "rs-core §6.1", "An index points to lists, not to other indexes",
         "one index holds 50,000 lists of 50,000 entries";
     REACHABLE: "RS-6.2-reachable", Must, Error / Error, "rs-core §6.2", "Documents that are linked to can be fetched",
-        "mend the link, or publish the document";
+        "correct the link, or publish the document";
     UP_LEADS: "RS-6.2-up-leads", Must, Error / Error, "rs-core §6.2", "`up` leads to the Capability List, and from there to the Source Description",
         "link each document of a set to its Capability List, and that to the Source Description";
     INDEX_LEADS: "RS-6.2-index-leads", Must, Error / Warning, "rs-core §6.2", "`index` leads to the index that has the document",
@@ -135,14 +135,14 @@ rules! {
     LINK: "RS-6.3.3-link", Must, Error / Warning, "rs-core §6.3.3", "A link with `rel=resourcesync` leads to the Capability List of the resource",
         "link to the Capability List of a set that has this resource";
     ROBOTS: "RS-6.3.4-robots", Should, Warning / Note, "rs-core §6.3.4", "What robots.txt names as Sitemap can be fetched",
-        "mend the Sitemap line in robots.txt";
+        "correct the Sitemap line in robots.txt";
 
     // Source Description and Capability List.
     DESCRIPTION_DESCRIBEDBY: "RS-8-describedby", Recommended, Note / Note, "rs-core §8", "A Source Description links to a document about the Source",
         "add `rs:ln rel=\"describedby\"`";
     DESCRIPTION_CAPABILITY: "RS-8-capability", Must, Error / Error, "rs-core §8", "Entries of a Source Description are Capability Lists",
         "write `capability=\"capabilitylist\"`";
-    DESCRIPTION_MD: "RS-8-md", Must, Note / Note, "rs-core §7", "Entries of a Source Description say that they are Capability Lists",
+    DESCRIPTION_MD: "RS-8-md", Must, Note / Note, "rs-core §7", "Entries of a Source Description have the capability of Capability Lists",
         "add `<rs:md capability=\"capabilitylist\"/>`";
     SET_DESCRIBEDBY: "RS-8-set-describedby", Recommended, Note / Note, "rs-core §8", "Entries of a Source Description link to a document about the set",
         "add `rs:ln rel=\"describedby\"` to the entry";
@@ -153,7 +153,7 @@ rules! {
     CAPABILITY_LIST_DESCRIBEDBY: "RS-9-describedby", Recommended, Note / Note, "rs-core §9", "A Capability List links to a document about the set",
         "add `rs:ln rel=\"describedby\"`";
     CAPABILITY_LIST_CAPABILITY: "RS-9-capability", Must, Error / Error, "rs-core §9", "Entries of a Capability List have a `capability`",
-        "say what each document is";
+        "state the capability of each document";
     CAPABILITY_LIST_KIND: "RS-9-kind", Must, Error / Warning, "rs-core §9", "A Capability List points to documents of capabilities",
         "point to lists and dumps, not to manifests, Capability Lists or the Source Description";
     CAPABILITY_LIST_ONCE: "RS-9-once", Must, Error / Error, "rs-core §9", "A Capability List has one entry for each capability",
@@ -164,7 +164,7 @@ rules! {
         "leave it out, unless it changes with every update of its documents";
     UNIFORM_DUMP: "RS-9-uniform-dump", Must, Warning / Note, "rs-core §9", "Resource List and Resource Dump have the same resources (sampled)",
         "make both from the same snapshot";
-    UNIFORM_CHANGES: "RS-9-uniform-changes", Must, Error / Warning, "rs-core §9", "Resource List and Change Lists tell the same (sampled)",
+    UNIFORM_CHANGES: "RS-9-uniform-changes", Must, Error / Warning, "rs-core §9", "Resource List and Change Lists are consistent (sampled)",
         "every state in a list must include all changes until its `at`";
 
     // Resource Lists.
@@ -199,7 +199,7 @@ rules! {
     MANIFEST_UP: "RS-11.2-up", Must, Error / Note, "rs-core §11.2", "A manifest links `up` to the Capability List",
         "add `rs:ln rel=\"up\"`";
     MANIFEST_PATH: "RS-11.2-path", Must, Error / Error, "rs-core §11.2", "Entries of a manifest have a `path`",
-        "say where in the package the bitstream is";
+        "add the path of the bitstream in the package";
     MANIFEST_SLASH: "RS-11.2-slash", Must, Error / Warning, "rs-core §11.2", "A `path` begins with a slash",
         "write the path from the package's root with a leading `/`";
     MANIFEST_SAFE: "RS-11.2-safe", Practice, Error / Error, "rs-core §11.2", "A `path` stays inside the package and names a file",
@@ -219,7 +219,7 @@ rules! {
     CHANGE_LIST_INDEX: "RS-12.1-index", Recommended, Note / Note, "rs-core §12.1", "A Change List links to its index",
         "add `rs:ln rel=\"index\"`: readers of a closed list find the next one there";
     CHANGE: "RS-12.1-change", Must, Error / Error, "rs-core §12.1", "Entries of a Change List or Change Dump Manifest have `change`",
-        "say whether the resource was created, updated or deleted";
+        "state whether the resource was created, updated or deleted";
     CHANGE_VALUE: "RS-12.1-change-value", Must, Error / Error, "rs-core §12.1", "`change` is created, updated or deleted",
         "use one of the three, in lower case";
     ORDER: "RS-12.1-order", Must, Error / Error, "rs-core §12.1", "Changes are in forward chronological order",
@@ -235,7 +235,7 @@ rules! {
     CHANGE_INDEX_CLOSED: "RS-12.2-until-closed", Must, Error / Warning, "rs-core §12.2", "An index states `until` for a closed list",
         "copy `until` of the list to its entry";
     CHANGE_INDEX_OPEN: "RS-12.2-until-open", Must, Error / Error, "rs-core §12.2", "An index states no `until` for an open list",
-        "remove `until`: readers would not look at the list again";
+        "remove `until`: readers would not read the list again";
     CHANGE_INDEX_GAP: "RS-12.2-gap", Must, Error / Error, "rs-core §12.2", "Change Lists follow each other without a gap",
         "`from` of a list is `until` of the one before, or earlier";
     CHANGE_INDEX_LAST: "RS-12.2-last", Must, Error / Warning, "rs-core §12.2", "Only the last Change List is open",
@@ -251,7 +251,7 @@ rules! {
     CHANGE_DUMP_ORDER: "RS-13.1-order", Should, Warning / Note, "rs-core §13.1", "Packages are in forward chronological order",
         "put the package of the oldest changes first";
     CHANGE_DUMP_PATH: "RS-13.2-path", Must, Error / Error, "rs-core §13.2", "Entries of a Change Dump Manifest have a `path`, unless deleted",
-        "say where in the package the bitstream is";
+        "add the path of the bitstream in the package";
     CHANGE_DUMP_DELETED: "RS-13.2-deleted", Must, Error / Note, "rs-core §13.2", "Deletions in a Change Dump Manifest have no `path`",
         "remove it: there is no bitstream";
     CHANGE_DUMP_INTERVAL: "RS-13.2-interval", Must, Error / Warning, "rs-core §13.2", "The interval a Change Dump states for a package is that of its manifest",
@@ -259,8 +259,8 @@ rules! {
 
     // Links to related resources.
     DUPLICATE_DIFFERS: "RS-14.2-differs", Must, Error / Warning, "rs-core §14.2", "A mirror has the same bytes: length, hash and type do not differ",
-        "mend the attributes of the link, or leave them out";
-    DUPLICATE_REPEATS: "RS-14.2-repeats", Should, Note / Note, "rs-core §14.2", "A link to a mirror does not repeat what `rs:md` says",
+        "correct the attributes of the link, or leave them out";
+    DUPLICATE_REPEATS: "RS-14.2-repeats", Should, Note / Note, "rs-core §14.2", "A link to a mirror does not repeat values of `rs:md`",
         "leave hash, length and type out of the link";
     DUPLICATE_SELF: "RS-14.2-self", Practice, Warning / Note, "rs-core §14.2", "A link to a mirror or another form leads elsewhere than to the resource itself",
         "remove the link";
@@ -271,7 +271,7 @@ rules! {
     PATCH_WHERE: "RS-14.4-where", Must, Error / Note, "rs-core §14.4", "Patches are for Change Lists and Change Dump Manifests, on updates",
         "remove the link";
     PATCH_PATH: "RS-14.4-path", Must, Error / Warning, "rs-core §14.4", "In a Change Dump Manifest a link to a patch has a `path`",
-        "put the patch into the package and say where";
+        "put the patch into the package and state its path";
     TIMEGATE: "RS-14.6-timegate", Should, Warning / Note, "rs-core §14.6", "A link to a TimeGate has no other attributes",
         "leave `rel` and `href` only";
     MEMENTO_MODIFIED: "RS-14.6-modified", Practice, Note / Note, "rs-core §14.6", "A link to a memento states the version's `modified`",
@@ -297,31 +297,31 @@ rules! {
 
     // Notifications.
     NOTIFICATION_ROOT: "RSN-3-root", Must, Error / Error, "rs-change-notification §3", "A notification is a `urlset`, never an index",
-        "split what there is to tell into several notifications, sent one behind the other";
-    NOTIFICATION_ONCE: "RSN-3-once", Practice, Warning / Note, "rs-change-notification §3", "A change is told once in a notification",
+        "split the changes into several notifications, sent one after the other";
+    NOTIFICATION_ONCE: "RSN-3-once", Practice, Warning / Note, "rs-change-notification §3", "A notification lists each change once",
         "remove the second entry with the same URI and time";
     NOTIFICATION_CHANGE: "RSCN-3-change", Must, Error / Error, "rs-change-notification §3", "Entries of a Change Notification have `change`",
         "add created, updated or deleted";
-    NOTIFICATION_ORDER: "RSCN-3-order", Must, Error / Error, "rs-change-notification §3", "Changes are told in forward chronological order",
+    NOTIFICATION_ORDER: "RSCN-3-order", Must, Error / Error, "rs-change-notification §3", "Changes are listed in forward chronological order",
         "sort by `datetime`, the earliest first";
-    NOTIFICATION_TIME: "RSCN-3-datetime", Practice, Note / Note, "rs-change-notification §3", "Changes that are told have a `datetime`",
+    NOTIFICATION_TIME: "RSCN-3-datetime", Practice, Note / Note, "rs-change-notification §3", "Listed changes have a `datetime`",
         "add the time of the change: readers find by it what they missed";
     FRAMEWORK_CHANGE: "RSFN-3-change", Must, Error / Error, "rs-framework-notification §3", "Entries of a Framework Notification have `change`",
         "add created, updated or deleted";
     FRAMEWORK_CAPABILITY: "RSFN-3-capability", Must, Error / Error, "rs-framework-notification §3", "Entries of a Framework Notification have `capability`",
-        "say what the document is: resourcelist, changelist and so on";
-    FRAMEWORK_TABLE: "RSFN-2.1-change", Must, Error / Warning, "rs-framework-notification §2.1", "Told are the changes of the table: a list is never deleted, a Resource Dump only created",
-        "tell what took the place of the document; that it is gone, the Capability List says";
+        "state the document's capability: resourcelist, changelist and so on";
+    FRAMEWORK_TABLE: "RSFN-2.1-change", Must, Error / Warning, "rs-framework-notification §2.1", "Only the changes of the table are notified: a list is never deleted, a Resource Dump only created",
+        "notify the document that replaced it; the Capability List shows the removal";
     FRAMEWORK_INDEX: "RSFN-3-index", Must, Error / Warning, "rs-framework-notification §3", "The entry of a document that is under an index links to that index",
         "add `rs:ln rel=\"index\"` to the entry";
-    FRAMEWORK_NO_INDEX: "RSFN-2-no-index", Must, Error / Warning, "rs-framework-notification §2", "Indexes are never told",
-        "tell of one document that is under the index, with a link to it";
+    FRAMEWORK_NO_INDEX: "RSFN-2-no-index", Must, Error / Warning, "rs-framework-notification §2", "Indexes are never notified",
+        "notify one document of the index, with a link to the index";
     CHANNELS: "RSN-2-channels", Must, Error / Warning, "rs-change-notification §2", "Each set has topics of its own, and another one for each kind of notification",
         "give each its own URI, in its own Capability List";
     TOPIC_ENTRY_HUB: "RSN-5-hub", Must, Error / Error, "rs-change-notification §5", "The entry of a topic in a Capability List links to a hub",
         "add `rs:ln rel=\"hub\"` with the URI of each hub";
     TOPIC_ANSWERS: "RSN-4.1-answers", Must, Error / Warning, "rs-change-notification §4.1", "A topic answers GET and HEAD with 200",
-        "answer both at the topic's own URI, without a body while there is nothing to tell";
+        "answer both at the topic's own URI, without a body while there are no notifications";
     TOPIC_TYPE: "RSN-4.1-type", Must, Error / Warning, "rs-change-notification §4.1", "A topic is delivered as application/xml",
         "set `Content-Type: application/xml`, also where there is no body";
     TOPIC_SELF: "RSN-4.1-self", Must, Error / Error, "rs-change-notification §4.1", "A topic has one `Link` with `rel=self`: its URI as in the Capability List",
@@ -330,14 +330,14 @@ rules! {
         "send the same hubs in the header and in the Capability List";
     TOPIC_HEAD: "RSN-4.1-head", Must, Error / Warning, "rs-change-notification §4.1", "A topic has the same `Link` and `Content-Type` for HEAD as for GET",
         "send them whatever the method: hubs and subscribers may ask either way";
-    TOPIC_EMPTY: "RSN-4.1-empty", Should, Warning / Note, "rs-change-notification §4.1", "A topic without content says `Content-Length: 0`",
+    TOPIC_EMPTY: "RSN-4.1-empty", Should, Warning / Note, "rs-change-notification §4.1", "A topic without content states `Content-Length: 0`",
         "send the header";
-    HUB_ANSWERS: "WS-5.1.2-refusal", Practice, Note / Note, "websub §5.1.2", "A hub refuses a request without parameters, and says why in text",
-        "answer 4xx, with a sentence on what is missing as text/plain";
+    HUB_ANSWERS: "WS-5.1.2-refusal", Practice, Note / Note, "websub §5.1.2", "A hub refuses a request without parameters, with the reason as text",
+        "answer 4xx, with a sentence about the missing parameters as text/plain";
 
     // The walk itself.
-    LIMIT: "WALK-limit", Practice, Warning / Warning, "rs-core §6.2", "Everything was looked at within the limits",
+    LIMIT: "WALK-limit", Practice, Warning / Warning, "rs-core §6.2", "Everything was checked within the limits",
         "raise the limit that is named";
     OTHER_HOST: "WALK-other-host", Practice, Note / Note, "rs-core §6.2", "Documents and sampled resources are on the host that was given",
-        "run again with `--allow-host` to look there too";
+        "run again with `--allow-host` to check it too";
 }

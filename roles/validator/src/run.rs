@@ -1,6 +1,6 @@
-//! How is a validation run, from the first look to the report?
+//! A validation run, from the first address to the report.
 
-use crate::check::Checker;
+use crate::checker::Checker;
 use crate::finding::{Finding, Findings};
 use crate::node::Outcome;
 use crate::options::Options;
@@ -19,7 +19,7 @@ pub fn check_document(name: &str, bytes: &[u8], mode: Mode) -> Vec<Finding> {
     checker.found.into_list()
 }
 
-/// Walks from the starts, judges what is there, and tells all of it. `cancel` ends it early.
+/// Walks from the starts, judges what is there, and reports all of it. `cancel` ends it early.
 ///
 /// It blocks, and starts as many threads as there may be requests.
 pub fn validate(options: &Options, cancel: &AtomicBool) -> Report {

@@ -1,9 +1,9 @@
-//! Are resources as the lists say? Some are fetched, or all [rs-core §7].
+//! Comparison of resources with the lists: a sample is fetched, or all [rs-core §7].
 
-use crate::check::{Entry, Head, Watch};
+use crate::checker::{DocumentObserver, Entry, Head};
 use crate::digest::Hasher;
 use crate::discover;
-use crate::fetch::{self, Budget, Facts, Failure, Go};
+use crate::fetch::{self, Budget, Failure, Go, ResponseFacts};
 use crate::finding::Findings;
 use crate::node::{Outcome, Walked, is_url};
 use crate::options::{Options, Share};
@@ -25,7 +25,7 @@ const WAITING_MAX: usize = 256;
 /// Bytes of a web page that are searched for a link.
 const PAGE_MAX: usize = 64 << 10;
 
-/// What sampling brought.
+/// The results of sampling.
 #[derive(Debug, Default)]
 pub(crate) struct Sampled {
     pub(crate) fetched: u64,
@@ -127,8 +127,8 @@ fn all(walked: &Walked, options: &Options, shared: &Arc<Shared>, budget: &Budget
         if runtime.block_on(read).is_err() {
             continue;
         }
-        let watch = Each { url: &node.url, send };
-        let mut checker = crate::check::Checker::new(Findings::default(), watch, u64::MAX);
+        let observer = Each { url: &node.url, send };
+        let mut checker = crate::checker::Checker::new(Findings::default(), observer, u64::MAX);
         checker.feed(&bytes);
         checker.finish();
     }
@@ -139,7 +139,7 @@ struct Each<'a> {
     send: &'a mut dyn FnMut(Listed),
 }
 
-impl Watch for Each<'_> {
+impl DocumentObserver for Each<'_> {
     fn head(&mut self, _head: &Head) {}
 
     fn entry(&mut self, head: &Head, entry: &Entry, _found: &mut Findings) {
@@ -193,7 +193,7 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    /// Was it fetched? An error is the name of a limit.
+    /// Whether it was fetched. An error is the name of a limit.
     async fn fetch(&self, client: &Client) -> Result<bool, &'static str> {
         let listed = self.listed;
         let most = self.options.max_file_bytes;
@@ -201,7 +201,7 @@ impl One<'_> {
             return Ok(false);
         }
         let state = std::cell::RefCell::new((Hasher::of(&listed.digests), Vec::new(), false));
-        let begin = |_: &Facts| {
+        let begin = |_: &ResponseFacts| {
             *state.borrow_mut() = (Hasher::of(&listed.digests), Vec::new(), false);
             Go::On
         };
@@ -240,7 +240,7 @@ impl One<'_> {
         with(self.found, self.options, &self.listed.document, |found| found.add(rule, self.listed.place, message));
     }
 
-    fn compare(&self, facts: &Facts, hasher: Hasher) {
+    fn compare(&self, facts: &ResponseFacts, hasher: Hasher) {
         let listed = self.listed;
         let uri = || excerpt(&listed.uri);
         if self.changed_since(facts) {
@@ -277,14 +277,14 @@ impl One<'_> {
         }
     }
 
-    /// Did it change after the list was made? Then the list cannot know.
-    fn changed_since(&self, facts: &Facts) -> bool {
+    /// Whether it changed after the list was made, so that the list cannot know.
+    fn changed_since(&self, facts: &ResponseFacts) -> bool {
         let (Some(at), Some(modified)) = (self.listed.at, seconds(facts)) else { return false };
         modified > at.instant.as_seconds() && self.listed.lastmod.is_none_or(|l| l.instant.as_seconds() < modified)
     }
 }
 
-fn seconds(facts: &Facts) -> Option<i64> {
+fn seconds(facts: &ResponseFacts) -> Option<i64> {
     let time = httpdate::parse_http_date(facts.last_modified.as_deref()?).ok()?;
     i64::try_from(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs()).ok()
 }

@@ -1,6 +1,6 @@
-//! Was it a fault, or did the Source change while it was read?
+//! Second checks: a fault is dropped if the Source changed while it was read.
 //!
-//! A living Source may publish a list anew between our looks at its index and at the list itself. Findings that could
+//! A living Source may publish a list again between our checks its index and at the list itself. Findings that could
 //! come from that are dropped when one of the documents in question has changed since it was read.
 
 use crate::finding::Finding;

@@ -1,4 +1,4 @@
-//! How do two collections of any size compare in little memory? The URIs with the smallest hashes of each.
+//! Sketches: two collections of any size compared in little memory, by the URIs with the smallest hashes of each.
 //!
 //! Equal collections have equal such URIs, so what one has below the threshold of both and the other has not is a
 //! difference. They are an even sample too: resources to fetch are taken from there.
@@ -26,7 +26,7 @@ pub(crate) fn hash(seed: u64, uri: &str) -> u64 {
     state ^ (state >> 32)
 }
 
-/// What a list says about a resource, and where.
+/// A list entry of a resource, and its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) uri: String,
@@ -41,7 +41,7 @@ pub(crate) struct Listed {
     pub(crate) place: (u64, u64),
 }
 
-/// One change of a resource, and where it is told.
+/// One change of a resource, and where it is reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Changed {
     pub(crate) time: W3cDatetime,
@@ -64,7 +64,7 @@ impl<T> Sketch<T> {
         Self { most: most.max(1), items: BTreeMap::new() }
     }
 
-    /// Would an item of that hash be kept?
+    /// Whether an item of that hash would be kept.
     pub(crate) fn wants(&self, hash: u64) -> bool {
         self.items.len() < self.most || self.items.last_key_value().is_none_or(|(last, _)| hash <= *last)
     }
@@ -147,14 +147,14 @@ impl Seen {
         Self { most, zeros: 0, keys: RandomState::new(), places: std::collections::HashMap::default() }
     }
 
-    /// Notes that a URI of a group is at a place; tells where it was before.
+    /// Notes that a URI of a group is at a place; reports where it was before.
     pub(crate) fn insert(&mut self, group: &str, uri: &str, place: (u32, u32)) -> Option<(u32, u32)> {
         let hash = self.keys.hash_one((group, uri));
         if hash.leading_zeros() < self.zeros {
             return None;
         }
         match self.places.entry(hash) {
-            // The same place again: the document was fetched anew after a failure.
+            // The same place again: the document was fetched again after a failure.
             std::collections::hash_map::Entry::Occupied(before) => Some(*before.get()).filter(|at| *at != place),
             std::collections::hash_map::Entry::Vacant(free) => {
                 free.insert(place);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_twice_is_found_and_memory_is_bounded() {
+    fn duplicates_are_found_in_bounded_memory() {
         let mut seen = Seen::new(1_000);
         assert_eq!(seen.insert("a", "u", (1, 2)), None);
         assert_eq!(seen.insert("a", "u", (1, 2)), None);
@@ -242,7 +242,7 @@ mod tests {
                 assert!(seen.places.len() <= 1_001);
             }
         }
-        // A list published twice is found even when only a share of it is looked at.
+        // A list published twice is found even when only a share of it is checked.
         assert!(found > 100, "{found}");
         assert!(seen.one_in() >= 16, "{}", seen.one_in());
     }

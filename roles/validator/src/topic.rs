@@ -1,6 +1,6 @@
-//! Do topics and hubs answer as subscribers need it? [rs-change-notification §4.1] [websub §5.1.2]
+//! Rules for topics and hubs as subscribers need them [rs-change-notification §4.1] [websub §5.1.2].
 
-use crate::fetch::{self, Budget, Facts, Failure};
+use crate::fetch::{self, Budget, Failure, ResponseFacts};
 use crate::finding::Findings;
 use crate::node::{Outcome, Walked};
 use crate::options::Options;
@@ -23,7 +23,7 @@ const HUBS_ASKED_MAX: usize = 16;
 pub(crate) async fn answers(
     client: &Client,
     url: &str,
-    got: &Facts,
+    got: &ResponseFacts,
     silent: bool,
     budget: &Budget<'_>,
     found: &mut Findings,
@@ -69,7 +69,7 @@ pub(crate) async fn answers(
     Ok(())
 }
 
-fn status(method: &str, url: &str, facts: &Facts, found: &mut Findings) {
+fn status(method: &str, url: &str, facts: &ResponseFacts, found: &mut Findings) {
     if facts.url != without_fragment(url) {
         found.add(&r::TOPIC_ANSWERS, (0, 0), || format!("{method} is redirected to {}", facts.url));
     } else if facts.status != 200 {
@@ -77,25 +77,25 @@ fn status(method: &str, url: &str, facts: &Facts, found: &mut Findings) {
     }
 }
 
-fn content_type(facts: &Facts) -> String {
+fn content_type(facts: &ResponseFacts) -> String {
     facts.content_type.as_deref().map_or_else(|| "missing".to_owned(), excerpt)
 }
 
-fn is_xml(facts: &Facts) -> bool {
+fn is_xml(facts: &ResponseFacts) -> bool {
     facts.content_type.as_deref().is_some_and(|content_type| values::essence(content_type) == "application/xml")
 }
 
 /// Where links lead, once each.
-fn targets(facts: &Facts, links: &[String]) -> BTreeSet<String> {
+fn targets(facts: &ResponseFacts, links: &[String]) -> BTreeSet<String> {
     links.iter().map(|link| resolve(&facts.url, link).unwrap_or_else(|_| link.clone())).collect()
 }
 
 /// The hubs that a topic names.
-pub(crate) fn hubs(facts: &Facts) -> BTreeSet<String> {
+pub(crate) fn hubs(facts: &ResponseFacts) -> BTreeSet<String> {
     targets(facts, &facts.hubs)
 }
 
-/// Asks the hubs of the Source for nothing: who refuses that well tells subscribers what they did wrong.
+/// Asks the hubs of the Source for nothing: who refuses that well reports subscribers what they did wrong.
 pub(crate) fn ask_hubs(walked: &mut Walked, options: &Options, shared: &Arc<Shared>, budget: &Budget<'_>) {
     if options.sample.is_none() || !options.walk || walked.cancelled || walked.limit.is_some() {
         return;
@@ -105,7 +105,7 @@ pub(crate) fn ask_hubs(walked: &mut Walked, options: &Options, shared: &Arc<Shar
     for (number, node) in walked.nodes.iter().enumerate() {
         let Outcome::Document(doc) = &node.outcome else { continue };
         for child in doc.children.iter().filter(|_| doc.is(Capability::CapabilityList)) {
-            for hub in child.told.iter().flat_map(|told| &told.hubs) {
+            for hub in child.announced.iter().flat_map(|announced| &announced.hubs) {
                 if asked.len() < HUBS_ASKED_MAX && hosts.may(hub) && asked.insert(hub.clone()) {
                     all.push((number, child.place, hub.clone()));
                 }
@@ -137,7 +137,7 @@ pub(crate) fn ask_hubs(walked: &mut Walked, options: &Options, shared: &Arc<Shar
     }
 }
 
-/// What is wrong with the answer to a request without parameters.
+/// Faults of the response to a request without parameters.
 async fn refusal(client: &Client, hub: &str, budget: &Budget<'_>) -> Result<Option<String>, Failure> {
     budget.take(0)?;
     let nothing = Vec::<u8>::new().into();
@@ -149,14 +149,14 @@ async fn refusal(client: &Client, hub: &str, budget: &Budget<'_>) -> Result<Opti
         return Ok(Some(format!("a request without parameters is answered with {}", status.as_u16())));
     }
     if !is_text(&response) {
-        return Ok(Some("the refusal is no text".to_owned()));
+        return Ok(Some("the refusal is not text".to_owned()));
     }
-    let said = response.chunk().await.map_err(|error| fetch::missing(hub, &error, budget))?.unwrap_or_default();
-    budget.take(said.len())?;
-    Ok(said.is_empty().then(|| "the refusal does not say why".to_owned()))
+    let body = response.chunk().await.map_err(|error| fetch::missing(hub, &error, budget))?.unwrap_or_default();
+    budget.take(body.len())?;
+    Ok(body.is_empty().then(|| "the refusal has no reason".to_owned()))
 }
 
-/// Is it for people, or as problems are told to programs [rfc9457 §3]?
+/// Is it for people, or as problems are reported to programs [rfc9457 §3]?
 fn is_text(response: &Response) -> bool {
     let essence = response.header("content-type").map(values::essence).unwrap_or_default();
     essence.starts_with("text/") || essence == "application/problem+json" || essence == "application/json"

@@ -1,4 +1,4 @@
-//! Do the capabilities of a set tell the same about its resources? Sampled [rs-core §9]
+//! Consistency between the capabilities of a set, by samples [rs-core §9].
 
 use crate::finding::Findings;
 use crate::node::{Doc, Outcome, SetData, Walked, is_url};
@@ -10,7 +10,7 @@ use abreast_resourcesync::v1_1::{Capability, Change, Root};
 use abreast_webtypes::{W3cDatetime, excerpt};
 use std::collections::HashMap;
 
-/// What was read of a set, and how completely.
+/// The documents read of a set, and whether they are complete.
 #[derive(Default)]
 struct Reading {
     /// `at` of the Resource List, or of its index.
@@ -115,10 +115,10 @@ fn document<'w>(walked: &'w Walked, url: &str) -> Option<(&'w Doc, (u64, u64))> 
     }
 }
 
-type Add<'a> = &'a mut dyn FnMut(&str, &'static Rule, (u64, u64), String);
+type AddFinding<'a> = &'a mut dyn FnMut(&str, &'static Rule, (u64, u64), String);
 
 /// The last change of a resource until `at` is what the Resource List shows.
-fn changes(data: &SetData, reading: &Reading, add: Add<'_>) {
+fn changes(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
     let threshold = data.listed.threshold().min(data.changed.threshold());
     for (hash, changes) in data.changed.iter().filter(|(hash, _)| *hash <= threshold) {
         let Some(last) = changes.latest.last() else { continue };
@@ -149,8 +149,8 @@ fn changes(data: &SetData, reading: &Reading, add: Add<'_>) {
     }
 }
 
-/// What is listed is in the dump, and the other way round.
-fn dumps(data: &SetData, reading: &Reading, add: Add<'_>) {
+/// Listed resources are in the dump, and vice versa.
+fn dumps(data: &SetData, reading: &Reading, add: AddFinding<'_>) {
     let threshold = data.listed.threshold().min(data.dumped.threshold());
     let same_time = reading.at.zip(reading.dump_at).is_some_and(|(one, other)| !values::differ(one, other));
     // A resource that is known to have changed, or may have, is no fault between snapshots of two times.

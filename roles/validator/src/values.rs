@@ -1,4 +1,4 @@
-//! Is the text of an attribute what it should be: a URI, a digest, a media type, a relation?
+//! Checks of attribute values: URIs, digests, media types, relations.
 
 use abreast_webtypes::{Algorithm, Precision, W3cDatetime, excerpt};
 use base64::Engine as _;
@@ -44,7 +44,7 @@ fn hash_fault(token: &str) -> Option<String> {
     Some(format!("has {} hex digits{fits}; a digest of {} has {}", digest.len(), known.token(), known.length() * 2))
 }
 
-/// What is unusual about the algorithms of a well-formed `hash`.
+/// Unusual algorithms in a well-formed `hash`.
 pub(crate) fn odd_algorithm(value: &str) -> Option<String> {
     let names = || value.split_ascii_whitespace().filter_map(|token| Some(token.split_once(':')?.0));
     let known = |name: &str| Algorithm::from_token(name.as_bytes());
@@ -81,7 +81,7 @@ pub(crate) fn essence(value: &str) -> String {
     value.split(';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase()
 }
 
-/// What is wrong with a URI that must be absolute [rfc3986 §4.3].
+/// The fault of a URI that must be absolute [rfc3986 §4.3].
 pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
     if uri.is_empty() {
         return Some("is empty");
@@ -104,14 +104,14 @@ pub(crate) fn uri_fault(uri: &str) -> Option<&'static str> {
     None
 }
 
-/// What is not in normal form [rfc3986 §6.2.2].
+/// The part that is not in normal form [rfc3986 §6.2.2].
 pub(crate) fn not_normal(uri: &str) -> Option<&'static str> {
     let (scheme, rest) = uri.split_once(':')?;
     if scheme.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Some("has capitals in its scheme");
     }
     if rest.contains('#') {
-        return Some("has a fragment, which is no part of a resource's URI in a list");
+        return Some("has a fragment, which is not part of a resource's URI in a list");
     }
     let rest = rest.strip_prefix("//")?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn uris_that_are_none_are_told_why() {
+    fn invalid_uris_are_reported_with_the_reason() {
         assert_eq!(uri_fault("http://example.org/a%20b?c=d&e=[f]"), None);
         assert_eq!(uri_fault("urn:nbn:de:1"), None);
         assert_eq!(uri_fault("a/b"), Some("is not absolute"));
@@ -251,14 +251,14 @@ mod tests {
 
     #[test]
     fn odd_names_of_algorithms_are_named() {
-        for (value, told) in [
+        for (value, announced) in [
             ("md5:00", None),
             ("whirlpool:00 md5:00", None),
             ("whirlpool:00", Some("readers do not know the algorithm `whirlpool`")),
             ("sha256:00", Some("the algorithm `sha256` is written `sha-256`")),
             ("md5:00 SHA-1:00", Some("the algorithm `SHA-1` is written `sha-1`")),
         ] {
-            assert_eq!(odd_algorithm(value).as_deref(), told, "{value}");
+            assert_eq!(odd_algorithm(value).as_deref(), announced, "{value}");
         }
     }
 

@@ -1,11 +1,11 @@
-//! How is a whole Source walked, up and down, each address once, by several threads and within limits?
+//! The walk over a whole Source, up and down: each address once, by several threads, within limits.
 
 use crate::collect::{Child, Context, Origin, SKETCH};
 use crate::discover;
-use crate::fetch::{Budget, Facts};
+use crate::fetch::{Budget, ResponseFacts};
+use crate::inspect::{CONDITIONS_MAX, Inspected, Inspection};
 use crate::kind;
-use crate::look::{CONDITIONS_MAX, Found, Looked};
-use crate::node::{Doc, Node, Outcome, SetData, Walked, Way, in_archive, is_url};
+use crate::node::{Doc, FoundBy, Node, Outcome, SetData, Walked, in_archive, is_url};
 use crate::options::{Options, Share};
 use crate::package::{self, Package};
 use crate::sketch::{Changes, Listed, Seen, Sketch};
@@ -22,21 +22,21 @@ use url::Url;
 const FINDINGS_MAX: usize = 100_000;
 /// The limit of documents, by the name of its option.
 pub(crate) const MAX_DOCUMENTS: &str = "--max-documents";
-/// URIs kept for finding those listed twice; beyond it an even share is looked at. About 70 MB.
+/// URIs kept for finding those listed twice; beyond it an even share is checked. About 70 MB.
 const SEEN_MAX: usize = 2 << 20;
 struct State {
     nodes: Vec<Node>,
     by_url: HashMap<String, usize>,
     queue: VecDeque<usize>,
-    /// Change Lists: read when the queue is empty, so that they tell everything the other lists do.
+    /// Change Lists: read when the queue is empty, so that they report everything the other lists do.
     late: VecDeque<usize>,
-    /// What archives have: read last, since a list that is still in its index is no matter of the past.
+    /// Addresses from archives: read last, since a list that is still in its index does not belong to the past.
     past: VecDeque<usize>,
     /// It is time for the late ones, or for the past.
     stage: u8,
     active: usize,
     sets: HashMap<String, SetData>,
-    /// What documents that were given say: only in the end it is known whether an archive has them.
+    /// Entries of documents that were given: only at the end it is known whether an archive has them.
     given: Vec<(usize, String, Sketch<Listed>, Sketch<Changes>)>,
     /// A limit of bytes or time, which ends the walk at once.
     limit: Option<&'static str>,
@@ -103,14 +103,16 @@ impl<'a> Walk<'a> {
         {
             let mut state = self.lock();
             for start in &self.options.starts {
-                self.add(&mut state, start, Way::Start, None, 0, 2, Origin::default());
+                self.add(&mut state, start, FoundBy::Start, None, 0, 2, Origin::default());
             }
             if self.options.walk {
                 for start in self.options.starts.iter().filter(|start| is_url(start)) {
                     let Ok(url) = Url::parse(start) else { continue };
-                    for (path, way) in [("/.well-known/resourcesync", Way::WellKnown), ("/robots.txt", Way::Robots)] {
+                    for (path, found_by) in
+                        [("/.well-known/resourcesync", FoundBy::WellKnown), ("/robots.txt", FoundBy::Robots)]
+                    {
                         if let Ok(url) = url.join(path) {
-                            self.add(&mut state, url.as_str(), way, None, 0, 0, Origin::default());
+                            self.add(&mut state, url.as_str(), found_by, None, 0, 0, Origin::default());
                         }
                     }
                 }
@@ -145,7 +147,7 @@ impl<'a> Walk<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// May an address be looked at?
+    /// Whether an address may be checked.
     fn is_allowed(&self, url: &str) -> bool {
         let Some(origin) = WebOrigin::of(url) else { return false };
         matches!(origin.scheme.as_str(), "http" | "https")
@@ -159,7 +161,7 @@ impl<'a> Walk<'a> {
         &self,
         state: &mut State,
         url: &str,
-        way: Way,
+        found_by: FoundBy,
         from: Option<usize>,
         entry: usize,
         level: u32,
@@ -171,7 +173,7 @@ impl<'a> Walk<'a> {
         }
         let number = state.nodes.len();
         let is_full = state.taken >= self.options.max_documents;
-        let outcome = if way != Way::Start && !self.is_allowed(url) {
+        let outcome = if found_by != FoundBy::Start && !self.is_allowed(url) {
             Outcome::Left("other host")
         } else if state.limit.is_some() || state.cancelled || is_full {
             Outcome::Left("limit")
@@ -187,7 +189,7 @@ impl<'a> Walk<'a> {
         state.by_url.insert(key.to_owned(), number);
         state.nodes.push(Node {
             url: key.to_owned(),
-            way,
+            found_by,
             from,
             entry,
             level,
@@ -210,7 +212,7 @@ impl<'a> Walk<'a> {
         let node = &state.nodes[number];
         let parent = node.from.map(|from| &state.nodes[from].outcome);
         let is_change_list = matches!(parent, Some(Outcome::Document(doc))
-            if doc.is(Capability::ChangeList) && node.way == Way::Down
+            if doc.is(Capability::ChangeList) && node.found_by == FoundBy::Down
                 || doc.is(Capability::CapabilityList)
                     && doc.children.get(node.entry).is_some_and(|c| c.capability == Some(Capability::ChangeList)));
         if node.origin.archived {
@@ -236,17 +238,17 @@ impl<'a> Walk<'a> {
         let Ok(runtime) = runtime else { return };
         let client = Client::new(Arc::clone(&self.shared));
         while let Some(number) = self.next() {
-            let guard = Guard(self);
-            let (url, way, origin) = {
+            let guard = InspectionGuard(self);
+            let (url, found_by, origin) = {
                 let mut state = self.lock();
                 state.steps += 1;
                 let step = state.steps;
                 let node = &mut state.nodes[number];
                 node.steps.0 = step;
-                (node.url.clone(), node.way, node.origin.clone())
+                (node.url.clone(), node.found_by, node.origin.clone())
             };
             let begun = Instant::now();
-            let done = runtime.block_on(self.look(&client, number, &url, way, origin));
+            let done = runtime.block_on(self.inspect(&client, number, &url, found_by, origin));
             let mut state = self.lock();
             state.nodes[number].millis = begun.elapsed().as_millis() as u64;
             self.done(&mut state, number, done);
@@ -295,7 +297,7 @@ impl<'a> Walk<'a> {
         let state = self.lock();
         let node = &state.nodes[number];
         match node.from.map(|from| &state.nodes[from].outcome) {
-            Some(Outcome::Document(doc)) if node.way == Way::Package => {
+            Some(Outcome::Document(doc)) if node.found_by == FoundBy::Package => {
                 Some((doc.children[node.entry].clone(), doc.capability()))
             }
             _ => None,
@@ -303,29 +305,29 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes over what was found, and adds what it leads to.
-    fn done(&self, state: &mut State, number: usize, looked: Looked) {
+    fn done(&self, state: &mut State, number: usize, inspected: Inspection) {
         state.steps += 1;
         state.nodes[number].steps.1 = state.steps;
-        self.kept.fetch_add(looked.findings.len(), Ordering::Relaxed);
-        state.nodes[number].findings = looked.findings;
-        let is_tried = matches!(state.nodes[number].way, Way::WellKnown | Way::Robots);
-        if is_tried && matches!(looked.found, Found::Nothing(_) | Found::Plain | Found::Page(..)) {
+        self.kept.fetch_add(inspected.findings.len(), Ordering::Relaxed);
+        state.nodes[number].findings = inspected.findings;
+        let is_tried = matches!(state.nodes[number].found_by, FoundBy::WellKnown | FoundBy::Robots);
+        if is_tried && matches!(inspected.found, Inspected::Nothing(_) | Inspected::Plain | Inspected::Page(..)) {
             Self::give_back(state);
         }
-        match looked.found {
-            Found::Nothing(message) => state.nodes[number].outcome = Outcome::Failed(message),
-            Found::Left(why) => state.nodes[number].outcome = Outcome::Left(why),
-            Found::Plain => state.nodes[number].outcome = Outcome::Plain,
-            Found::Limit(limit) => {
+        match inspected.found {
+            Inspected::Nothing(message) => state.nodes[number].outcome = Outcome::Failed(message),
+            Inspected::Left(why) => state.nodes[number].outcome = Outcome::Left(why),
+            Inspected::Plain => state.nodes[number].outcome = Outcome::Plain,
+            Inspected::Limit(limit) => {
                 state.limit = Some(limit);
                 state.nodes[number].outcome = Outcome::Left("limit");
             }
-            Found::Cancelled => {
+            Inspected::Cancelled => {
                 state.cancelled = true;
                 state.nodes[number].outcome = Outcome::Left("stopped");
             }
-            Found::Page(page, facts) => self.page(state, number, &page, &facts),
-            Found::Package(mut package) => {
+            Inspected::Page(page, facts) => self.page(state, number, &page, &facts),
+            Inspected::Package(mut package) => {
                 if let Some(listed) = package.listed.take()
                     && let Some(set) = Self::set_of_package(state, number, &package)
                 {
@@ -333,14 +335,14 @@ impl<'a> Walk<'a> {
                 }
                 state.nodes[number].outcome = Outcome::Package(package);
             }
-            Found::Document(doc) => {
+            Inspected::Document(doc) => {
                 let url = state.nodes[number].url.clone();
                 let set = doc.link(&url, "up").map_or_else(|| url.clone(), |(up, _)| up);
-                if let Some((listed, changed)) = looked.listed
+                if let Some((listed, changed)) = inspected.listed
                     && !(listed.is_empty() && changed.is_empty())
                     && !kind::is_manifest(doc.capability().unwrap_or(Capability::ResourceList))
                 {
-                    if state.nodes[number].way == Way::Start {
+                    if state.nodes[number].found_by == FoundBy::Start {
                         state.given.push((number, set, listed, changed));
                     } else {
                         self.set(state, set).merge(listed, changed);
@@ -375,15 +377,16 @@ impl<'a> Walk<'a> {
             .then(|| doc.link(&state.nodes[dump].url, "up").map(|(url, _)| url))?
     }
 
-    fn page(&self, state: &mut State, number: usize, page: &[u8], facts: &Facts) {
-        let (url, way) = (state.nodes[number].url.clone(), state.nodes[number].way);
+    fn page(&self, state: &mut State, number: usize, page: &[u8], facts: &ResponseFacts) {
+        let (url, found_by) = (state.nodes[number].url.clone(), state.nodes[number].found_by);
         state.nodes[number].outcome = Outcome::Page;
-        let (targets, next) = if way == Way::Robots {
-            (discover::in_robots(page), Way::Sitemap)
+        let (targets, next) = if found_by == FoundBy::Robots {
+            (discover::in_robots(page), FoundBy::Sitemap)
         } else {
-            ([facts.links.clone(), discover::in_html(page)].concat(), Way::Page)
+            ([facts.links.clone(), discover::in_html(page)].concat(), FoundBy::Page)
         };
-        if matches!(way, Way::WellKnown | Way::Page) || (!matches!(way, Way::Robots | Way::Start) && targets.is_empty())
+        if matches!(found_by, FoundBy::WellKnown | FoundBy::Page)
+            || (!matches!(found_by, FoundBy::Robots | FoundBy::Start) && targets.is_empty())
         {
             let message = "this is a web page, no ResourceSync document".to_owned();
             state.nodes[number].outcome = Outcome::Failed(message);
@@ -396,22 +399,22 @@ impl<'a> Walk<'a> {
     fn follow(&self, state: &mut State, number: usize, url: &str, origin: &Origin) {
         let level = state.nodes[number].level;
         let Outcome::Document(doc) = &state.nodes[number].outcome else { return };
-        let mut next: Vec<(String, Way, usize, u32, Origin)> = Vec::new();
-        for (rel, way) in [("up", Way::Up), ("index", Way::Index), ("archives", Way::Archives)] {
+        let mut next: Vec<(String, FoundBy, usize, u32, Origin)> = Vec::new();
+        for (rel, found_by) in [("up", FoundBy::Up), ("index", FoundBy::Index), ("archives", FoundBy::Archives)] {
             if let Some((target, _)) = doc.link(url, rel) {
                 let above = u32::from(!doc.is(Capability::CapabilityList));
-                let level = if way == Way::Up { above } else { 2 };
-                next.push((target, way, 0, level, Origin::default()));
+                let level = if found_by == FoundBy::Up { above } else { 2 };
+                next.push((target, found_by, 0, level, Origin::default()));
             }
         }
         if doc.silent {
             // It has no `up`; what leads to the Capability List is in the header.
             let links = doc.facts.links.iter().filter_map(|link| resolve(url, link).ok());
-            next.extend(links.map(|target| (target, Way::Page, 0, 1, Origin::default())));
+            next.extend(links.map(|target| (target, FoundBy::Page, 0, 1, Origin::default())));
         }
         if level < self.options.depth
             && let Some(capability) = doc.capability()
-            // What a notification names may be gone since; it is reached from the Capability List.
+            // A document that a notification names may be deleted since; it is reached from the Capability List.
             && capability != Capability::FrameworkNotification
         {
             let archived = origin.archived || kind::is_archive(capability);
@@ -420,32 +423,32 @@ impl<'a> Walk<'a> {
             for (entry, child) in doc.children.iter().enumerate() {
                 if is_dump {
                     if let Some(contents) = &child.contents {
-                        let way = Way::Contents;
-                        next.push((contents.clone(), way, entry, level + 1, Origin { index: None, archived }));
+                        let found_by = FoundBy::Contents;
+                        next.push((contents.clone(), found_by, entry, level + 1, Origin { index: None, archived }));
                     }
                     if chosen.contains(&entry) && package::may_be_zip(&child.media_type, &child.url) {
                         let origin = Origin { index: None, archived };
-                        next.push((child.url.clone(), Way::Package, entry, level + 1, origin));
+                        next.push((child.url.clone(), FoundBy::Package, entry, level + 1, origin));
                     }
                     continue;
                 }
                 let index = (doc.root() == Root::SitemapIndex).then(|| url.to_owned());
                 let is_topic =
                     capability == Capability::CapabilityList && child.capability.is_some_and(kind::is_notification);
-                let way = if is_topic { Way::Topic } else { Way::Down };
-                next.push((child.url.clone(), way, entry, level + 1, Origin { index, archived }));
+                let found_by = if is_topic { FoundBy::Topic } else { FoundBy::Down };
+                next.push((child.url.clone(), found_by, entry, level + 1, Origin { index, archived }));
             }
         }
-        for (target, way, entry, level, origin) in next {
-            self.add(state, &target, way, Some(number), entry, level, origin);
+        for (target, found_by, entry, level, origin) in next {
+            self.add(state, &target, found_by, Some(number), entry, level, origin);
         }
     }
 }
 
-/// One look under way; when it ends, however it ends, others may go on.
-struct Guard<'a, 'w>(&'a Walk<'w>);
+/// An inspection in progress; when it ends in any way, others may continue.
+struct InspectionGuard<'a, 'w>(&'a Walk<'w>);
 
-impl Drop for Guard<'_, '_> {
+impl Drop for InspectionGuard<'_, '_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.active -= 1;
@@ -466,7 +469,7 @@ fn level(doc: &Doc, url: &str, from_index: bool, expected: u32) -> u32 {
     }
 }
 
-/// Which of so many packages are looked at: the first, the last, and others evenly between.
+/// Which of so many packages are checked: the first, the last, and others evenly between.
 fn chosen(count: usize, share: Share) -> HashSet<usize> {
     match share {
         Share::Some(0) => HashSet::new(),

@@ -19,13 +19,13 @@ const GARBAGE_PART: u64 = 8;
 const BUSY_GARBAGE_PART: u64 = 2;
 /// Segments with less garbage than one part in so many are not rewritten.
 const LEAST_PART: u64 = 32;
-/// Time between two looks for something to do.
+/// Time between two searches for something to do.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The same after a failure.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// The thread that tidies; it ends when this is dropped.
-pub(crate) struct Tidying {
+pub(crate) struct CompactionThread {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
 }
@@ -37,7 +37,7 @@ struct Stop {
     changed: Condvar,
 }
 
-impl Tidying {
+impl CompactionThread {
     /// Starts it.
     pub(crate) fn start(packed: Arc<Packed>) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
@@ -68,7 +68,7 @@ impl Tidying {
     }
 }
 
-impl Drop for Tidying {
+impl Drop for CompactionThread {
     fn drop(&mut self) {
         self.stop.stopped.store(true, Ordering::SeqCst);
         drop(lock(&self.stop.lock));
@@ -123,7 +123,8 @@ impl Packed {
             let mut scan = Scan::new(&file, marker, SEGMENT_HEAD, self.limits.packed_bytes);
             while let Some(found) = scan.next()? {
                 let Some(bytes) = found.bytes else { continue };
-                let is_here = |place: super::Place| place.segment == number && u64::from(place.offset) == found.offset;
+                let is_here =
+                    |place: super::ContentLocation| place.segment == number && u64::from(place.offset) == found.offset;
                 if !self.find(&found.id)?.is_some_and(is_here) {
                     continue;
                 }
@@ -154,7 +155,7 @@ impl Packed {
         self.files.remove_segment(number)
     }
 
-    /// Merges the newest runs while they are of similar size, so that an entry is rarely written again; says whether it did.
+    /// Merges the newest runs while they are of similar size, so that an entry is rarely written again; returns whether it did.
     fn merge_runs(&self, stop: &AtomicBool) -> io::Result<bool> {
         let runs = Arc::clone(&lock(&self.index).runs);
         let mut newer = 0;

@@ -21,7 +21,7 @@ pub(crate) struct Files {
     temporary: Option<OwnedFd>,
 }
 
-/// What is in the folder.
+/// The files in the folder.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// Numbers of segments, lowest first.
@@ -56,7 +56,7 @@ impl Files {
         Ok(self.folder.as_ref().ok_or(Errno::NOENT)?)
     }
 
-    /// What is there. What is named otherwise is left alone.
+    /// The files that exist. Files with other names are left alone.
     pub(crate) fn list(&self) -> io::Result<Listing> {
         let (mut listing, mut spans) = (Listing::default(), Vec::new());
         let Some(folder) = &self.folder else { return Ok(listing) };

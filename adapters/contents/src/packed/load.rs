@@ -2,7 +2,7 @@
 
 use super::files::{Files, Listing};
 use super::record::{Marker, SEGMENT_HEAD, Scan};
-use super::run::{Covered, Merge, Part, Place, Run, is_damage};
+use super::run::{ContentLocation, Covered, Merge, Part, Run, is_damage};
 use super::{Active, Index, Limits, Packed, Usage, Writer, lock, record_bytes};
 use abreast_core::ContentId;
 use std::collections::BTreeMap;
@@ -127,8 +127,8 @@ impl Packed {
         while let Some(found) = scan.next()? {
             let (id, offset, length) = (found.id, found.offset, found.bytes.map(|bytes| bytes.len() as u32));
             let place = match length {
-                Some(length) => Place { segment: number, offset: offset as u32, length },
-                None => Place::REMOVED,
+                Some(length) => ContentLocation { segment: number, offset: offset as u32, length },
+                None => ContentLocation::REMOVED,
             };
             let before = self.find(&id)?;
             lock(&self.index).set(&id, before, place);

@@ -4,7 +4,7 @@
 //!   that segment, however many they are. Records that are not durable are at the end: after a crash, those that are whole are kept.
 //! - **Finding.** Places of the newest records are in memory, those of all others in runs (`run.rs`). When there are
 //!   [`Limits::unindexed`] in memory they become a run; runs of similar size are merged in the background.
-//! - **Removing.** A record says that a content was removed; segments with much garbage are rewritten without it
+//! - **Removing.** A record states that a content was removed; segments with much garbage are rewritten without it
 //!   (`compaction.rs`). After loss of power a removed content may be back: then no row needs it, and it is removed again.
 //! - **Trust.** Bytes are compared with their address whenever they are read. The index has checksums; it is rebuilt
 //!   from the segments when a part of it is damaged or missing.
@@ -15,10 +15,10 @@ mod load;
 mod record;
 mod run;
 
-pub(crate) use compaction::Tidying;
+pub(crate) use compaction::CompactionThread;
 pub(crate) use files::Files;
 use record::{Head, Marker, RECORD_HEAD, SEGMENT_HEAD};
-use run::{Covered, Entry, Merge, Part, Place, Run, Span};
+use run::{ContentLocation, Covered, Entry, Merge, Part, Run, Span};
 
 use abreast_core::ContentId;
 use std::collections::{BTreeMap, HashMap};
@@ -69,9 +69,9 @@ struct Usage {
 #[derive(Default)]
 struct Index {
     /// Not yet in a run.
-    recent: HashMap<ContentId, Place>,
+    recent: HashMap<ContentId, ContentLocation>,
     /// Being written to a run.
-    frozen: Arc<HashMap<ContentId, Place>>,
+    frozen: Arc<HashMap<ContentId, ContentLocation>>,
     /// Oldest first.
     runs: Arc<Vec<Arc<Run>>>,
     segments: BTreeMap<u32, Usage>,
@@ -86,7 +86,7 @@ struct Active {
     length: u64,
 }
 
-/// What appends.
+/// The appending writer.
 struct Writer {
     active: Option<Active>,
     next_segment: u32,
@@ -117,7 +117,7 @@ pub(crate) struct Packed {
 struct Frozen {
     span: Span,
     covered: Covered,
-    places: Arc<HashMap<ContentId, Place>>,
+    places: Arc<HashMap<ContentId, ContentLocation>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -171,13 +171,13 @@ impl Packed {
             || lock(&self.index).recent.len() >= self.limits.unindexed
     }
 
-    /// Appends a record and puts it into the index: a content, or that it was removed. `before` says where it was.
+    /// Appends a record and puts it into the index: a content, or that it was removed. `before` is its previous location.
     fn append(
         &self,
         writer: &mut Writer,
         id: &ContentId,
         bytes: Option<&[u8]>,
-        before: Option<Place>,
+        before: Option<ContentLocation>,
     ) -> io::Result<()> {
         self.trusted()?;
         if writer.active.as_ref().is_some_and(|active| active.length >= u64::from(self.limits.segment_bytes)) {
@@ -195,11 +195,11 @@ impl Packed {
         if !unsynced.iter().any(|file| Arc::ptr_eq(file, &active.file)) {
             unsynced.push(Arc::clone(&active.file));
         }
-        // What a failure leaves behind the end is written over by the next record, or passed over by the next open.
+        // Bytes that a failure leaves behind the end are overwritten by the next record, or skipped by the next open.
         active.file.write_all_at(record, active.length)?;
         let place = match head.length {
-            Some(length) => Place { segment: active.number, offset: active.length as u32, length },
-            None => Place::REMOVED,
+            Some(length) => ContentLocation { segment: active.number, offset: active.length as u32, length },
+            None => ContentLocation::REMOVED,
         };
         active.length += record.len() as u64;
         *unindexed += record.len() as u64;
@@ -239,7 +239,7 @@ impl Packed {
         let mut writer = lock(&self.writer);
         let files = std::mem::take(&mut writer.unsynced);
         let new_names = std::mem::take(&mut writer.new_names);
-        // What is put from here on is in the next run.
+        // Contents put from here on are in the next run.
         let close = close && !lock(&self.index).recent.is_empty();
         let frozen = (close || self.is_due(&writer)).then(|| {
             let covered = match &writer.active {
@@ -266,7 +266,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Takes what is not yet in a run, to write it. Whoever calls holds `syncing`, or is alone.
+    /// Takes what is not yet in a run, to write it. The caller holds `syncing`, or is the only one.
     fn freeze(&self, writer: &mut Writer, covered: Covered) -> Frozen {
         let mut index = lock(&self.index);
         index.frozen = Arc::new(std::mem::take(&mut index.recent));
@@ -296,7 +296,7 @@ impl Packed {
         }
     }
 
-    fn write_run(&self, span: Span, covered: Covered, places: &HashMap<ContentId, Place>) -> io::Result<Run> {
+    fn write_run(&self, span: Span, covered: Covered, places: &HashMap<ContentId, ContentLocation>) -> io::Result<Run> {
         let mut entries: Vec<Entry> = places.iter().map(|(id, place)| (*id, *place)).collect();
         entries.sort_unstable_by_key(|entry| entry.0);
         let file = self.files.write_run(span, |file| run::write(file, covered, &mut entries.into_iter().map(Ok)))?;
@@ -304,7 +304,7 @@ impl Packed {
     }
 
     /// Where a content is.
-    fn find(&self, id: &ContentId) -> io::Result<Option<Place>> {
+    fn find(&self, id: &ContentId) -> io::Result<Option<ContentLocation>> {
         let mut last = None;
         loop {
             let index = lock(&self.index);
@@ -317,7 +317,7 @@ impl Packed {
                 }
                 place = run.find(id)?;
             }
-            let Some(place) = place.and_then(Place::kept) else { return Ok(None) };
+            let Some(place) = place.and_then(ContentLocation::kept) else { return Ok(None) };
             if lock(&self.index).segments.contains_key(&place.segment) {
                 return Ok(Some(place));
             }
@@ -334,7 +334,7 @@ impl Packed {
         Ok(self.find(id)?.map(|place| u64::from(place.length)))
     }
 
-    /// The bytes of a content, as its address says; `None` when it is not kept here.
+    /// The bytes of a content, verified against its address; `None` when it is not kept here.
     pub(crate) fn read(&self, id: &ContentId) -> io::Result<Option<Vec<u8>>> {
         for _ in 0..ATTEMPTS {
             let Some(place) = self.find(id)? else { return Ok(None) };
@@ -349,7 +349,7 @@ impl Packed {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Is the record of a content whole, so that it would be found without the index?
+    /// Whether the record of a content is intact, so that it would be found without the index.
     pub(crate) fn is_record_whole(&self, id: &ContentId) -> io::Result<bool> {
         let Some(place) = self.find(id)? else { return Ok(false) };
         let file = self.segment(place.segment)?;
@@ -368,7 +368,7 @@ impl Packed {
         self.bound(writer)
     }
 
-    fn bytes_at(&self, place: Place) -> io::Result<Vec<u8>> {
+    fn bytes_at(&self, place: ContentLocation) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; place.length as usize];
         self.segment(place.segment)?.read_exact_at(&mut bytes, u64::from(place.offset) + RECORD_HEAD as u64)?;
         Ok(bytes)
@@ -416,14 +416,14 @@ impl Packed {
 }
 
 impl Index {
-    /// What is known of a content besides the runs.
-    fn unwritten(&self, id: &ContentId) -> Option<Place> {
+    /// Recent entries of the index, not yet in a run.
+    fn unwritten(&self, id: &ContentId) -> Option<ContentLocation> {
         self.recent.get(id).or_else(|| self.frozen.get(id)).copied()
     }
 
     /// Notes where a content is now, or that it was removed.
-    fn set(&mut self, id: &ContentId, before: Option<Place>, place: Place) {
-        let mut usage = |place: Place, change: fn(u64, u64) -> u64| {
+    fn set(&mut self, id: &ContentId, before: Option<ContentLocation>, place: ContentLocation) {
+        let mut usage = |place: ContentLocation, change: fn(u64, u64) -> u64| {
             if let Some(usage) = self.segments.get_mut(&place.segment) {
                 usage.kept = change(usage.kept, record_bytes(place.length));
             }
@@ -449,7 +449,7 @@ impl Index {
     }
 }
 
-fn sorted(places: &HashMap<ContentId, Place>, from: &ContentId, to: &ContentId) -> Vec<Entry> {
+fn sorted(places: &HashMap<ContentId, ContentLocation>, from: &ContentId, to: &ContentId) -> Vec<Entry> {
     let within = places.iter().filter(|(id, _)| *from <= **id && **id <= *to);
     let mut entries: Vec<Entry> = within.map(|(id, place)| (*id, *place)).collect();
     entries.sort_unstable_by_key(|entry| entry.0);

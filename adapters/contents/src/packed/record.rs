@@ -25,7 +25,7 @@ pub(crate) const REMOVED: u32 = u32::MAX;
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
 
-/// What begins each record of one segment.
+/// The marker at the beginning of each record of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marker([u8; 8]);
 
@@ -76,7 +76,7 @@ impl Head {
         out.extend_from_slice(&sum.to_le_bytes());
     }
 
-    /// What stands at the begin of the bytes, if it is a record of that segment with at most so many bytes.
+    /// Parses the beginning of the bytes as a record of that segment, of at most this many bytes.
     pub(crate) fn read(marker: Marker, bytes: &[u8], longest: u32) -> Option<Self> {
         let head = bytes.get(..RECORD_HEAD).filter(|head| head[..8] == marker.0)?;
         let number = |from: usize| u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]]);
@@ -94,8 +94,8 @@ impl Head {
     }
 }
 
-/// A record that was found, and is what it says.
-pub(crate) struct Found<'s> {
+/// A record that was found and verified.
+pub(crate) struct VerifiedRecord<'s> {
     pub(crate) id: ContentId,
     /// Where it begins.
     pub(crate) offset: u64,
@@ -109,7 +109,7 @@ pub(crate) struct Scan<'f> {
     marker: Marker,
     longest: u32,
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file, and where in the buffer the search for the next record goes on.
+    /// Where the buffer begins in the file, and where in the buffer the search for the next record continues.
     base: u64,
     at: usize,
     ended: bool,
@@ -127,7 +127,7 @@ impl<'f> Scan<'f> {
     }
 
     /// The next valid record.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Found<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<VerifiedRecord<'_>>> {
         loop {
             if !self.fill(RECORD_HEAD)? {
                 return Ok(None);
@@ -149,7 +149,7 @@ impl<'f> Scan<'f> {
             }
             self.valid_end = self.base + end as u64;
             let bytes = head.length.map(|_| &self.buffer[begin + RECORD_HEAD..end]);
-            return Ok(Some(Found { id: head.id, offset: self.base + begin as u64, bytes }));
+            return Ok(Some(VerifiedRecord { id: head.id, offset: self.base + begin as u64, bytes }));
         }
     }
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_look_like_records_are_not_records() {
+    fn contents_resembling_records_are_not_records() {
         let (inner, _) = segment(Marker([3; 8]), &[10, 20]);
         let marker = Marker([4; 8]);
         let mut out = marker.segment_head().to_vec();

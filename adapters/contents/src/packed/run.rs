@@ -6,7 +6,7 @@
 //! foot:  "abrINDX1"  entries (8)  segment (4)  offset (8)  CRC-32 (4)
 //! ```
 //!
-//! Segment and offset of the foot say up to where the segments are in the index: what was appended later is read from them
+//! Segment and offset of the footer state up to where the segments are in the index: what was appended later is read from them
 //! when the folder is opened. Files are named by the numbers of the oldest and the newest part in them; a file whose parts
 //! are all in another one is left over from a merge.
 
@@ -27,14 +27,14 @@ const READ_BLOCKS: usize = 16;
 
 /// Where a content is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ContentLocation {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
     /// [`REMOVED`] when it was removed.
     pub(crate) length: u32,
 }
 
-impl Place {
+impl ContentLocation {
     /// Of a content that was removed.
     pub(crate) const REMOVED: Self = Self { segment: 0, offset: 0, length: REMOVED };
 
@@ -45,7 +45,7 @@ impl Place {
 }
 
 /// An address, and where its content is.
-pub(crate) type Entry = (ContentId, Place);
+pub(crate) type Entry = (ContentId, ContentLocation);
 
 /// Up to where the segments are in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,7 +128,7 @@ impl Run {
     }
 
     /// Where the content of an address is, or that it was removed; `None` when this run does not know.
-    pub(crate) fn find(&self, id: &ContentId) -> io::Result<Option<Place>> {
+    pub(crate) fn find(&self, id: &ContentId) -> io::Result<Option<ContentLocation>> {
         let wanted = prefix(&id.0[..8]);
         // The last block that may begin with it. More than one only if addresses agree in eight bytes.
         let mut block_number = self.fences.partition_point(|fence| *fence <= wanted);
@@ -181,7 +181,7 @@ fn decode(entry: &[u8; ENTRY]) -> Entry {
     let number = |from: usize| u32::from_le_bytes([entry[from], entry[from + 1], entry[from + 2], entry[from + 3]]);
     let mut id = [0; ContentId::BYTES];
     id.copy_from_slice(&entry[..32]);
-    (ContentId(id), Place { segment: number(32), offset: number(36), length: number(40) })
+    (ContentId(id), ContentLocation { segment: number(32), offset: number(36), length: number(40) })
 }
 
 /// Entries of a run, in order.
@@ -328,8 +328,8 @@ mod tests {
         ContentId(*blake3::hash(&number.to_le_bytes()).as_bytes())
     }
 
-    fn place(number: u64) -> Place {
-        Place { segment: number as u32 + 1, offset: 24, length: number as u32 }
+    fn place(number: u64) -> ContentLocation {
+        ContentLocation { segment: number as u32 + 1, offset: 24, length: number as u32 }
     }
 
     fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {

@@ -1,4 +1,4 @@
-//! Reads an HTTP/1.1 answer from bytes as they come: its head with `httparse`, its body as the head says.
+//! Reads an HTTP/1.1 answer from bytes as they come: its head with `httparse`, its body as the head states.
 
 use std::mem::MaybeUninit;
 
@@ -25,7 +25,7 @@ pub(super) struct Head {
     pub(super) rest: Rest,
 }
 
-/// What is to come of a body.
+/// The rest of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Bytes(u64),
@@ -48,7 +48,7 @@ impl Rest {
     }
 }
 
-/// What is wrong with an answer.
+/// Errors in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Malformed {
     HeadTooLarge,
@@ -72,7 +72,7 @@ impl Input {
         Self { bytes: vec![0; SMALL], start: 0, end: 0, searched: 0, max_head }
     }
 
-    /// Where the next bytes go; [`Input::received`] says how many came.
+    /// Where the next bytes go; [`Input::received`] returns how many came.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -102,12 +102,12 @@ impl Input {
         }
     }
 
-    /// The head of the answer, as soon as all of it is there; interim answers are passed over. `wanted` says by the
+    /// The head of the answer, as soon as all of it is there; interim answers are passed over. `wanted` states by the
     /// status whether headers are.
     pub(super) fn head(&mut self, wanted: impl Fn(StatusCode) -> bool) -> Result<Option<Head>, Malformed> {
         while !self.is_empty() {
             let bytes = &self.bytes[self.start..self.end];
-            // What comes in pieces is parsed when its first piece and when its end is there, not for each.
+            // A body in pieces is parsed when its first piece and its end are there, not for each.
             if self.searched > 0 && !has_end(&bytes[self.searched - self.searched.min(3)..]) {
                 self.searched = bytes.len();
                 return self.unfinished();
@@ -275,7 +275,7 @@ mod tests {
     /// Status, body, whether it ended and whether its connection is kept.
     type Found = (u16, Vec<u8>, bool, bool);
 
-    /// What an answer says that comes in pieces of a size.
+    /// Parses a response that arrives in pieces of one size.
     fn read(answer: &[u8], piece: usize) -> Result<Option<Found>, Malformed> {
         let mut input = Input::new(1_000);
         let (mut head, mut body, mut ended) = (None, Vec::new(), false);

@@ -16,7 +16,7 @@ use super::answer::{Head, Input, Malformed};
 use crate::connection::Stream;
 use crate::error::{Error, ErrorKind};
 
-/// What went wrong on a connection.
+/// Failures of a connection.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The time is over.
@@ -161,7 +161,7 @@ impl Line {
     }
 
     /// Sets the timer only if it would ring too late: once per limit of time, not once per request. An early ring
-    /// just makes us look again.
+    /// only causes another check.
     fn poll_deadline(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         loop {

@@ -38,14 +38,14 @@ async fn body_of_unknown_length_ends_with_the_connection() {
 
 #[tokio::test]
 async fn connection_closed_before_the_answer_is_transient() {
-    for said in ["", "HTT", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n"] {
-        assert_eq!(code_for(said).await, "http.truncated", "{said:?}");
+    for reply in ["", "HTT", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n"] {
+        assert_eq!(code_for(reply).await, "http.truncated", "{reply:?}");
     }
 }
 
 #[tokio::test]
 async fn bytes_that_are_not_http_are_refused() {
-    for said in [
+    for reply in [
         "SSH-2.0-OpenSSH_9.2\r\n",
         "<html>hello</html>\r\n\r\n",
         "HTTP/1.1 200 OK\r\nbad header line\r\n\r\n",
@@ -54,7 +54,7 @@ async fn bytes_that_are_not_http_are_refused() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nhello",
     ] {
-        assert_eq!(code_for(said).await, "http.protocol", "{said:?}");
+        assert_eq!(code_for(reply).await, "http.protocol", "{reply:?}");
     }
 }
 
@@ -104,8 +104,8 @@ async fn not_modified_without_a_condition_is_an_error() {
 #[tokio::test]
 async fn statuses_that_do_not_fit_are_errors_of_the_item() {
     for status in ["204 No Content", "206 Partial Content", "600 Too Much", "999 What", "099 Little", "000 None"] {
-        let said = answer(status, "", "x");
-        let server = Server::saying(said);
+        let reply = answer(status, "", "x");
+        let server = Server::saying(reply);
         let error = get(&client(quick()), &server.url("/")).await.unwrap_err();
         assert_eq!(error.code(), "http.status", "{status}");
         assert!(!error.is_transient());

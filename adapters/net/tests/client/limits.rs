@@ -8,7 +8,7 @@ use crate::{client, get, quick, read};
 use abreast_testkit::http::{Server, ok};
 
 #[tokio::test]
-async fn all_connections_together_keep_to_the_bandwidth_and_no_server_is_blamed() {
+async fn bandwidth_limit_covers_all_connections_and_blames_no_server() {
     let body = "x".repeat(100_000);
     let server = Server::script(&[&ok(&body)]);
     let client = client(Options {

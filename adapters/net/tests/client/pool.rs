@@ -84,7 +84,7 @@ async fn connection_with_bytes_nobody_asked_for_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn request_is_sent_again_when_a_kept_connection_dies_before_the_answer() {
+async fn request_is_resent_when_a_kept_connection_was_closed() {
     let server = Server::new(|seen, stream| {
         // The second request of each connection is read and then dropped without a byte.
         stream.peer_addr().is_ok() && seen.target() != "/drop" && stream.write_all(ok("x").as_bytes()).is_ok()
@@ -116,7 +116,7 @@ async fn request_is_not_sent_again_once_the_answer_has_begun() {
 }
 
 #[tokio::test]
-async fn small_unread_body_keeps_the_connection_and_a_large_one_does_not() {
+async fn only_a_small_unread_body_keeps_the_connection() {
     let server = Server::new(|seen, stream| {
         let body = if seen.target() == "/large" { "a".repeat(4 << 20) } else { "small".to_owned() };
         stream.write_all(ok(&body).as_bytes()).is_ok()
@@ -132,7 +132,7 @@ async fn small_unread_body_keeps_the_connection_and_a_large_one_does_not() {
 }
 
 #[tokio::test]
-async fn discarding_waits_for_a_small_body_but_not_for_a_large_or_late_one() {
+async fn discarding_waits_only_for_small_and_prompt_bodies() {
     let server = Server::new(|seen, stream| {
         let length = if seen.target() == "/large" { 1 << 20 } else { 4 };
         stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").as_bytes()).unwrap();

@@ -44,7 +44,7 @@ fn through(proxy: &str) -> Options {
 }
 
 #[tokio::test]
-async fn http_goes_to_the_proxy_as_whole_urls_with_the_proxys_own_login() {
+async fn http_proxy_gets_absolute_urls_and_its_own_credentials() {
     let proxy = Server::script(&[&ok("one"), &ok("two")]);
     let address = proxy.address();
     let client = client(through(&format!("http://me:hush@{address}")));
@@ -67,7 +67,7 @@ async fn hosts_in_no_proxy_are_reached_directly() {
 }
 
 #[tokio::test]
-async fn https_goes_through_a_tunnel_and_the_proxy_sees_no_credentials() {
+async fn https_uses_a_tunnel_and_hides_credentials_from_the_proxy() {
     let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
     let server = authority.server(&["museum.example"], false).serve(ok("secure"));
     let (proxy, told) = connect_proxy(&server);
@@ -87,7 +87,7 @@ async fn https_goes_through_a_tunnel_and_the_proxy_sees_no_credentials() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_reached_over_tls_when_its_url_says_so() {
+async fn proxy_with_https_url_is_reached_over_tls() {
     let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
     let proxy = authority.server(&["proxy.example"], false).serve(ok("forwarded"));
     let options = |name: &str| Options {
@@ -142,7 +142,7 @@ fn socks(to: &Server, login: Option<(&str, &str)>) -> (Server, Arc<Mutex<Vec<Vec
 }
 
 #[tokio::test]
-async fn socks_proxies_get_names_or_addresses_as_the_scheme_says() {
+async fn socks_proxies_get_names_or_addresses_by_scheme() {
     let server = Server::saying(ok("there"));
     let (proxy, told) = socks(&server, None);
     let names = client(through(&format!("socks5h://{}", proxy.address())));
@@ -167,11 +167,11 @@ async fn socks_logins_are_given_and_wrong_ones_reported() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_or_babbles_is_told_as_such() {
-    let fetch = async |said: String| -> Error {
+async fn proxy_refusals_and_nonsense_are_reported_as_such() {
+    let fetch = async |reply: String| -> Error {
         let proxy = Server::raw(move |mut stream| {
             let _ = read_head(&mut stream);
-            let _ = stream.write_all(said.as_bytes());
+            let _ = stream.write_all(reply.as_bytes());
         });
         get(&client(through(&proxy.url(""))), "https://museum.example/").await.unwrap_err()
     };
@@ -186,7 +186,7 @@ async fn a_proxy_that_refuses_or_babbles_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_a_private_address_is_refused_behind_a_proxy_too() {
+async fn redirect_to_private_address_is_refused_behind_a_proxy() {
     let proxy = Server::script(&[&abreast_testkit::http::redirect("302 Found", "http://127.0.0.1:1/x")]);
     let error = get(&client(through(&proxy.url(""))), "http://museum.example/").await.unwrap_err();
     assert_eq!(error.code(), "http.redirect");

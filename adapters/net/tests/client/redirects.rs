@@ -19,16 +19,16 @@ async fn redirect_to_a_file_or_other_scheme_is_refused() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_and_the_last_url_told() {
+async fn redirects_are_followed_and_the_last_url_returned() {
     let server = Server::new(|seen, stream| {
-        let said = match seen.target() {
+        let reply = match seen.target() {
             "/a" => redirect("301 Moved Permanently", "/b?x=%7e"),
             "/b?x=%7e" => redirect("303 See Other", "c/../d"),
             "/d" => redirect("307 Temporary Redirect", "//".to_owned().as_str()).replace("//", "/e#part"),
             "/e" => redirect("308 Permanent Redirect", "?end"),
             _ => ok("there"),
         };
-        stream.write_all(said.as_bytes()).is_ok()
+        stream.write_all(reply.as_bytes()).is_ok()
     });
     let (response, body) = get(&client(quick()), &server.url("/a")).await.unwrap();
     assert_eq!((response.url(), &body[..]), (&*server.url("/e?end"), &b"there"[..]));
@@ -62,12 +62,12 @@ async fn credentials_stay_with_their_origin() {
     let other = Server::saying(ok("x"));
     let back_at = other.url("/foreign");
     let server = Server::new(move |seen, stream| {
-        let said = match seen.target() {
+        let reply = match seen.target() {
             "/inside" => redirect("302 Found", "/leave"),
             "/leave" => redirect("302 Found", &back_at),
             _ => ok("x"),
         };
-        stream.write_all(said.as_bytes()).is_ok()
+        stream.write_all(reply.as_bytes()).is_ok()
     });
     let url = server.url("/inside");
     let secret = Authorization::bearer("t0ps3cret").unwrap();
@@ -87,8 +87,8 @@ async fn credentials_do_not_come_back_after_leaving() {
         Server::new(move |_, stream| stream.write_all(redirect("302 Found", target.get().unwrap()).as_bytes()).is_ok());
     let away = other.url("/");
     let server = Server::new(move |seen, stream| {
-        let said = if seen.target() == "/" { redirect("302 Found", &away) } else { ok("x") };
-        stream.write_all(said.as_bytes()).is_ok()
+        let reply = if seen.target() == "/" { redirect("302 Found", &away) } else { ok("x") };
+        stream.write_all(reply.as_bytes()).is_ok()
     });
     home.set(server.url("/back")).unwrap();
     let url = server.url("/").replace("http://", "http://me:pass@");

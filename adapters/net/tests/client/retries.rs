@@ -28,12 +28,12 @@ async fn transient_failures_are_repeated_until_success() {
 #[tokio::test]
 async fn truncated_body_is_fetched_again_from_the_start() {
     let server = Server::new(|seen, stream| {
-        let said = if seen.connection < 2 {
+        let reply = if seen.connection < 2 {
             "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf".to_owned()
         } else {
             ok("the whole")
         };
-        let _ = stream.write_all(said.as_bytes());
+        let _ = stream.write_all(reply.as_bytes());
         false
     });
     let mut body = Vec::new();
@@ -53,9 +53,10 @@ async fn repetition_ends_with_the_last_error() {
 
 #[tokio::test]
 async fn lasting_failures_are_not_repeated() {
-    for said in [answer("404 Not Found", "", ""), answer("500 Internal Server Error", "", ""), "rubbish\r\n\r\n".into()]
+    for reply in
+        [answer("404 Not Found", "", ""), answer("500 Internal Server Error", "", ""), "rubbish\r\n\r\n".into()]
     {
-        let server = Server::saying(said);
+        let server = Server::saying(reply);
         let error = client(quick()).fetch_to(&Request::new(&server.url("/")), &mut Vec::new(), 100).await.unwrap_err();
         assert_eq!((error.attempts(), server.seen().len()), (1, 1), "{error}");
     }
@@ -65,12 +66,12 @@ async fn lasting_failures_are_not_repeated() {
 async fn retry_after_pauses_the_host_for_all_clients_up_to_the_cap() {
     let pause = Duration::from_millis(150);
     let server = Server::new(|seen, stream| {
-        let said = if seen.target() == "/busy" && seen.connection == 0 {
+        let reply = if seen.target() == "/busy" && seen.connection == 0 {
             answer("503 Service Unavailable", "Retry-After: 3600\r\n", "")
         } else {
             ok("x")
         };
-        stream.write_all(said.as_bytes()).is_ok() && seen.target() != "/busy"
+        stream.write_all(reply.as_bytes()).is_ok() && seen.target() != "/busy"
     });
     let elsewhere = Server::script(&[&ok("x")]);
     let shared = Shared::new(Options { max_retry_after: pause, ..quick() });

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use abreast_net::{Answer, Error, HeaderLines, HeaderMap, Message, Sender, SenderOptions, Want};
+use abreast_net::{Answer, BodyWanted, Error, HeaderLines, HeaderMap, Message, Sender, SenderOptions};
 
 use abreast_testkit::http::{Server, answer, hold, ok, redirect};
 
@@ -13,11 +13,11 @@ fn sender(options: SenderOptions) -> Sender {
 
 async fn post(sender: &Sender, url: &str, body: &'static [u8]) -> Result<Answer, Error> {
     let message = Message { body: body.into(), ..Message::default() };
-    sender.post(&sender.recipient(url)?, message, Want::Nothing(4_096)).await
+    sender.post(&sender.recipient(url)?, message, BodyWanted::Nothing(4_096)).await
 }
 
 async fn get(sender: &Sender, url: &str, most: usize) -> Result<Answer, Error> {
-    sender.get(&sender.recipient(url)?, Message::default(), Want::Whole(most)).await
+    sender.get(&sender.recipient(url)?, Message::default(), BodyWanted::Whole(most)).await
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn headers_of_the_message_and_of_many_are_sent() {
     headers.insert("x-hub-signature", "sha1=00".parse().unwrap());
     let common = HeaderLines::from(&common);
     let message = Message { headers, common: Some(&common), body: "x".into() };
-    sender.post(&sender.recipient(&server.url("/")).unwrap(), message, Want::Nothing(9)).await.unwrap();
+    sender.post(&sender.recipient(&server.url("/")).unwrap(), message, BodyWanted::Nothing(9)).await.unwrap();
     let seen = &server.seen()[0];
     assert_eq!(seen.header("link"), Some("<http://e/>; rel=\"self\""));
     assert_eq!(seen.header("x-hub-signature"), Some("sha1=00"));
@@ -264,6 +264,6 @@ async fn an_answer_to_half_a_message_counts() {
     let message = Message { body: vec![0; 64 << 20].into(), ..Message::default() };
     let to = sender.recipient(&server.url("/")).unwrap();
     let begin = Instant::now();
-    assert_eq!(sender.post(&to, message, Want::Nothing(9)).await.unwrap().status, 413);
+    assert_eq!(sender.post(&to, message, BodyWanted::Nothing(9)).await.unwrap().status, 413);
     assert!(begin.elapsed() < Duration::from_secs(15));
 }

@@ -41,15 +41,15 @@ async fn header_that_never_ends_is_too_slow() {
 
 #[tokio::test]
 async fn silence_before_and_within_an_answer_times_out() {
-    for said in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"] {
+    for reply in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"] {
         let server = Server::new(move |_, stream| {
-            let _ = stream.write_all(said.as_bytes());
+            let _ = stream.write_all(reply.as_bytes());
             hold(stream);
             false
         });
         let options = Options { min_speed: 0, idle_timeout: Duration::from_millis(200), ..impatient() };
         let error = get(&client(options), &server.url("/")).await.unwrap_err();
-        assert_eq!((error.code(), error.is_transient()), ("net.timeout", true), "{said:?}");
+        assert_eq!((error.code(), error.is_transient()), ("net.timeout", true), "{reply:?}");
     }
 }
 

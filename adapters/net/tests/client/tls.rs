@@ -41,7 +41,7 @@ async fn authority_in_the_extra_roots_is_trusted() {
 }
 
 #[tokio::test]
-async fn self_signed_expired_and_wrongly_named_certificates_are_refused() {
+async fn self_signed_expired_and_misnamed_certificates_are_refused() {
     let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
     let server = authority.server(&["museum.example"], false).serve(ok("x"));
     let unknown = Options { extra_roots: None, ..trusted(&authority, folder.path(), &server) };
@@ -148,16 +148,16 @@ async fn http_to_a_port_with_tls_is_a_failure_of_tls() {
             });
             let client = client(quick());
             let result = get(&client, &server.url("/")).await;
-            let said = format!("{answer:?} {has_tls}: {result:?}");
+            let reply = format!("{answer:?} {has_tls}: {result:?}");
             if has_tls || answer.starts_with(b"\x15") {
                 let error = result.unwrap_err();
-                assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{said}");
-                assert!(error.to_string().contains("write the address with https://"), "{said}");
+                assert_eq!((error.code(), error.is_transient()), ("net.tls", false), "{reply}");
+                assert!(error.to_string().contains("write the address with https://"), "{reply}");
             } else {
-                assert_ne!(result.err().map(|error| error.code()), Some("net.tls"), "{said}");
+                assert_ne!(result.err().map(|error| error.code()), Some("net.tls"), "{reply}");
                 let before = connections.load(SeqCst);
                 let _ = get(&client, &server.url("/")).await;
-                assert_eq!(connections.load(SeqCst), before + 1, "tested once: {said}");
+                assert_eq!(connections.load(SeqCst), before + 1, "tested once: {reply}");
             }
         }
     }
@@ -166,10 +166,10 @@ async fn http_to_a_port_with_tls_is_a_failure_of_tls() {
 #[tokio::test]
 async fn body_of_unknown_length_cut_under_tls_is_truncated() {
     let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
-    let said = "HTTP/1.1 200 OK\r\n\r\nsome".to_owned();
-    let server = authority.server(&["museum.example"], false).serve(said.clone());
+    let reply = "HTTP/1.1 200 OK\r\n\r\nsome".to_owned();
+    let server = authority.server(&["museum.example"], false).serve(reply.clone());
     assert_eq!(fetch(trusted(&authority, folder.path(), &server)).await.unwrap(), b"some");
-    let server = authority.server(&["museum.example"], false).serve_and_cut(said);
+    let server = authority.server(&["museum.example"], false).serve_and_cut(reply);
     assert_eq!(fetch(trusted(&authority, folder.path(), &server)).await.unwrap_err().code(), "http.truncated");
 }
 
@@ -229,7 +229,7 @@ async fn a_pinned_key_stands_for_a_bad_certificate_of_its_host_only() {
 }
 
 #[tokio::test]
-async fn a_trusted_certificate_with_another_key_than_the_pinned_one_is_refused() {
+async fn trusted_certificate_without_the_pinned_key_is_refused() {
     let (authority, folder) = (Authority::default(), tempfile::tempdir().unwrap());
     let server = authority.server(&["museum.example"], false).serve(ok("x"));
     let pins = vec![Pin::parse(&format!("museum.example=sha256/{}", other_pin())).unwrap()];

@@ -34,7 +34,7 @@ async fn request_has_the_headers_a_polite_client_sends() {
 }
 
 #[tokio::test]
-async fn a_request_says_which_form_it_wants_and_where_to_go_on() {
+async fn request_has_accept_and_last_event_id() {
     let server = Server::saying(ok("x"));
     let url = server.url("/");
     let request = Request { accept: Some("text/event-stream"), last_event_id: Some("7"), ..Request::new(&url) };

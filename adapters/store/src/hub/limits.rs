@@ -1,4 +1,4 @@
-//! What is refused before it reaches the hub's store?
+//! Limits on requests to the hub's store.
 
 use super::{NewTarget, NewVerification};
 use abreast_core::{ErrorKind, LogError, NewNotification, Payload, TopicId};
@@ -35,7 +35,7 @@ pub(crate) fn check_notification(notification: &NewNotification) -> Result<(), L
         Payload::Bytes(bytes) => within("body", bytes.len(), BODY_BYTES_MAX),
         Payload::Changes { after, last } if after < last && i64::try_from(last.0).is_ok() => Ok(()),
         Payload::Changes { after, last } => {
-            Err(refused(format!("a notification cannot say changes after {after} to {last}")))
+            Err(refused(format!("a notification cannot contain the changes after {after} to {last}")))
         }
     }
 }

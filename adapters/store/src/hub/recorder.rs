@@ -1,9 +1,9 @@
-//! How is a group of requests recorded in a hub's store?
+//! Recording a group of requests in a hub's store.
 
 use super::Done;
 use super::topics::{self, TopicStates};
 use super::{targets, verifications};
-use crate::queue::{Limits, Waits};
+use crate::queue::{Limits, QueueItem};
 use crate::writer::Recorder;
 use abreast_core::{Clock, LogError, Offset, PUBLISH_PATIENCE, TopicId};
 use abreast_webtypes::Timestamp;
@@ -21,18 +21,18 @@ const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The last notifications of all topics, as readers see them.
 pub(crate) type TopicHeads = RwLock<HashMap<TopicId, Offset>>;
 
-/// What a request works with: the transaction, and what is known without asking it.
-pub(crate) struct Run<'w> {
+/// The transaction of a request, and the cached state.
+pub(crate) struct HubTransaction<'w> {
     pub(crate) connection: &'w Connection,
-    pub(crate) known: &'w mut Known,
+    pub(crate) known: &'w mut WriterState,
     pub(crate) now: Timestamp,
 }
 
-/// What the writer knows.
+/// State cached by the writer.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct WriterState {
     pub(crate) topics: TopicStates,
-    /// Topics whose rows do not say yet where they stand, or whose heads readers do not see.
+    /// Topics whose rows are out of date, or whose heads readers do not see yet.
     pub(crate) touched: BTreeSet<TopicId>,
     pub(crate) verifications: i64,
     pub(crate) dead_letters: i64,
@@ -48,37 +48,37 @@ impl Job {
     /// `bytes` is about what it holds in memory and writes.
     pub(crate) fn new<T: Send + 'static>(
         bytes: usize,
-        work: impl FnOnce(&mut Run<'_>) -> Answer<T> + Send + 'static,
+        work: impl FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,
         done: Done<T>,
     ) -> Self {
-        Self { bytes, task: Box::new(Asked { work: Some(work), done, came: None }) }
+        Self { bytes, task: Box::new(PendingRequest { work: Some(work), done, came: None }) }
     }
 }
 
-/// What came of a request: of the store, and if that did not fail, of the request.
+/// The result of a request: of the store, and if that did not fail, of the request.
 pub(crate) type Answer<T> = rusqlite::Result<Result<T, LogError>>;
 
 trait Task: Send {
-    fn run(&mut self, run: &mut Run<'_>) -> rusqlite::Result<()>;
-    fn tell(self: Box<Self>);
+    fn run(&mut self, run: &mut HubTransaction<'_>) -> rusqlite::Result<()>;
+    fn reply(self: Box<Self>);
     fn refuse(self: Box<Self>, why: LogError);
 }
 
-struct Asked<W, T> {
+struct PendingRequest<W, T> {
     work: Option<W>,
     done: Done<T>,
     came: Option<Result<T, LogError>>,
 }
 
-impl<T: Send, W: FnOnce(&mut Run<'_>) -> Answer<T> + Send> Task for Asked<W, T> {
-    fn run(&mut self, run: &mut Run<'_>) -> rusqlite::Result<()> {
+impl<T: Send, W: FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send> Task for PendingRequest<W, T> {
+    fn run(&mut self, run: &mut HubTransaction<'_>) -> rusqlite::Result<()> {
         if let Some(work) = self.work.take() {
             self.came = Some(work(run)?);
         }
         Ok(())
     }
 
-    fn tell(self: Box<Self>) {
+    fn reply(self: Box<Self>) {
         if let Some(came) = self.came {
             (self.done)(came);
         }
@@ -89,7 +89,7 @@ impl<T: Send, W: FnOnce(&mut Run<'_>) -> Answer<T> + Send> Task for Asked<W, T> 
     }
 }
 
-impl Waits for Job {
+impl QueueItem for Job {
     const LIMITS: Limits =
         Limits { jobs: JOBS_MAX, weight: WAITING_BYTES_MAX, group: GROUP_BYTES_MAX, patience: Some(PUBLISH_PATIENCE) };
 
@@ -102,26 +102,26 @@ impl Waits for Job {
     }
 }
 
-/// What the writer of a hub's store works with.
+/// The recorder of a hub's store.
 pub(crate) struct HubRecorder {
     clock: Arc<dyn Clock>,
     heads: Arc<TopicHeads>,
-    known: Known,
+    known: WriterState,
 }
 
 impl HubRecorder {
     pub(crate) fn new(clock: Arc<dyn Clock>, heads: Arc<TopicHeads>) -> Self {
-        Self { clock, heads, known: Known::default() }
+        Self { clock, heads, known: WriterState::default() }
     }
 }
 
 impl Recorder for HubRecorder {
     type Job = Job;
-    type Told = ();
+    type Outcome = ();
 
     fn load(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let topics = topics::load(connection)?;
-        self.known = Known {
+        self.known = WriterState {
             touched: topics.keys().copied().collect(),
             topics,
             verifications: verifications::count(connection)?,
@@ -132,7 +132,7 @@ impl Recorder for HubRecorder {
 
     fn record(&mut self, connection: &Connection, group: &mut [Job]) -> rusqlite::Result<Vec<()>> {
         self.known.touched.clear();
-        let mut run = Run { connection, known: &mut self.known, now: self.clock.now() };
+        let mut run = HubTransaction { connection, known: &mut self.known, now: self.clock.now() };
         for job in group.iter_mut() {
             job.task.run(&mut run)?;
         }
@@ -154,7 +154,7 @@ impl Recorder for HubRecorder {
         }
     }
 
-    fn tell(job: Job, (): ()) {
-        job.task.tell();
+    fn reply(job: Job, (): ()) {
+        job.task.reply();
     }
 }

@@ -1,12 +1,12 @@
-//! What does the hub's store promise, and how is it asked?
+//! The hub's store: its guarantees and its operations.
 
 use super::limits::no_topic;
-use super::recorder::{Answer, HubRecorder, Job, Run, TopicHeads};
+use super::recorder::{Answer, HubRecorder, HubTransaction, Job, TopicHeads};
 use super::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled, Target, TargetId,
     TargetKind, Topic, Verification, VerificationId, targets, topics, verifications,
 };
-use crate::connection::{Durability, Held, lock, open_connection};
+use crate::connection::{DatabaseLock, Durability, lock, open_connection};
 use crate::migration::migrate;
 use crate::presence::Presence;
 use crate::queue::Queue;
@@ -59,12 +59,12 @@ pub struct Sizes {
 /// The writer, and the lock that keeps other processes out while it runs.
 struct Running {
     thread: JoinHandle<()>,
-    _lock: Held,
+    _lock: DatabaseLock,
 }
 
 /// A hub's topics, targets and verifications in one SQLite file.
 ///
-/// One thread writes: whatever waits for it is committed as one transaction, and each caller is told after the commit
+/// One thread writes: all waiting jobs are committed as one transaction, and each caller gets its reply after the commit
 /// reached the disk (write-ahead log, `synchronous=FULL`). Reads use connections of their own and see what is committed
 /// only. A second process is refused. All calls block; those named `…_then` only while too much is waiting, as
 /// [`TopicLog::publish_then`] does.
@@ -117,13 +117,13 @@ impl HubStore {
         self.presence.check()
     }
 
-    /// Records what is waiting, then ends the writer. Later changes are refused, reads go on.
+    /// Records what is waiting, then ends the writer. Later changes are refused, reads continue.
     pub fn close(&self) {
         self.readers.close_idle(); // before the writer ends: see there
         self.queue.close();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { thread, _lock }) = running
-            && thread.thread().id() != std::thread::current().id() // dropped by what it told
+            && thread.thread().id() != std::thread::current().id() // dropped by a callback
             && thread.join().is_err()
         {
             tracing::error!("the hub's writing thread panicked");
@@ -133,7 +133,7 @@ impl HubStore {
     fn ask<T: Send + 'static>(
         &self,
         bytes: usize,
-        work: impl FnOnce(&mut Run<'_>) -> Answer<T> + Send + 'static,
+        work: impl FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,
         done: Done<T>,
     ) {
         self.queue.push(Job::new(bytes, work, done));
@@ -142,7 +142,7 @@ impl HubStore {
     fn call<T: Send + 'static>(
         &self,
         bytes: usize,
-        work: impl FnOnce(&mut Run<'_>) -> Answer<T> + Send + 'static,
+        work: impl FnOnce(&mut HubTransaction<'_>) -> Answer<T> + Send + 'static,
     ) -> Result<T, LogError> {
         let (sender, receiver) = sync_channel(1);
         self.ask(bytes, work, Box::new(move |result| drop(sender.send(result))));
@@ -154,7 +154,7 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn find_topic(&self, url: &str) -> Result<Option<TopicId>, LogError> {
-        self.readers.with("cannot look for a topic", |connection| topics::find(connection, url))
+        self.readers.with("cannot find a topic", |connection| topics::find(connection, url))
     }
 
     /// A topic.
@@ -258,7 +258,7 @@ impl HubStore {
     /// # Errors
     /// When the store fails.
     pub fn find_target(&self, topic: TopicId, address: &str, kind: TargetKind) -> Result<Option<Target>, LogError> {
-        self.readers.with("cannot look for a target", |connection| targets::find(connection, topic, address, kind))
+        self.readers.with("cannot find a target", |connection| targets::find(connection, topic, address, kind))
     }
 
     /// A topic's targets by number, those after one; begin with 0.
@@ -309,7 +309,7 @@ impl HubStore {
         self.readers.with("cannot read attempts", |connection| targets::attempts(connection, id))
     }
 
-    /// What was given up for a target, by offset, those that begin after one.
+    /// Dead letters of a target, by offset, those that begin after one.
     ///
     /// # Errors
     /// When the store fails.
@@ -359,7 +359,7 @@ impl HubStore {
         self.ask(ROW_BYTES, move |run| verifications::retry(run.connection, id, attempts, next_at).map(Ok), done);
     }
 
-    /// Settles a verification, with the target that is made, made anew or ended by it, all at once. `None` when there is
+    /// Settles a verification, with the target that is made, recreated or ended by it, all at once. `None` when there is
     /// no such target, or the verification is gone already: then nothing is done.
     ///
     /// # Errors

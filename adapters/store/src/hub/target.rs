@@ -1,4 +1,4 @@
-//! Who is told, and how far have they come?
+//! Targets of notifications and their progress: types.
 
 use abreast_core::{Offset, TopicId};
 use abreast_webtypes::Timestamp;
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId(pub i64);
 
-/// What kind of target is it?
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetKind {
     /// A subscriber's callback.
@@ -36,7 +36,7 @@ impl From<Vec<u8>> for Secret {
     }
 }
 
-/// A target to be made, or made anew.
+/// A target to be made, or recreated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTarget {
     /// The topic it follows.
@@ -144,7 +144,7 @@ pub struct Progress {
     pub next_at: Option<Timestamp>,
     /// The newest attempt, if it is to be kept: the last success and the last eight failures are.
     pub last: Option<Attempt>,
-    /// What was given up, with the cursor moved over it.
+    /// A dead letter, with the cursor moved over it.
     pub dead: Option<DeadLetter>,
 }
 

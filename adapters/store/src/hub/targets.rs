@@ -1,7 +1,7 @@
-//! How are targets and their progress kept?
+//! Targets of notifications and their progress: tables.
 
 use super::limits::{check_target, no_topic};
-use super::recorder::{Answer, Known, Run};
+use super::recorder::{Answer, HubTransaction, WriterState};
 use super::{Attempt, DeadLetter, EndedTarget, Ending, NewTarget, Progress, Secret, Target, TargetId, TargetKind};
 use crate::sum::Sum;
 use abreast_core::{Offset, TopicId};
@@ -105,7 +105,7 @@ fn read_target(row: &Row<'_>) -> rusqlite::Result<Target> {
     if target_sum(&target) != row.get::<_, i64>(7)? {
         return Err(crate::sum::damaged(7));
     }
-    if Standing::of(&target).sum(target.id) != row.get::<_, i64>(13)? {
+    if ProgressColumns::of(&target).sum(target.id) != row.get::<_, i64>(13)? {
         return Err(crate::sum::damaged(13));
     }
     Ok(target)
@@ -137,7 +137,7 @@ fn target_sum(target: &Target) -> i64 {
 
 /// The columns of `progress` that its checksum covers.
 #[derive(Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct ProgressColumns {
     generation: u64,
     cursor: Offset,
     attempts: u32,
@@ -145,7 +145,7 @@ pub(crate) struct Standing {
     next_at: Option<Timestamp>,
 }
 
-impl Standing {
+impl ProgressColumns {
     /// Having taken everything up to there.
     pub(crate) const fn at(cursor: Offset) -> Self {
         Self { generation: 1, cursor, attempts: 0, first_failed: None, next_at: None }
@@ -192,19 +192,19 @@ impl Standing {
     }
 }
 
-/// Makes a target, or makes it anew: secret and lease become the new ones, the cursor stays.
-pub(crate) fn put(run: &mut Run<'_>, new: &NewTarget) -> Answer<Target> {
+/// Creates or renews a target: secret and lease are replaced, the cursor is kept.
+pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewTarget) -> Answer<Target> {
     if let Err(refused) = check_target(new) {
         return Ok(Err(refused));
     }
-    let Run { connection, known, now } = run;
+    let HubTransaction { connection, known, now } = run;
     let Some(state) = known.topics.get(&new.topic) else { return Ok(Err(no_topic(new.topic))) };
     let mut target = match find(connection, new.topic, &new.address, new.kind)? {
         Some(known) => Target {
             secret: new.secret.clone(),
             lease_until: new.lease_until,
             generation: known.generation + 1,
-            // Whoever renews is there again.
+            // A renewed subscriber has no failed attempts.
             next_at: None,
             ..known
         },
@@ -237,13 +237,13 @@ pub(crate) fn put(run: &mut Run<'_>, new: &NewTarget) -> Answer<Target> {
             target_sum(&target)
         ],
     )?;
-    Standing::of(&target).put(connection, target.id)?;
+    ProgressColumns::of(&target).put(connection, target.id)?;
     Ok(Ok(target))
 }
 
-/// Ends a target and everything that is kept of it but one line. Says whether it was there.
-pub(crate) fn end(run: &mut Run<'_>, id: TargetId, why: Ending) -> rusqlite::Result<bool> {
-    let Run { connection, known, now } = run;
+/// Ends a target and removes its data except one row. Returns whether it was there.
+pub(crate) fn end(run: &mut HubTransaction<'_>, id: TargetId, why: Ending) -> rusqlite::Result<bool> {
+    let HubTransaction { connection, known, now } = run;
     let noted = connection
         .prepare_cached(
             "INSERT INTO ended (target_id, topic_id, kind, address, why, cursor, created, time) \
@@ -270,8 +270,8 @@ pub(crate) fn end(run: &mut Run<'_>, id: TargetId, why: Ending) -> rusqlite::Res
 
 /// Records how far targets have come. Gives back those whose progress was not recorded: they ended, were renewed or
 /// replayed meanwhile, or their cursor is further.
-pub(crate) fn save_progress(run: &mut Run<'_>, all: &[Progress]) -> Answer<Vec<TargetId>> {
-    let Run { connection, known, .. } = run;
+pub(crate) fn save_progress(run: &mut HubTransaction<'_>, all: &[Progress]) -> Answer<Vec<TargetId>> {
+    let HubTransaction { connection, known, .. } = run;
     let mut update = connection.prepare_cached(
         "UPDATE progress SET cursor = ?3, attempts = ?4, first_failed = ?5, next_at = ?6, sum = ?7 \
          WHERE target_id = ?1 AND generation = ?2 AND cursor <= ?3",
@@ -283,7 +283,7 @@ pub(crate) fn save_progress(run: &mut Run<'_>, all: &[Progress]) -> Answer<Vec<T
     )?;
     let mut stale = Vec::new();
     for one in all {
-        let standing = Standing {
+        let standing = ProgressColumns {
             generation: one.generation,
             cursor: one.cursor,
             attempts: one.attempts,
@@ -318,7 +318,7 @@ pub(crate) fn save_progress(run: &mut Run<'_>, all: &[Progress]) -> Answer<Vec<T
             note_failure(connection, one, error)?;
         }
         if let Some(letter) = &one.dead {
-            bury(connection, known, one.id, letter)?;
+            add_dead_letter(connection, known, one.id, letter)?;
         }
     }
     Ok(Ok(stale))
@@ -350,7 +350,12 @@ fn note_failure(connection: &Connection, one: &Progress, error: &str) -> rusqlit
     Ok(())
 }
 
-fn bury(connection: &Connection, known: &mut Known, id: TargetId, letter: &DeadLetter) -> rusqlite::Result<()> {
+fn add_dead_letter(
+    connection: &Connection,
+    known: &mut WriterState,
+    id: TargetId,
+    letter: &DeadLetter,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO dead (target_id, first, last, letters, error, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -401,7 +406,7 @@ fn cut(error: &str) -> &str {
 }
 
 /// Sets a cursor back, or forward, within what is there.
-pub(crate) fn replay(run: &mut Run<'_>, id: TargetId, to: Offset) -> rusqlite::Result<Option<Target>> {
+pub(crate) fn replay(run: &mut HubTransaction<'_>, id: TargetId, to: Offset) -> rusqlite::Result<Option<Target>> {
     let connection = run.connection;
     let Some(known) = one(connection, id)? else { return Ok(None) };
     let head = run.known.topics.get(&known.topic).map_or(0, |state| state.head);
@@ -413,7 +418,7 @@ pub(crate) fn replay(run: &mut Run<'_>, id: TargetId, to: Offset) -> rusqlite::R
         next_at: None,
         ..known
     };
-    Standing::of(&target).put(connection, id)?;
+    ProgressColumns::of(&target).put(connection, id)?;
     Ok(Some(target))
 }
 

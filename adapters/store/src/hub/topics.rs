@@ -1,7 +1,7 @@
-//! How are notifications kept, and dropped again?
+//! Notifications of topics: recording and trimming.
 
 use super::limits::{check_notification, check_topic_url, no_topic};
-use super::recorder::{Answer, Run};
+use super::recorder::{Answer, HubTransaction};
 use crate::sum::Sum;
 use abreast_core::{NewNotification, Notification, Offset, Payload, Position, TopicId};
 use abreast_webtypes::Timestamp;
@@ -74,7 +74,7 @@ fn url_sum(id: TopicId, url: &str) -> i64 {
     sum.finish()
 }
 
-pub(crate) fn open(run: &mut Run<'_>, url: &str) -> Answer<TopicId> {
+pub(crate) fn open(run: &mut HubTransaction<'_>, url: &str) -> Answer<TopicId> {
     if let Some(id) = find(run.connection, url)? {
         return Ok(Ok(id));
     }
@@ -120,12 +120,12 @@ pub(crate) fn page(connection: &Connection, after: TopicId, limit: usize) -> rus
     statement.query_map(params![after.0, limit as i64], read_topic)?.collect()
 }
 
-/// Records one notification. What the topic's row says follows with [`store`].
-pub(crate) fn publish(run: &mut Run<'_>, topic: TopicId, notification: &NewNotification) -> Answer<Offset> {
+/// Records one notification. The topic's row is updated by [`store`].
+pub(crate) fn publish(run: &mut HubTransaction<'_>, topic: TopicId, notification: &NewNotification) -> Answer<Offset> {
     if let Err(refused) = check_notification(notification) {
         return Ok(Err(refused));
     }
-    let Run { connection, known, now } = run;
+    let HubTransaction { connection, known, now } = run;
     let Some(state) = known.topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
     known.touched.insert(topic);
     let offset = state.head + 1;
@@ -172,9 +172,9 @@ pub(crate) fn store(connection: &Connection, topic: TopicId, state: &TopicState)
     Ok(())
 }
 
-/// Drops notifications up to an offset, the oldest first and not all at once. Says whether there are more.
-pub(crate) fn trim(run: &mut Run<'_>, topic: TopicId, up_to: Offset) -> Answer<bool> {
-    let Run { connection, known, .. } = run;
+/// Drops notifications up to an offset, the oldest first and not all at once. Returns whether there are more.
+pub(crate) fn trim(run: &mut HubTransaction<'_>, topic: TopicId, up_to: Offset) -> Answer<bool> {
+    let HubTransaction { connection, known, .. } = run;
     let Some(state) = known.topics.get_mut(&topic) else { return Ok(Err(no_topic(topic))) };
     known.touched.insert(topic);
     let end = up_to.0.min(state.head.saturating_sub(1));
@@ -290,9 +290,9 @@ pub(crate) fn before(connection: &Connection, topic: TopicId, time: Timestamp) -
     Ok(Some(Offset(low)))
 }
 
-/// Forgets a topic that nobody follows, a part of its notifications at a time. Says whether it is gone; `None` asks to
+/// Forgets a topic that nobody follows, a part of its notifications at a time. Returns whether it is gone; `None` asks to
 /// be called again.
-pub(crate) fn remove(run: &mut Run<'_>, topic: TopicId) -> Answer<Option<bool>> {
+pub(crate) fn remove(run: &mut HubTransaction<'_>, topic: TopicId) -> Answer<Option<bool>> {
     let followed: bool = run
         .connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM targets WHERE topic_id = ?1)")?

@@ -1,4 +1,4 @@
-//! Which subscribers are still to be asked, and what came of it?
+//! Pending verifications of subscribers, and their results: types.
 
 use super::{NewTarget, Secret};
 use abreast_webtypes::Timestamp;
@@ -7,12 +7,12 @@ use abreast_webtypes::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VerificationId(pub i64);
 
-/// What is the subscriber asked, or told?
+/// The question or message to the subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerificationMode {
-    /// Do you want this subscription?
+    /// Confirm a subscription.
     Subscribe,
-    /// Do you want it to end?
+    /// Confirm its end.
     Unsubscribe,
     /// You do not get it.
     Denied,
@@ -25,13 +25,13 @@ pub struct NewVerification {
     pub topic_url: String,
     /// Where to ask; at most 8 KiB.
     pub callback: String,
-    /// What to ask.
+    /// The message to send.
     pub mode: VerificationMode,
     /// The key for signatures, if any; at most 199 bytes.
     pub secret: Option<Secret>,
     /// The lease that will be granted.
     pub lease_seconds: Option<u64>,
-    /// What the subscriber must say; at most 1 KiB.
+    /// The challenge that the subscriber must return; at most 1 KiB.
     pub challenge: String,
     /// Why it is denied; at most 1 KiB.
     pub reason: Option<String>,
@@ -44,7 +44,7 @@ pub struct NewVerification {
 pub struct Verification {
     /// Its number.
     pub id: VerificationId,
-    /// What was asked for.
+    /// The requested mode.
     pub request: NewVerification,
     /// How often asking failed. `request.next_at` is when to ask next.
     pub attempts: u32,
@@ -52,13 +52,13 @@ pub struct Verification {
     pub created: Timestamp,
 }
 
-/// What came of a verification.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// The subscriber wants it: the target is made or made anew.
+    /// Confirmed: the target is created or renewed.
     Subscribed(NewTarget),
     /// The subscriber wants it to end, as does this topic's and callback's subscription, if there is one.
     Unsubscribed,
-    /// Nothing: it was refused, failed for good, or was told.
+    /// Nothing: it was refused, failed permanently, or the subscriber was notified.
     Dropped,
 }

@@ -1,7 +1,7 @@
-//! How are verifications kept?
+//! Pending verifications of subscribers: tables.
 
 use super::limits::{VERIFICATIONS_MAX, check_verification};
-use super::recorder::{Answer, Run};
+use super::recorder::{Answer, HubTransaction};
 use super::{
     Ending, NewVerification, Secret, Settled, Target, TargetKind, Verification, VerificationId, VerificationMode,
     targets, topics,
@@ -22,7 +22,7 @@ const fn number(mode: VerificationMode) -> i64 {
     }
 }
 
-pub(crate) fn put(run: &mut Run<'_>, new: &NewVerification) -> Answer<VerificationId> {
+pub(crate) fn put(run: &mut HubTransaction<'_>, new: &NewVerification) -> Answer<VerificationId> {
     if let Err(refused) = check_verification(new) {
         return Ok(Err(refused));
     }
@@ -125,7 +125,7 @@ pub(crate) fn retry(
 }
 
 /// Ends a verification together with what follows from it; nothing follows when it is gone already.
-pub(crate) fn finish(run: &mut Run<'_>, id: VerificationId, settled: &Settled) -> Answer<Option<Target>> {
+pub(crate) fn finish(run: &mut HubTransaction<'_>, id: VerificationId, settled: &Settled) -> Answer<Option<Target>> {
     let connection = run.connection;
     let Some(known) = one(connection, id)? else { return Ok(Ok(None)) };
     let target = match settled {

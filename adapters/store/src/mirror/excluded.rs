@@ -1,4 +1,4 @@
-//! Which resources are kept although the user's filters exclude them now?
+//! Resources kept in the copy although the filters exclude them now.
 
 use super::rows::{COLUMNS, Row, read_row};
 use super::{Mirror, READ, WRITE, failed};
@@ -6,7 +6,7 @@ use abreast_core::LogError;
 use rusqlite::{OptionalExtension as _, params};
 
 impl Mirror {
-    /// Notes that a kept resource is excluded, or that it is so no longer; says whether that is news.
+    /// Records that a kept resource is excluded, or no longer is; returns whether this is new.
     ///
     /// # Errors
     /// The system's own.
@@ -20,7 +20,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Was it noted as excluded?
+    /// Whether it is recorded as excluded.
     ///
     /// # Errors
     /// The system's own.
@@ -32,7 +32,7 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Is any resource excluded? Forgets first those that are kept no longer.
+    /// Whether any resource is excluded. First forgets those that are no longer kept.
     ///
     /// # Errors
     /// The system's own.
@@ -43,7 +43,7 @@ impl Mirror {
         self.connection.query_row("SELECT EXISTS (SELECT 1 FROM excluded)", [], |row| row.get(0)).map_err(failed(READ))
     }
 
-    /// Plans to delete every excluded resource, or takes such plans back; says how many.
+    /// Plans to delete every excluded resource, or takes such plans back; returns how many.
     ///
     /// # Errors
     /// The system's own.

@@ -1,4 +1,4 @@
-//! What should a folder hold, according to its Source? Kept in a temporary file, for audits of any size.
+//! The expected contents of a folder, in a temporary file, for audits of any size.
 
 use super::{READ, WRITE, failed};
 use abreast_core::LogError;
@@ -62,7 +62,7 @@ impl Expected {
             .map_err(failed(WRITE))
     }
 
-    /// Is this resource expected?
+    /// Whether this resource is expected.
     ///
     /// # Errors
     /// The system's own.

@@ -1,4 +1,4 @@
-//! Of a packed copy: which files are there, how much of them counts, and where is each resource's record?
+//! State of a packed copy: its files, their valid length, and the position of each resource's record.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;

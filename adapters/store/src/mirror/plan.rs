@@ -1,11 +1,11 @@
-//! What is to be done, what could not be, and the tables a plan is made with?
+//! The plan: pending actions, failures, and the tables that a plan is made with.
 
 use super::rows::{COLUMNS, Row, read_row};
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
 use rusqlite::params;
 
-/// What to do with one resource.
+/// The action for one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PendingAction {
     /// Have these bytes.
@@ -38,7 +38,7 @@ pub enum PendingState {
 pub struct Pending {
     /// Its URI without fragment.
     pub uri: String,
-    /// What to do.
+    /// The action.
     pub action: PendingAction,
     /// Last modification as listed, microseconds.
     pub modified: Option<i64>,
@@ -59,9 +59,9 @@ pub struct Pending {
 /// One item with what is kept so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
-    /// What is expected.
+    /// The expected state.
     pub pending: Pending,
-    /// What is kept.
+    /// The state in the copy.
     pub row: Option<Row>,
 }
 
@@ -161,7 +161,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Is this item still one that failed or is held back?
+    /// Whether this item still failed or is held.
     ///
     /// # Errors
     /// The system's own.
@@ -182,7 +182,7 @@ impl Mirror {
         self.connection.execute("UPDATE pending SET state = 0 WHERE state <> 0", []).map(|_| ()).map_err(failed(WRITE))
     }
 
-    /// Makes what waited for a parent folder due again; says how many.
+    /// Makes what waited for a parent folder due again; returns how many.
     ///
     /// # Errors
     /// The system's own.
@@ -204,7 +204,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Marks all items as of an earlier plan, before a new one is made; says how many there are.
+    /// Marks all items as of an earlier plan, before a new one is made; returns how many there are.
     ///
     /// # Errors
     /// The system's own.
@@ -359,7 +359,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// A list names it after all; was it noted?
+    /// Clears the mark of a resource that a list names after all; returns whether it was marked.
     ///
     /// # Errors
     /// The system's own.
@@ -371,7 +371,7 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Plans to delete every resource noted as unseen; says how many.
+    /// Plans to delete every resource noted as unseen; returns how many.
     ///
     /// # Errors
     /// The system's own.
@@ -386,8 +386,8 @@ impl Mirror {
             .map_err(failed(WRITE))
     }
 
-    /// Drops what is planned for resources that are kept as of a change after that instant, microseconds; says how
-    /// many. What is older says nothing about them.
+    /// Drops what is planned for resources that are kept as of a change after that instant, microseconds; states how
+    /// many. Older data does not apply to them.
     ///
     /// # Errors
     /// The system's own.
@@ -399,7 +399,7 @@ impl Mirror {
     }
 
     /// Notes a change; of several for one URI the newest stays, of equally new ones that of the later list, and of one list
-    /// the last noted. `exact` says that `time` was stated as the time of the change; `list` orders the lists that
+    /// the last noted. `exact` means that `time` was listed as the time of the change; `list` orders the lists that
     /// changes stand in, for those that are not read in their order.
     ///
     /// # Errors

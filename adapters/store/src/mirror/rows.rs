@@ -1,4 +1,4 @@
-//! Which resources are kept, and which documents were read?
+//! Rows of the resources in a copy and of the documents that were read.
 
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
@@ -29,7 +29,7 @@ pub struct Row {
     pub epoch: i64,
 }
 
-/// What is known of a document, for conditional requests.
+/// Metadata of a document, for conditional requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
     /// `ETag`
@@ -60,7 +60,7 @@ pub(super) fn read_row(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<R
 }
 
 impl Mirror {
-    /// What is known of a document.
+    /// Metadata of a document.
     ///
     /// # Errors
     /// The system's own.
@@ -157,7 +157,7 @@ impl Mirror {
     }
 
     /// Keeps the resources of all fetches that are due from one URI to another, both included, just as they are planned:
-    /// under their plain names, verified, with the listed time, without an entity tag. Says how many.
+    /// under their plain names, verified, with the listed time, without an entity tag. Returns how many.
     ///
     /// # Errors
     /// The system's own; an item without time or length is no such one.

@@ -1,7 +1,7 @@
-//! Where is a hub's knowledge? Behind the API of a running server, or in a store that no server has open.
+//! Access to a hub's data: through the API of a running server, or in a store that no server has open.
 
-use crate::config::{File, Unusable};
-use crate::log_access::{LogAccessArgs, Refused, base_of, exchange};
+use crate::config::{File, UsageError};
+use crate::log_access::{ExitCodeError, LogAccessArgs, base_of, exchange};
 use crate::stores::{Stores, Task};
 use abreast_core::{LogError, Offset, SystemClock, TopicId};
 use abreast_net::{Client, Options, Post, Request, Shared};
@@ -38,7 +38,7 @@ impl HubAccess {
         let path = data.join("hub.db");
         if !path.is_file() {
             let message = format!("there is no hub's store in `{}`", data.display());
-            bail!(Refused { message, code: 2 });
+            bail!(ExitCodeError { message, code: 2 });
         }
         let stores = Stores::open(&data, Task::Read)?;
         let store = HubStore::open(&path, Arc::new(SystemClock))
@@ -53,9 +53,9 @@ impl HubAccess {
             Self::Store { store, .. } => {
                 let found = store.topics(TopicId(after), PAGE)?;
                 let next = (found.len() == PAGE).then(|| found.last().map(|topic| topic.id.0)).flatten();
-                // What the hub notes for itself is no topic of anybody's.
+                // Internal topics of the hub are not listed.
                 let found = found.into_iter().filter(|topic| topic.url.starts_with("http"));
-                Ok((found.map(|topic| told(&TopicAnswer::from(topic))).collect::<Result<_>>()?, next))
+                Ok((found.map(|topic| to_json(&TopicAnswer::from(topic))).collect::<Result<_>>()?, next))
             }
         }
     }
@@ -67,7 +67,7 @@ impl HubAccess {
             Self::Store { store, .. } => {
                 let found = store.targets_of(TopicId(topic), TargetId(after), PAGE)?;
                 let next = (found.len() == PAGE).then(|| found.last().map(|target| target.id.0)).flatten();
-                let all = found.into_iter().map(|target| told(&TargetAnswer::read(store, target)?));
+                let all = found.into_iter().map(|target| to_json(&TargetAnswer::read(store, target)?));
                 Ok((all.collect::<Result<_>>()?, next))
             }
         }
@@ -78,7 +78,7 @@ impl HubAccess {
         match self {
             Self::Server { .. } => self.ask(&format!("/targets/{id}"), false),
             Self::Store { store, .. } => {
-                told(&TargetDetails::read(store, one(store.target(TargetId(id)))?, Offset(0))?)
+                to_json(&TargetDetails::read(store, one(store.target(TargetId(id)))?, Offset(0))?)
             }
         }
     }
@@ -89,12 +89,12 @@ impl HubAccess {
             Self::Server { .. } => self.ask(&format!("/targets/{id}/replay?after={after}"), true),
             Self::Store { store, .. } => {
                 let target = one(store.replay(TargetId(id), Offset(after)))?;
-                told(&TargetAnswer::read(store, target)?)
+                to_json(&TargetAnswer::read(store, target)?)
             }
         }
     }
 
-    /// Ends a target; the second value says whether its subscriber will be told.
+    /// Ends a target; the second value is true if its subscriber will be notified.
     pub(super) fn end(&self, id: i64, reason: Option<&str>) -> Result<(Value, bool)> {
         match self {
             Self::Server { .. } => {
@@ -104,7 +104,7 @@ impl HubAccess {
                 Ok((self.ask(&format!("/targets/{id}/end{query}"), true)?, true))
             }
             Self::Store { store, .. } => {
-                let answer = told(&TargetAnswer::read(store, one(store.target(TargetId(id)))?)?)?;
+                let answer = to_json(&TargetAnswer::read(store, one(store.target(TargetId(id)))?)?)?;
                 store.end_target(TargetId(id), Ending::ByHand)?;
                 Ok((answer, false))
             }
@@ -113,7 +113,7 @@ impl HubAccess {
 
     fn page(&self, name: &str, path: &str) -> Result<Page> {
         let mut answer = self.ask(path, false)?;
-        let Value::Array(entries) = answer[name].take() else { bail!("the server's answer is none of this API") };
+        let Value::Array(entries) = answer[name].take() else { bail!("the server's response is not of this API") };
         Ok((entries, answer["next"].as_i64()))
     }
 
@@ -122,17 +122,19 @@ impl HubAccess {
         let (url, body) = (format!("{base}{path}"), bytes::Bytes::new());
         let post = post.then_some(Post { body: &body, content_type: "application/json", idempotency_key: None });
         let answer = runtime.block_on(exchange(client, &Request { post, ..Request::new(&url) }))?;
-        serde_json::from_slice(&answer).context("the server's answer is none of this API")
+        serde_json::from_slice(&answer).context("the server's response is not of this API")
     }
 }
 
-fn told<T: Serialize>(answer: &T) -> Result<Value> {
+fn to_json<T: Serialize>(answer: &T) -> Result<Value> {
     Ok(serde_json::to_value(answer)?)
 }
 
 fn one(found: Result<Option<Target>, LogError>) -> Result<Target> {
-    let missing =
-        || Refused { message: "there is no such target: it may have ended, or never been".to_owned(), code: 1 };
+    let missing = || ExitCodeError {
+        message: "there is no such target: it may have ended, or never existed".to_owned(),
+        code: 1,
+    };
     Ok(found?.ok_or_else(missing)?)
 }
 
@@ -141,7 +143,7 @@ fn data_of(args: &LogAccessArgs) -> Result<PathBuf> {
         return Ok(data.clone());
     }
     let Some(config) = &args.config else {
-        bail!(Unusable(
+        bail!(UsageError(
             "where is the hub? (help: --server URL of a running server, else --config FILE or --data DIR)".into()
         ));
     };
@@ -149,6 +151,6 @@ fn data_of(args: &LogAccessArgs) -> Result<PathBuf> {
     match (file.data, file.set.as_slice()) {
         (Some(data), _) => Ok(data),
         (None, [only]) if !only.is_records() => Ok(only.folder.join(".abreast")),
-        _ => bail!(Unusable(format!("`{}` names no `data`", config.display()))),
+        _ => bail!(UsageError(format!("`{}` names no `data`", config.display()))),
     }
 }

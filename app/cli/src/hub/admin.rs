@@ -1,7 +1,7 @@
-//! `abreast hub topics`, `targets`, `attempts`, `replay`, `end`: who is told what, and why somebody is not.
+//! `abreast hub topics`, `targets`, `attempts`, `replay`, `end`: inspects and changes the deliveries of a hub.
 
 use super::access::HubAccess;
-use crate::config::Unusable;
+use crate::config::UsageError;
 use crate::log_access::LogAccessArgs;
 use crate::terminal::{line, warning};
 use abreast_webtypes::count;
@@ -11,25 +11,25 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// What to look at, or to do.
+/// The query or action.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HubCommand {
-    /// Tell which topics there are
+    /// List the topics
     Topics(TopicsArgs),
-    /// Tell who is told of a topic, or of all
+    /// List the targets of a topic, or of all
     Targets(TargetsArgs),
-    /// Tell how the last deliveries to a target went, and what was given up
+    /// List the last deliveries to a target, and its dead letters
     Attempts(TargetArgs),
-    /// Deliver again what comes after a notification
+    /// Deliver again all notifications after a given one
     Replay(ReplayArgs),
     /// End a subscription
     End(EndArgs),
 }
 
-/// Where, and how to tell.
+/// Access to the hub, and the output format.
 #[derive(Debug, Args)]
 pub(crate) struct HowArgs {
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct TopicsArgs {
 pub(crate) struct TargetsArgs {
     /// The topic's URL [default: all topics]
     topic: Option<String>,
-    /// Only those that are behind, or failing
+    /// List only targets that are behind or failing
     #[arg(long)]
     behind: bool,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub(crate) struct TargetsArgs {
 /// Options of `hub attempts`.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// The target's number, as `abreast hub targets` tells it
+    /// The target's number, as printed by `abreast hub targets`
     target: i64,
     #[command(flatten)]
     how: HowArgs,
@@ -69,7 +69,7 @@ pub(crate) struct TargetArgs {
 pub(crate) struct ReplayArgs {
     /// The target's number
     target: i64,
-    /// The last notification that is not delivered again; 0 for all that are kept
+    /// Deliver again the notifications after this one; 0 for all that are kept
     #[arg(long, value_name = "OFFSET")]
     after: u64,
     #[command(flatten)]
@@ -81,7 +81,7 @@ pub(crate) struct ReplayArgs {
 pub(crate) struct EndArgs {
     /// The target's number
     target: i64,
-    /// What its subscriber is told
+    /// Reason that the subscriber receives
     #[arg(long)]
     reason: Option<String>,
     #[command(flatten)]
@@ -175,7 +175,7 @@ fn targets(args: &TargetsArgs) -> Result<()> {
         },
     )?;
     if let Some(topic) = args.topic.as_ref().filter(|_| !found) {
-        bail!(Unusable(format!("the hub has no topic `{topic}` (help: abreast hub topics)")));
+        bail!(UsageError(format!("the hub has no topic `{topic}` (help: abreast hub topics)")));
     }
     Ok(())
 }
@@ -235,10 +235,10 @@ fn replay(args: &ReplayArgs) -> Result<()> {
 }
 
 fn end(args: &EndArgs) -> Result<()> {
-    let (target, told) = HubAccess::open(&args.how.access)?.end(args.target, args.reason.as_deref())?;
+    let (target, to_json) = HubAccess::open(&args.how.access)?.end(args.target, args.reason.as_deref())?;
     line(&if args.how.json { target.to_string() } else { format!("ended: {}", shown(&target)) });
-    if !told && target["kind"] == "subscription" {
-        warning("No server runs: the subscriber was not told, and will miss what is published from now on.");
+    if !to_json && target["kind"] == "subscription" {
+        warning("No server is running: the subscriber was not notified, and will miss what is published from now on.");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Where is the stream? At the topic, at its hub, or where documents of a Source lead to.
+//! Discovery of the event stream: at the topic, at its hub, or through a Source's documents.
 
 use super::{ACCEPT, Stream};
-use crate::config::Unusable;
+use crate::config::UsageError;
 use abreast_net::{Client, Request, Response, with_retries};
 use abreast_resourcesync::v1_1::{Capability, Document};
 use abreast_websub::in_headers;
@@ -20,20 +20,20 @@ pub(super) fn is_stream(response: &Response) -> bool {
 }
 
 /// Which topic of a Source.
-pub(super) struct Wanted<'a> {
+pub(super) struct TopicFilter<'a> {
     pub(super) capability: Capability,
     /// The set's name, or the URL of its Capability List.
     pub(super) set: Option<&'a str>,
 }
 
-impl Wanted<'_> {
+impl TopicFilter<'_> {
     fn is_set(&self, list: &str) -> bool {
         self.set.is_none_or(|set| set == list || abreast_destination::set_name(list) == set)
     }
 }
 
 /// Opens the stream of a topic, or of the topic of that capability that a document leads to.
-pub(super) async fn stream(client: &Client, url: &str, wanted: &Wanted<'_>, last: Option<&str>) -> Result<Stream> {
+pub(super) async fn stream(client: &Client, url: &str, wanted: &TopicFilter<'_>, last: Option<&str>) -> Result<Stream> {
     let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let own = host(url);
     let (mut next, mut topic) = (url.to_owned(), None);
@@ -77,10 +77,10 @@ pub(super) async fn stream(client: &Client, url: &str, wanted: &Wanted<'_>, last
         }
     }
     let way = tried.join(", ");
-    bail!("{url} leads to no event stream\n  looked at {way}\n  help: name a topic; its own hub must offer streams")
+    bail!("{url} leads to no event stream\n  tried {way}\n  help: name a topic; its own hub must offer streams")
 }
 
-/// Where a hub like ours tells a topic.
+/// The stream of a topic at a hub like ours.
 fn events_at(hub: &str, topic: &str) -> String {
     let Ok(mut url) = Url::parse(hub) else { return String::new() };
     if let Ok(mut path) = url.path_segments_mut() {
@@ -96,8 +96,8 @@ fn named(url: &str) -> Option<String> {
     url.query_pairs().find(|(name, _)| name == "topic").map(|(_, topic)| topic.into_owned())
 }
 
-/// Where a document of a Source leads to; `None` when it is none.
-fn documents_lead(body: &[u8], base: &str, wanted: &Wanted<'_>) -> Result<Option<String>> {
+/// The address that a document of a Source leads to; `None` for any other document.
+fn documents_lead(body: &[u8], base: &str, wanted: &TopicFilter<'_>) -> Result<Option<String>> {
     let Ok(Document { head, entries }) = Document::from_slice(body) else { return Ok(None) };
     let absolute = |href: &str| Url::parse(base).ok()?.join(href).ok().map(String::from);
     let of = |capability| entries.iter().filter(move |entry| entry.capability == Some(capability));
@@ -119,11 +119,11 @@ fn documents_lead(body: &[u8], base: &str, wanted: &Wanted<'_>) -> Result<Option
                 ([only], _) => Ok(Some((*only).clone())),
                 ([], None) => bail!("{base} names no Capability List"),
                 ([], Some(set)) => {
-                    bail!(Unusable(format!(
+                    bail!(UsageError(format!(
                         "the Source has no set `{set}`; it has\n  {shown}\n  help: choose one of these"
                     )))
                 }
-                (_, _) => bail!(Unusable(format!(
+                (_, _) => bail!(UsageError(format!(
                     "the Source has {} sets\n  {shown}\n  help: choose one with `--set NAME` or `--set URL`",
                     lists.len()
                 ))),
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn documents_lead_up_and_then_down_to_the_topic() {
         let of_set = |body: &str, set: Option<&str>| {
-            let wanted = Wanted { capability: Capability::ChangeNotification, set };
+            let wanted = TopicFilter { capability: Capability::ChangeNotification, set };
             documents_lead(body.as_bytes(), "http://x/s/list.xml", &wanted)
         };
         let read = |body: &str| of_set(body, None);
@@ -168,12 +168,12 @@ mod tests {
         let description = |inner: &str| document(&format!("<rs:md capability=\"description\"/>{inner}"));
         assert_eq!(read(&description(one)).unwrap().as_deref(), Some("http://x/c"));
         let two = description(&format!("{one}{}", one.replace("x/c<", "x/maps/capabilitylist.xml<")));
-        assert!(read(&two).unwrap_err().is::<Unusable>());
+        assert!(read(&two).unwrap_err().is::<UsageError>());
         let maps = Some("http://x/maps/capabilitylist.xml");
         assert_eq!(of_set(&two, Some("maps")).unwrap().as_deref(), maps);
         assert_eq!(of_set(&two, maps).unwrap().as_deref(), maps);
         let error = of_set(&two, Some("map")).unwrap_err();
-        assert!(error.is::<Unusable>() && error.to_string().contains("maps  http://x/maps/"), "{error}");
+        assert!(error.is::<UsageError>() && error.to_string().contains("maps  http://x/maps/"), "{error}");
         // A document of another set leads up to the Source.
         let other = caps(&format!("<rs:ln rel=\"up\" href=\"http://x/all\"/>{topic}"));
         assert_eq!(of_set(&other, Some("maps")).unwrap().as_deref(), Some("http://x/all"));

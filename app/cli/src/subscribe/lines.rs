@@ -1,4 +1,4 @@
-//! How is a notification told on one line?
+//! Notifications as lines of text.
 
 use abreast_core::{Clock as _, SystemClock};
 use abreast_resourcesync::v1_1::{Capability, Document, Entry};
@@ -9,31 +9,31 @@ use serde_json::{Map, Value, json};
 
 pub(super) fn line(topic: &str, event: &Event) -> Value {
     let mut line = Map::new();
-    let mut say = |name: &str, value: Value| drop(line.insert(name.to_owned(), value));
-    say("type", json!("notification"));
-    say("topic", json!(topic));
+    let mut print_line = |name: &str, value: Value| drop(line.insert(name.to_owned(), value));
+    print_line("type", json!("notification"));
+    print_line("topic", json!(topic));
     match event.id.parse::<u64>() {
-        Ok(offset) => say("offset", json!(offset)),
-        Err(_) => say("offset", json!(event.id)),
+        Ok(offset) => print_line("offset", json!(offset)),
+        Err(_) => print_line("offset", json!(event.id)),
     }
-    say("received", json!(SystemClock.now().to_string()));
-    say("media_type", json!(event.media_type));
+    print_line("received", json!(SystemClock.now().to_string()));
+    print_line("media_type", json!(event.media_type));
     let notification = Document::from_slice(&event.data).ok().filter(|document| {
         let told = [Some(Capability::ChangeNotification), Some(Capability::FrameworkNotification)];
         told.contains(&document.head.capability)
     });
     if let Some(Document { head, entries }) = notification {
-        say("capability", json!(head.capability.map(Capability::token)));
+        print_line("capability", json!(head.capability.map(Capability::token)));
         for (name, time) in [("from", head.from), ("until", head.until)] {
             if let Some(time) = time {
-                say(name, instant(time));
+                print_line(name, instant(time));
             }
         }
-        say("changes", entries.iter().map(change).collect());
+        print_line("changes", entries.iter().map(change).collect());
     } else if let Ok(text) = std::str::from_utf8(&event.data) {
-        say("text", json!(text));
+        print_line("text", json!(text));
     } else {
-        say("base64", json!(base64::prelude::BASE64_STANDARD.encode(&event.data)));
+        print_line("base64", json!(base64::prelude::BASE64_STANDARD.encode(&event.data)));
     }
     Value::Object(line)
 }
@@ -41,15 +41,15 @@ pub(super) fn line(topic: &str, event: &Event) -> Value {
 /// In the words of `abreast log`.
 fn change(entry: &Entry) -> Value {
     let mut change = Map::new();
-    let mut say = |name: &str, value: Option<Value>| value.map(|value| change.insert(name.to_owned(), value));
-    say("datetime", entry.datetime.map(instant));
-    say("change", entry.change.map(|change| json!(change.token())));
-    say("uri", Some(json!(entry.loc)));
-    say("capability", entry.capability.map(|capability| json!(capability.token())));
-    say("lastmod", entry.lastmod.map(instant));
-    say("length", entry.length.map(|length| json!(length)));
-    say("type", entry.media_type.as_ref().map(|kind| json!(kind)));
-    say("hash", entry.digests.strongest().map(|_| json!(entry.digests.to_string())));
+    let mut print_line = |name: &str, value: Option<Value>| value.map(|value| change.insert(name.to_owned(), value));
+    print_line("datetime", entry.datetime.map(instant));
+    print_line("change", entry.change.map(|change| json!(change.token())));
+    print_line("uri", Some(json!(entry.loc)));
+    print_line("capability", entry.capability.map(|capability| json!(capability.token())));
+    print_line("lastmod", entry.lastmod.map(instant));
+    print_line("length", entry.length.map(|length| json!(length)));
+    print_line("type", entry.media_type.as_ref().map(|kind| json!(kind)));
+    print_line("hash", entry.digests.strongest().map(|_| json!(entry.digests.to_string())));
     Value::Object(change)
 }
 
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_one_by_one() {
+    fn changes_are_printed_one_by_one() {
         let told = line(
             "http://x/topic",
             &event(
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_is_told_as_it_is() {
+    fn other_content_is_printed_unchanged() {
         assert_eq!(line("t", &event("héllo\n".as_bytes()))["text"], "héllo\n");
         assert_eq!(line("t", &event(b"<urlset/>"))["text"], "<urlset/>");
         assert_eq!(line("t", &event(b"\xff\xfe"))["base64"], "//4=");

@@ -28,7 +28,7 @@ fn origins(source: &Source, document: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_chain_of_aggregators_keeps_the_first_origin_and_speaks_of_its_own_times() {
+fn aggregators_keep_the_first_origin_and_use_their_own_times() {
     let place = tempfile::tempdir().unwrap();
     let [original, first, second] = ["original", "first", "second"].map(|name| place.path().join(name));
     fs::create_dir_all(&original).unwrap();

@@ -112,7 +112,7 @@ fn log(set: &str, url: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_kills_at_any_moment() {
+fn acknowledged_changes_survive_kills() {
     let place = Place::new("");
     let mut source = place.serve(0);
     let (port, address) = (source.port(), source.address.clone());
@@ -182,7 +182,7 @@ fn what_was_acknowledged_survives_kills_at_any_moment() {
 }
 
 #[test]
-fn what_the_log_tells_can_be_imported_elsewhere() {
+fn output_of_log_can_be_imported_elsewhere() {
     let place = Place::new("");
     let config = place.path("abreast.toml");
     let config = config.to_str().unwrap();
@@ -260,7 +260,7 @@ fn reading_a_log_makes_neither_store_nor_set() {
 }
 
 #[test]
-fn wrong_input_is_refused_with_its_line_and_nothing_of_its_batch_is_recorded() {
+fn wrong_input_is_refused_with_its_line_and_its_whole_batch() {
     let place = Place::new("");
     let source = place.serve(0);
     let url = source.url();
@@ -293,7 +293,7 @@ fn wrong_input_is_refused_with_its_line_and_nothing_of_its_batch_is_recorded() {
 }
 
 #[test]
-fn a_follower_of_the_log_is_told_at_once() {
+fn follower_of_the_log_gets_changes_at_once() {
     let place = Place::new("");
     let source = place.serve(0);
     let mut follower = abreast();

@@ -157,7 +157,7 @@ fn walk(site: &Path, base: &str) -> usize {
 }
 
 #[test]
-fn a_build_killed_at_any_time_leaves_a_site_that_names_only_what_is_there() {
+fn killed_build_leaves_a_site_without_dangling_names() {
     let base = "https://example.org/";
     let places = places();
     let (kills, mut random) = (kills(KILLS), Random::new(seed(7)));
@@ -197,7 +197,7 @@ fn a_build_killed_at_any_time_leaves_a_site_that_names_only_what_is_there() {
 }
 
 #[test]
-fn what_cannot_be_built_is_told_with_a_code() {
+fn failed_builds_end_with_an_error_code() {
     let places = places();
     fs::write(places.original.join("a"), "x").unwrap();
     let code = |site: &Path, more: &[&str]| {
@@ -276,7 +276,7 @@ fn followed_links_are_served_and_others_are_not() {
 }
 
 #[test]
-fn several_sets_with_descriptions_and_archives_are_built_and_served() {
+fn sets_with_descriptions_and_archives_are_built_and_served() {
     let places = places();
     let place = places.site.parent().unwrap();
     for (set, file) in [("maps", "m"), ("letters", "l")] {

@@ -98,7 +98,7 @@ fn jobs_of_a_configuration_file_run_by_name_or_all() {
 }
 
 #[test]
-fn a_configuration_is_checked_and_shown_with_the_origin_of_each_value() {
+fn configuration_is_checked_and_shown_with_origins() {
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("abreast.toml");
     fs::write(
@@ -179,7 +179,7 @@ fn secrets_reach_their_server_and_nothing_else() {
 }
 
 #[test]
-fn a_proxy_from_the_environment_is_used_and_its_password_not_told() {
+fn proxy_from_the_environment_is_used_without_its_password() {
     let temporary = tempfile::tempdir().unwrap();
     let server = refusing();
     let address = server.address();

@@ -260,7 +260,7 @@ fn a_site_without_a_source_is_code_4_with_what_was_tried() {
 }
 
 #[test]
-fn an_unknown_host_is_reported_while_retries_go_on() {
+fn unknown_host_is_reported_during_retries() {
     let place = tempfile::tempdir().unwrap();
     let mut command = abreast();
     command.args(["sync", "http://no-such-host.invalid/"]).arg(place.path().join("copy"));

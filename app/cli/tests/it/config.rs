@@ -97,7 +97,7 @@ fn every_fault_is_reported_at_once_with_its_line() {
         ("line 34: ", "cannot be used with '--max-bytes"),
         ("line 36: ", "job `f`: `ca_file`: cannot open `/nowhere/at/all.pem`"),
         ("line 37: ", "`folder`: missing in `[[mirror]]` number 3"),
-        ("line 39: ", "`url`: 7 is no text"),
+        ("line 39: ", "`url`: 7 is not text"),
     ];
     assert_all(&faults(&["config", "check"], &file, 2), &[served, copied].concat());
     assert_all(&faults(&["serve", "--config"], &file, 2), served);
@@ -232,7 +232,7 @@ fn an_audit_leaves_the_other_options_of_a_job_alone() {
 }
 
 #[test]
-fn what_is_no_toml_is_reported_with_the_rest() {
+fn invalid_toml_is_reported_with_other_errors() {
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("abreast.toml");
     fs::write(&file, "listen = 127.0.0.1\nlisten = \"127.0.0.1:1\"\n[hub]\nenabled = yes\n[notify]\nmosst = 1\n[api\n")
@@ -245,7 +245,7 @@ fn what_is_no_toml_is_reported_with_the_rest() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_back() {
+fn shown_configuration_can_be_read_back() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path();
     let file = root.join("abreast.toml");

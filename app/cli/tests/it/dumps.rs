@@ -78,7 +78,7 @@ pub(crate) fn changes(source: &Source) -> Vec<Entry> {
 }
 
 #[test]
-fn a_dump_is_whole_over_kills_and_with_the_changes_after_it_the_source() {
+fn dump_survives_kills_and_with_changes_equals_the_source() {
     let (kills, seed) = (kills(KILLS), seed(1));
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().join("original");

@@ -152,7 +152,7 @@ fn a_server_reports_the_one_error_there_is() {
     fs::write(place.path().join("mirrors-too.toml"), format!("listen = \"0.0.0.0:0\"\n{mirrors}")).unwrap();
     let path = |name: &str| place.path().join(name).display().to_string();
     let cases: [(&[&str], &str); 4] = [
-        (&["serve", &path("a.txt")], "is no folder"),
+        (&["serve", &path("a.txt")], "is not a folder"),
         (&["serve", "--config", &path("mirrors.toml")], "abreast sync --config FILE"),
         (&["serve", "--config", &path("mirrors-too.toml")], "abreast sync --config FILE"),
         (&["serve", &path(""), "--data", &path("a.txt"), "--listen", "127.0.0.1:0"], "a.txt"),

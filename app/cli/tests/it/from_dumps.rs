@@ -13,7 +13,7 @@ use std::time::Duration;
 const KILLS: u64 = 20;
 
 #[test]
-fn a_copy_out_of_packages_is_whole_over_kills_and_asks_for_little() {
+fn copy_from_packages_survives_kills_with_few_requests() {
     let temporary = tempfile::tempdir().unwrap();
     let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
     for number in 0..3_000 {

@@ -112,7 +112,7 @@ fn serve(place: &Path, hub: &str) -> Source {
 }
 
 #[test]
-fn flask_websub_subscribes_to_our_changes_verifies_them_renews_and_leaves() {
+fn flask_websub_subscribes_verifies_renews_and_unsubscribes() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
     let Some(peer) = Peer::start("Flask-WebSub subscribes", &place.join("peer"), "http://127.0.0.1:1/") else { return };
@@ -140,7 +140,7 @@ fn flask_websub_subscribes_to_our_changes_verifies_them_renews_and_leaves() {
 }
 
 #[test]
-fn topics_of_flask_websub_are_told_by_our_hub_however_they_are_said_to_have_changed() {
+fn our_hub_delivers_flask_websub_topics_for_any_publish_form() {
     let temporary = tempfile::tempdir().unwrap();
     let place = temporary.path();
     let source = serve(place, "open = true");

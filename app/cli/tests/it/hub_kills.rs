@@ -29,7 +29,7 @@ const BEHIND: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(180);
 
 #[test]
-fn what_a_hub_accepted_comes_to_everybody_in_order_over_kills_at_random() {
+fn accepted_notifications_arrive_in_order_over_random_kills() {
     let many = usize::from(number("ABREAST_TEST_KILLS").is_some_and(|kills| kills > 100));
     let (kills, seed) = (kills(KILLS), seed(1));
     let mut random = Random::new(seed);

@@ -17,7 +17,7 @@ fn resync_sync(program: &Path, place: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn resync_copies_our_source_and_follows_its_changes_losing_nothing() {
+fn resync_copies_our_source_and_loses_no_change() {
     let Some(program) = provided("resync reads us", "ABREAST_TEST_RESYNC_SYNC") else { return };
     for version in ["1.0", "1.1"] {
         let temporary = tempfile::tempdir().unwrap();

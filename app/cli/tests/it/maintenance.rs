@@ -81,7 +81,7 @@ impl World {
 }
 
 #[test]
-fn a_mirror_ends_equal_after_the_source_went_back_to_an_older_backup() {
+fn mirror_is_equal_after_the_source_restored_an_old_backup() {
     let world = world(20);
     let source = world.serve(0);
     let (port, url) = (source.port(), source.url());
@@ -111,18 +111,18 @@ fn a_mirror_ends_equal_after_the_source_went_back_to_an_older_backup() {
     eventually("the change is published", || lists(&source, "new.txt"));
     sync(&url, &world.copy, 0, &[]);
     assert_equal(&world.original, &world.copy);
-    assert_eq!(tool(&["check"], &[&world.data], 0).lines().last(), Some("sound"));
+    assert_eq!(tool(&["check"], &[&world.data], 0).lines().last(), Some("no damage found"));
     // Clients of the API too: who stands in the lost part is told, others go on.
     let refused = log(&lost);
     assert!(!refused.status.success());
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(text.contains("began anew"), "{text}");
+    assert!(text.contains("the log was restarted"), "{text}");
     let told = String::from_utf8(log(kept).stdout).unwrap();
     assert!(told.lines().last().unwrap().contains("new.txt"), "{told}");
 }
 
 #[test]
-fn a_move_goes_on_with_the_same_log_and_costs_a_mirror_nothing() {
+fn move_with_the_same_log_costs_a_mirror_nothing() {
     let world = world(5);
     let source = world.serve(0);
     let (port, url) = (source.port(), source.url());
@@ -143,7 +143,7 @@ fn a_move_goes_on_with_the_same_log_and_costs_a_mirror_nothing() {
 }
 
 #[test]
-fn backups_made_under_load_hold_everything_published_before_and_every_content_they_name() {
+fn backups_under_load_have_all_changes_and_contents() {
     let world = world(60);
     let source = world.serve(0);
     let stop = Arc::new(AtomicBool::new(false));
@@ -169,7 +169,7 @@ fn backups_made_under_load_hold_everything_published_before_and_every_content_th
 }
 
 #[test]
-fn what_is_damaged_in_a_store_is_found_and_mended() {
+fn damage_in_a_store_is_found_and_repaired() {
     let world = world(30);
     let source = world.serve(0);
     put(&world.original, "f001.txt", "another version");
@@ -218,7 +218,7 @@ fn what_is_damaged_in_a_store_is_found_and_mended() {
     fs::write(&database, bytes).unwrap();
     assert!(codes(&tool(&["check", "--json"], &[&world.data], 1)).contains(&"store.damaged".to_owned()));
     let steps = tool(&["repair"], &[&world.data], 0);
-    assert!(steps.contains("source.db.damaged-1") && steps.contains("begin anew"), "{steps}");
+    assert!(steps.contains("source.db.damaged-1") && steps.contains("restart the log"), "{steps}");
     assert!(world.data.join("source.db.damaged-1").is_file());
     tool(&["check"], &[&world.data], 0);
     let source = world.serve(port);
@@ -228,7 +228,7 @@ fn what_is_damaged_in_a_store_is_found_and_mended() {
 }
 
 #[test]
-fn a_hub_is_looked_at_backed_up_mended_and_begins_anew_with_its_source() {
+fn hub_is_checked_backed_up_repaired_and_restarted() {
     let world = world(3);
     let source = world.serve(0);
     put(&world.original, "a.txt", "published");
@@ -249,7 +249,7 @@ fn a_hub_is_looked_at_backed_up_mended_and_begins_anew_with_its_source() {
     }
     drop(store);
     let sound = tool(&["check"], &[&world.data], 0);
-    assert!(sound.contains("hub: ") && sound.ends_with("sound\n"), "{sound}");
+    assert!(sound.contains("hub: ") && sound.ends_with("no damage found\n"), "{sound}");
     tool(&["backup"], &[&world.data, &world.backups], 0);
 
     let mut bytes = fs::read(&database).unwrap();
@@ -257,7 +257,7 @@ fn a_hub_is_looked_at_backed_up_mended_and_begins_anew_with_its_source() {
     bytes[place] ^= 1;
     fs::write(&database, bytes).unwrap();
     assert_eq!(codes(&tool(&["check", "--json"], &[&world.data], 1)), ["hub.notification"]);
-    assert!(tool(&["backup"], &[&world.data, &world.backups], 1).contains("is not sound"));
+    assert!(tool(&["backup"], &[&world.data, &world.backups], 1).contains("is damaged"));
     assert!(tool(&["repair", "--dry-run"], &[&world.data], 0).contains("hub: keep of each topic"));
     assert_eq!(codes(&tool(&["check", "--json"], &[&world.data], 1)), ["hub.notification"], "a dry run does nothing");
     tool(&["repair"], &[&world.data], 0);
@@ -277,16 +277,16 @@ fn a_hub_is_looked_at_backed_up_mended_and_begins_anew_with_its_source() {
 }
 
 #[test]
-fn a_check_that_could_not_end_does_not_call_anything_sound() {
+fn incomplete_check_does_not_report_success() {
     let world = world(5);
     let source = world.serve(0);
     source.stop();
-    assert!(tool(&["check"], &[&world.data], 0).ends_with("sound\n"));
+    assert!(tool(&["check"], &[&world.data], 0).ends_with("no damage found\n"));
     let contents = world.data.join("contents");
     let _ = fs::remove_dir_all(&contents);
     fs::write(&contents, "no folder").unwrap();
     let text = tool(&["check"], &[&world.data], 13);
-    assert!(!text.lines().any(|line| line == "sound"), "{text}");
+    assert!(!text.lines().any(|line| line == "no damage found"), "{text}");
     assert!(text.contains("not checked to the end"), "{text}");
     let json = output(&["check", "--json"], &[&world.data]);
     let last: Value = serde_json::from_slice(json.stdout.split(|byte| *byte == b'\n').rev().nth(1).unwrap()).unwrap();
@@ -335,7 +335,7 @@ fn a_folder_that_is_served_is_not_copied_into() {
 }
 
 #[test]
-fn what_is_damaged_in_a_copy_is_found_and_fetched_again() {
+fn damage_in_a_copy_is_found_and_fetched_again() {
     let world = world(10);
     let source = world.serve(0);
     for target in ["", "warc:"] {
@@ -374,7 +374,7 @@ fn what_is_damaged_in_a_copy_is_found_and_fetched_again() {
 }
 
 #[test]
-fn killed_at_any_instant_backup_restore_and_repair_leave_the_old_or_the_new() {
+fn killed_backup_restore_and_repair_leave_old_or_new() {
     let world = world(40);
     let source = world.serve(0);
     put(&world.original, "f001.txt", "another version");
@@ -442,7 +442,7 @@ fn killed_at_any_instant_backup_restore_and_repair_leave_the_old_or_the_new() {
 }
 
 #[test]
-fn the_doctor_tells_what_gets_in_the_way() {
+fn doctor_reports_problems() {
     let world = world(1);
     let source = world.serve(0);
     let output = run(abreast().args(["doctor", &source.url(), "--json", "--listen", &source.address]));

@@ -50,7 +50,7 @@ impl Drop for Deep<'_> {
 }
 
 #[test]
-fn many_names_in_one_folder_and_deep_folders_are_published_and_copied() {
+fn many_names_and_deep_folders_are_published_and_copied() {
     let names = std::env::var("ABREAST_TEST_NAMES").ok().and_then(|names| names.parse().ok()).unwrap_or(NAMES);
     let temporary = tempfile::tempdir().unwrap();
     let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));

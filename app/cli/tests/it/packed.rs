@@ -91,7 +91,7 @@ fn sync_packed(url: &str, copy: &Path, more: &[&str]) -> Command {
 }
 
 #[test]
-fn a_run_killed_anywhere_leaves_a_readable_archive_and_the_next_one_completes_it() {
+fn killed_run_leaves_a_readable_archive_that_is_completed() {
     let (kills, seed) = (kills(KILLS), seed(1));
     let place = tempfile::tempdir().unwrap();
     let (original, copy) = (place.path().join("original"), place.path().join("copy"));
@@ -151,8 +151,8 @@ fn a_run_killed_anywhere_leaves_a_readable_archive_and_the_next_one_completes_it
 }
 
 #[test]
-fn programs_of_archives_read_a_packed_copy_and_agree_about_its_index() {
-    let name = "programs_of_archives_read_a_packed_copy_and_agree_about_its_index";
+fn archive_programs_read_a_packed_copy_and_its_index() {
+    let name = "archive_programs_read_a_packed_copy_and_its_index";
     let Some(python) = provided(name, "ABREAST_TEST_PYTHON") else { return };
     let place = tempfile::tempdir().unwrap();
     let (original, copy) = (place.path().join("original"), place.path().join("copy"));

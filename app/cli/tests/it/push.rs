@@ -99,7 +99,7 @@ fn subscribe(source: &Source, callback: &Callback) {
 }
 
 #[test]
-fn subscribers_are_told_of_every_change_once_over_restarts_and_kills() {
+fn subscribers_get_each_change_once_over_restarts_and_kills() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     fs::write(folder.join("before"), "x").unwrap();
@@ -137,7 +137,7 @@ fn subscribers_are_told_of_every_change_once_over_restarts_and_kills() {
 }
 
 #[test]
-fn a_follower_of_the_stream_goes_on_where_it_was() {
+fn follower_of_the_stream_resumes() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     let source = Source::start(folder, 0, &[]);
@@ -186,7 +186,7 @@ fn hub(data: &str, more: &[&str]) -> (Running, String) {
 }
 
 #[test]
-fn a_hub_alone_takes_topics_of_others_and_can_be_looked_into() {
+fn standalone_hub_accepts_foreign_topics_and_is_inspected() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("hub");
     std::fs::create_dir(&data).unwrap();
@@ -348,7 +348,7 @@ fn the_end_of_a_removed_set_passes_a_hub_that_verifies() {
 }
 
 #[test]
-fn a_hub_that_refuses_is_shown_where_people_look() {
+fn refusing_hub_is_shown_in_log_metrics_and_api() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("hub");
     // It takes no topics of strangers.

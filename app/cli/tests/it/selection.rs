@@ -29,7 +29,7 @@ const CHANGES: &str = "/set/changelist.xml";
 const RULES: [&str; 4] = ["--exclude", "*.tmp", "--exclude", "/drafts/"];
 
 #[test]
-fn what_rules_leave_out_is_published_nowhere() {
+fn excluded_files_are_published_nowhere() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("original");
     for name in ["a.xml", "b.tmp", "drafts/x.xml", "drafts/deep/y.xml", "papers/z.tmp", "papers/z.xml"] {
@@ -142,7 +142,7 @@ fn a_built_site_has_what_the_rules_take() {
 }
 
 #[test]
-fn what_new_patterns_leave_out_is_served_while_it_is_held() {
+fn newly_excluded_files_are_served_while_held() {
     let place = tempfile::tempdir().unwrap();
     let (folder, copy) = (place.path().join("original"), place.path().join("copy"));
     (0..8).for_each(|number| write(&folder, &format!("{number}.tmp"), "x"));

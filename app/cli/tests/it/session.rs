@@ -157,7 +157,7 @@ fn the_demo_stays_when_asked() {
 }
 
 #[test]
-fn a_dry_run_tells_the_plan_and_does_nothing() {
+fn dry_run_prints_the_plan_and_changes_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let (original, copy) = (temporary.path().join("original"), temporary.path().join("copy"));
     fs::create_dir_all(&original).unwrap();
@@ -188,7 +188,7 @@ fn one_store_has_one_source_and_one_copy_has_one_run() {
 }
 
 #[test]
-fn wrong_usage_is_code_2_and_says_what_to_do() {
+fn wrong_usage_is_code_2_with_help() {
     let place = tempfile::tempdir().unwrap();
     let output = run(abreast().args(["sync"]));
     assert_eq!(output.status.code(), Some(2));
@@ -200,7 +200,7 @@ fn wrong_usage_is_code_2_and_says_what_to_do() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), told.matches("cannot fetch").count()), (Some(5), 1), "told once: {told}");
     let output = run(abreast().args(["serve", ".", "--listen", "127.0.0.1"]).current_dir(place.path()));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("`listen`: `127.0.0.1` is no address"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`listen`: `127.0.0.1` is not an address"), "{output:?}");
     let output = run(abreast().args(["serve", "/nowhere/at/all"]));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("`folder`: cannot open `/nowhere/at/all`"));

@@ -346,7 +346,7 @@ fn a_first_run_that_fails_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_audit_says_what_to_do_about_files_of_others() {
+fn audit_explains_what_to_do_about_files_of_others() {
     let world = World::new(&["maps"]);
     let source = world.serve();
     let (root, copy) = (source.url(), world.path("copy"));

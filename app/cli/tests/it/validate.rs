@@ -45,7 +45,7 @@ fn lively(folder: &Path, data: &Path) -> Source {
 }
 
 #[test]
-fn what_serve_publishes_keeps_to_every_rule() {
+fn documents_of_serve_break_no_rule() {
     let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let source = lively(folder.path(), data.path());
     let all = ["--sample", "all", "--packages", "all", "--fail-on", "warning", "--format", "json"];
@@ -85,7 +85,7 @@ fn topics_keep_to_every_rule_before_and_after_changes() {
 }
 
 #[test]
-fn the_tree_of_a_source_is_shown_from_any_address_and_to_any_depth() {
+fn explore_shows_the_tree_from_any_address_to_any_depth() {
     let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let source = lively(folder.path(), data.path());
     let start = format!("{}set/changelist/1.xml", source.url());
@@ -107,7 +107,7 @@ fn the_tree_of_a_source_is_shown_from_any_address_and_to_any_depth() {
 }
 
 #[test]
-fn files_are_judged_and_exit_codes_tell_the_outcome() {
+fn files_are_checked_and_exit_codes_show_the_result() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("changelist.xml");
     let name = path.to_str().unwrap();
@@ -145,7 +145,7 @@ fn files_are_judged_and_exit_codes_tell_the_outcome() {
 }
 
 #[test]
-fn what_cannot_be_used_for_access_is_wrong_usage() {
+fn invalid_access_options_are_wrong_usage() {
     for command in ["validate", "explore"] {
         let output = run(abreast().args([command, "http://127.0.0.1:1/", "--token-file", "/nothing/there"]));
         assert_eq!(output.status.code(), Some(2), "{}", shown(&output));

@@ -1,4 +1,4 @@
-//! May this request do what it asks for?
+//! Authorization of requests to the API.
 
 use super::operations::Call;
 use super::problem::{Problem, ProblemKind};
@@ -11,7 +11,7 @@ use http::{HeaderMap, Request};
 /// Names of query parameters that would carry a token.
 const TOKEN_NAMES: &[&str] = &["token", "access_token", "api_key", "apikey", "key", "authorization", "bearer"];
 
-/// What proxies add.
+/// Headers added by proxies.
 const FORWARDED: &[&str] =
     &["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
 /// Characters of a token behind what every token begins with.
@@ -19,13 +19,13 @@ const TOKEN_LENGTH: usize = 43;
 
 /// The sets that a request sees where it names none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum VisibleSets {
     All,
     /// Those that its token is for.
     Only(Vec<String>),
 }
 
-impl Seen {
+impl VisibleSets {
     pub(super) fn has(&self, slug: &str) -> bool {
         match self {
             Self::All => true,
@@ -35,25 +35,25 @@ impl Seen {
 }
 
 /// Checks a request before anything of it is read, and returns what it sees.
-pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request<B>) -> Result<Seen, Problem> {
+pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request<B>) -> Result<VisibleSets, Problem> {
     refuse_tokens_in_url(request.uri().query().unwrap_or_default())?;
-    let Some(scope) = context.operation.scope else { return Ok(Seen::All) };
+    let Some(scope) = context.operation.scope else { return Ok(VisibleSets::All) };
     let options = &context.api.options;
     if scope == Scope::Write && !options.write {
-        return Err(Problem::new(ProblemKind::WritingOff, "this server only tells what is recorded")
+        return Err(Problem::new(ProblemKind::WritingOff, "this server's API is read-only")
             .help("set `write = true` under `[api]`, or start it with --api-write"));
     }
     let set = set_of(call);
     let headers = request.headers();
     let Some(secret) = secret(headers)? else {
-        return anonymous(context, scope, tells_addresses(call), headers).map(|()| Seen::All);
+        return anonymous(context, scope, reveals_addresses(call), headers).map(|()| VisibleSets::All);
     };
     let Some(token) = context.api.tokens.find(secret) else {
         return Err(Problem::new(ProblemKind::TokenRefused, "there is no such token")
             .help("`abreast token list` shows which there are; `abreast token create` makes a new one"));
     };
-    // The list of sets is for whoever may read any of them.
-    let lists = scope == Scope::Read && set.is_none() && !tells_addresses(call);
+    // The list of sets is for anyone who may read any of them.
+    let lists = scope == Scope::Read && set.is_none() && !reveals_addresses(call);
     if !(lists || token.allows(scope, set)) {
         let wanted = match (scope, set) {
             (Scope::Admin, _) => "`admin` for all sets".to_owned(),
@@ -66,12 +66,12 @@ pub(super) fn check<B>(context: &Context<'_>, call: &Call<'_>, request: &Request
         )
         .help("`abreast token create` makes one that has"));
     }
-    // What anyone may read is not hidden from tokens.
+    // Public data is not hidden from tokens.
     let public = options.readers == Readers::Anyone || token.sets.is_empty();
-    Ok(if public { Seen::All } else { Seen::Only(token.sets) })
+    Ok(if public { VisibleSets::All } else { VisibleSets::Only(token.sets) })
 }
 
-/// May whoever sends these headers publish at the hub? `None` without a token: the hub has other ways to know.
+/// May anyone who sends these headers publish at the hub? `None` without a token: the hub has other ways to know.
 pub(crate) fn may_publish(site: &Site, headers: &HeaderMap) -> Option<bool> {
     if !headers.contains_key(AUTHORIZATION) {
         return None;
@@ -114,7 +114,7 @@ fn set_of<'p>(call: &Call<'p>) -> Option<&'p str> {
 }
 
 /// Callbacks are known to nobody but their subscribers: who knows one could deliver something else to it.
-const fn tells_addresses(call: &Call<'_>) -> bool {
+const fn reveals_addresses(call: &Call<'_>) -> bool {
     matches!(call, Call::HubTargets(_) | Call::HubTarget(_))
 }
 

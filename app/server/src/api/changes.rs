@@ -21,13 +21,13 @@ use std::time::Duration;
 const MAX_BATCH: usize = 10_000;
 /// Changes in one answer.
 const MAX_READ: usize = 10_000;
-/// … if it is not said how many.
+/// … by default.
 const READ: usize = 1_000;
 /// Bytes of one answer, after which it ends.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Longest that a reader waits for a change.
 const MAX_WAIT: u64 = 30;
-/// Faults told of one batch.
+/// Faults reported of one batch.
 const MAX_FAULTS: usize = 20;
 /// Idempotency keys of requests remembered in memory.
 const MAX_KEYS: usize = 10_000;
@@ -49,7 +49,7 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
     let number = |name: &str| -> Result<Option<u64>, Problem> {
         let Some(text) = parameter(query, KNOWN, name)? else { return Ok(None) };
         let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
-        number.map(Some).ok_or_else(|| Problem::new(ProblemKind::Query, format!("`{name}` is no number")))
+        number.map(Some).ok_or_else(|| Problem::new(ProblemKind::Query, format!("`{name}` is not a number")))
     };
     let (after, limit, wait) = (number("after")?, number("limit")?, number("wait")?.unwrap_or(0));
     let since = match parameter(query, KNOWN, "since")? {
@@ -61,9 +61,7 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
         ),
     };
     if after.is_some() && since.is_some() {
-        return Err(
-            Problem::new(ProblemKind::Query, "both `after` and `since` say where to begin").help("leave one out")
-        );
+        return Err(Problem::new(ProblemKind::Query, "both `after` and `since` set the start").help("leave one out"));
     }
     let limit = limit.unwrap_or(READ as u64);
     if !(1..=MAX_READ as u64).contains(&limit) {
@@ -86,7 +84,7 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
     if after.is_some() {
         let log = Arc::clone(&log);
         if !blocking(move || Ok(is_known(&*log, id, start)?)).await? {
-            let message = format!("position {} is of a log that is no more: it began anew since then", start.0);
+            let message = format!("position {} is of an earlier log: the log was restarted since then", start.0);
             return Err(Problem::new(ProblemKind::Conflict, message)
                 .help("read the set's resources again, then follow the log from its head"));
         }
@@ -136,7 +134,7 @@ fn page(
     Ok(page)
 }
 
-/// May somebody have been told of this position? After a log went back, those of its lost part are told apart.
+/// True if a client may have received this position. After a restart of the log, positions of the lost part are recognised.
 fn is_known(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<bool, LogError> {
     let begins = log.pages(set, 1, 1)?.first().map_or(0, |page| page.after.0);
     // Within what the log has, every position has its change.
@@ -280,7 +278,7 @@ fn changes_of(
 /// One change of a resource that lives elsewhere.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error.
 pub fn change_of(
     record: &RecordRequest,
     resources: &str,
@@ -292,7 +290,7 @@ pub fn change_of(
     let key = key_of_uri(uri, resources)?;
     if Naming::is_own(&key) {
         return Err(if folder {
-            "`uri`: the folder says what it holds (help: PUT its content, or its links, one resource at a time)"
+            "`uri`: files of the folder cannot be recorded (help: PUT its content, or its links, one resource at a time)"
                 .to_owned()
         } else {
             "`uri`: not absolute; this set has records of resources elsewhere only".to_owned()

@@ -132,9 +132,9 @@ pub(super) async fn remove(target: &Target<'_>, path: Vec<u8>, condition: Condit
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
 }
 
-type Place = (Arc<abreast_source::deposit::Deposit>, abreast_folder::Folder);
+type UploadTarget = (Arc<abreast_source::deposit::Deposit>, abreast_folder::Folder);
 
-fn place(target: &Target<'_>) -> Result<Place, Problem> {
+fn place(target: &Target<'_>) -> Result<UploadTarget, Problem> {
     target.deposit().map(Arc::clone).zip(target.served.representations.folder()).ok_or_else(elsewhere_only)
 }
 
@@ -161,7 +161,7 @@ pub(super) fn condition(headers: &HeaderMap) -> Condition {
     }
 }
 
-/// Why a folder did not take something, as it is told.
+/// The problem for a refused upload.
 pub(super) fn refused(error: &DepositError) -> Problem {
     use abreast_folder::ErrorKind;
     match error {
@@ -170,7 +170,7 @@ pub(super) fn refused(error: &DepositError) -> Problem {
         DepositError::NotFound => Problem::new(ProblemKind::NotFound, "the set has no such resource"),
         DepositError::InTheWay(why) => Problem::new(ProblemKind::Conflict, why.as_str()),
         DepositError::Precondition => {
-            Problem::new(ProblemKind::Precondition, error.to_string()).help("read it again, and decide anew")
+            Problem::new(ProblemKind::Precondition, error.to_string()).help("read it again, then retry")
         }
         DepositError::Folder(inner) => match inner.kind() {
             ErrorKind::Full => full(),
@@ -190,5 +190,5 @@ fn full() -> Problem {
 
 fn failed(error: &DepositError) -> Problem {
     tracing::error!("the folder failed for a request of the API: {error}");
-    Problem::new(ProblemKind::Store, "the folder could not be written; the server's log says why")
+    Problem::new(ProblemKind::Store, "the folder could not be written; the server's log has the reason")
 }

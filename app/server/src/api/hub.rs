@@ -1,6 +1,6 @@
-//! What does the hub have, who is told, and what is done about it by hand?
+//! The hub's API: topics, targets and actions on them.
 
-use super::access::Seen;
+use super::access::VisibleSets;
 use super::hub_model::{TargetAnswer, TargetDetails, TopicAnswer};
 use super::intake::parameter;
 use super::problem::{Problem, ProblemKind};
@@ -24,7 +24,7 @@ fn hub(context: &Context<'_>) -> Result<Hub, Problem> {
 }
 
 fn number(query: Option<&str>, known: &[&str], name: &str) -> Result<Option<u64>, Problem> {
-    let wrong = || Problem::new(ProblemKind::Query, format!("`{name}` is no whole number"));
+    let wrong = || Problem::new(ProblemKind::Query, format!("`{name}` is not a whole number"));
     let text = parameter(query, known, name)?;
     text.map(|text| text.parse().ok().filter(|number| i64::try_from(*number).is_ok()).ok_or_else(wrong)).transpose()
 }
@@ -41,14 +41,14 @@ fn page(query: Option<&str>) -> Result<(i64, usize), Problem> {
 }
 
 fn no_target() -> Problem {
-    Problem::new(ProblemKind::NotFound, "there is no such target").help("it may have ended, or never been")
+    Problem::new(ProblemKind::NotFound, "there is no such target").help("it may have ended, or never existed")
 }
 
 pub(super) async fn overview(context: &Context<'_>) -> Result<Answer, Problem> {
     #[derive(Serialize)]
     struct Overview {
         url: String,
-        /// May strangers subscribe?
+        /// Whether strangers may subscribe.
         serves: bool,
         topics: u64,
         targets: u64,
@@ -115,7 +115,7 @@ pub(super) async fn topics(context: &Context<'_>, query: Option<&str>) -> Result
 
 /// URLs of the topics that a request sees, when it does not see all.
 fn own_topics(context: &Context<'_>) -> Option<Vec<String>> {
-    if context.seen == Seen::All {
+    if context.seen == VisibleSets::All {
         return None;
     }
     let publisher = &context.site.publisher;
@@ -134,7 +134,7 @@ pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&st
     let answer = blocking(move || {
         let topic = hub.store().topic(TopicId(topic))?;
         let topic = topic.ok_or_else(|| {
-            Problem::new(ProblemKind::NotFound, "there is no such topic").help("GET /api/v1/hub/topics tells them")
+            Problem::new(ProblemKind::NotFound, "there is no such topic").help("GET /api/v1/hub/topics lists them")
         })?;
         let found = hub.targets(Some(topic.id), TargetId(after), limit)?;
         let next = (found.len() == limit).then(|| found.last().map(|target| target.id.0)).flatten();
@@ -158,7 +158,7 @@ pub(super) async fn target(context: &Context<'_>, id: i64, query: Option<&str>) 
 pub(super) async fn replay(context: &Context<'_>, id: i64, query: Option<&str>) -> Result<Answer, Problem> {
     let hub = hub(context)?;
     let after = number(query, &["after"], "after")?.ok_or_else(|| {
-        Problem::new(ProblemKind::Query, "`after` says which notification was the last that is not delivered again")
+        Problem::new(ProblemKind::Query, "`after` is the last notification that is not delivered again")
             .help("?after=0 is everything that is kept")
     })?;
     let replayed = blocking(move || {

@@ -1,10 +1,10 @@
-//! How is a hub's knowledge told in JSON? Without secrets: of those it is only said that there is one.
+//! A hub's data in JSON. Secrets are left out; only their presence is stated.
 
 use abreast_core::{LogError, Offset};
 use abreast_store::hub::{Attempt, DeadLetter, EndedTarget, Ending, HubStore, Target, TargetKind, Topic};
 use serde::Serialize;
 
-/// Of what was given up, so much is told at once.
+/// Dead letters in one response.
 const DEAD_LETTERS: usize = 100;
 
 /// A topic.
@@ -37,18 +37,18 @@ impl From<Topic> for TopicAnswer {
     }
 }
 
-/// Who is told, and how far that is.
+/// A target and its progress.
 #[derive(Clone, Debug, Serialize)]
 pub struct TargetAnswer {
     /// Its number.
     pub id: i64,
     /// The topic's URL.
     pub topic: String,
-    /// `subscription`, or how another hub is told: `content` or `form`.
+    /// `subscription`, or how another hub is notified: `content` or `form`.
     pub kind: &'static str,
     /// The callback's or the hub's URL.
     pub address: String,
-    /// Are deliveries signed with a secret?
+    /// Whether deliveries are signed with a secret.
     pub signed: bool,
     /// `current`, `behind` or `failing`.
     pub state: &'static str,
@@ -132,7 +132,7 @@ pub struct TargetDetails {
     pub target: TargetAnswer,
     /// The last success and the last failures, the newest first.
     pub last_attempts: Vec<AttemptAnswer>,
-    /// What was given up, by offset.
+    /// Dead letters, by offset.
     pub dead_letters: Vec<DeadAnswer>,
 }
 

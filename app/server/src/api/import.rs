@@ -1,4 +1,4 @@
-//! How are records read from lines of JSON and from a table, as `abreast import` takes them? One at a time.
+//! Reading of records, one at a time, from lines of JSON and from tables, as `abreast import` takes them.
 //!
 //! `csv-core` reads what is quoted. Lines are counted here: an error names the line that an editor shows, whatever ends
 //! the lines and however many of them are empty.
@@ -17,7 +17,7 @@ const MAX_FIELDS: usize = 64;
 const MAX_MESSAGE: usize = 200;
 /// Columns of a table.
 const COLUMNS: [&str; 7] = ["uri", "change", "lastmod", "length", "type", "encoding", "hash"];
-/// What some programs put before a text.
+/// The byte order mark that some programs write.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Why no record could be read.
@@ -40,7 +40,7 @@ fn wrong(place: &str, message: &str) -> ReadError {
             shown.extend(character.escape_debug());
         }
     }
-    // What is escaped is longer than it was.
+    // Escaped text is longer than before.
     if let Some((end, _)) = shown.char_indices().nth(MAX_MESSAGE) {
         shown.truncate(end);
         shown.push('…');
@@ -53,9 +53,9 @@ fn too_long(line: u64) -> ReadError {
 }
 
 /// Bytes behind the mark that may stand before them.
-type Unmarked<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+type WithoutBom<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
 
-fn unmarked<R: Read>(mut input: R) -> io::Result<Unmarked<R>> {
+fn without_bom<R: Read>(mut input: R) -> io::Result<WithoutBom<R>> {
     let mut first = Vec::new();
     input.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut first)?;
     if first == BYTE_ORDER_MARK {
@@ -67,7 +67,7 @@ fn unmarked<R: Read>(mut input: R) -> io::Result<Unmarked<R>> {
 /// One JSON object a line.
 #[derive(Debug)]
 pub struct JsonLines<R> {
-    input: Unmarked<R>,
+    input: WithoutBom<R>,
     line: Vec<u8>,
     number: u64,
 }
@@ -78,7 +78,7 @@ impl<R: Read> JsonLines<R> {
     /// # Errors
     /// The input could not be read.
     pub fn new(input: R) -> io::Result<Self> {
-        Ok(Self { input: unmarked(input)?, line: Vec::new(), number: 0 })
+        Ok(Self { input: without_bom(input)?, line: Vec::new(), number: 0 })
     }
 
     /// The next record and its line, `None` at the end. What follows an error is not to be asked for.
@@ -115,15 +115,15 @@ impl<R: Read> JsonLines<R> {
 /// The line is that of the input: the error knows only of one.
 fn wrong_json(number: u64, error: &serde_json::Error) -> ReadError {
     let own = format!("line {} column {}", error.line(), error.column());
-    let told = explain(error);
-    let told = told.strip_prefix(&format!("{own}: ")).unwrap_or(&told);
-    let told = told.strip_suffix(&format!(" at {own}")).unwrap_or(told);
-    wrong(&format!("line {number}, column {}", error.column().max(1)), told)
+    let message = explain(error);
+    let message = message.strip_prefix(&format!("{own}: ")).unwrap_or(&message);
+    let message = message.strip_suffix(&format!(" at {own}")).unwrap_or(message);
+    wrong(&format!("line {number}, column {}", error.column().max(1)), message)
 }
 
 /// A table with a row of names, fields with commas between them.
 pub struct Table<R> {
-    input: Unmarked<R>,
+    input: WithoutBom<R>,
     parser: csv_core::Reader,
     /// Of the next byte that is read, counted from 1.
     line: u64,
@@ -143,7 +143,7 @@ impl<R: Read> Table<R> {
         let mut parser = csv_core::Reader::new();
         // The mark is taken away here: the parser does so only when all of it comes at once.
         parser.read_record(b"\n", &mut [0], &mut [0]);
-        let input = unmarked(input)?;
+        let input = without_bom(input)?;
         Ok(Self { input, parser, line: 1, fields: vec![0; 1 << 10], ends: [0; MAX_FIELDS + 1], columns: None })
     }
 
@@ -259,7 +259,7 @@ fn record_of<'r>(line: u64, fields: impl Iterator<Item = (&'static str, &'r str)
             "length" => {
                 let digits = value.bytes().all(|byte| byte.is_ascii_digit());
                 let length = digits.then(|| value.parse().ok()).flatten();
-                let message = || format!("`length`: `{}` is no number of bytes", excerpt(value));
+                let message = || format!("`length`: `{}` is not a number of bytes", excerpt(value));
                 record.length = Some(length.ok_or_else(|| wrong(&place, &message()))?);
             }
             "type" => record.media_type = text,
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_says_no_records_is_refused_with_its_line() {
+    fn table_without_records_is_refused_with_its_line() {
         let unclosed = [b"uri\n\"".as_slice(), &vec![b'\n'; MAX_LINE + 1]].concat();
         let many = [b"uri".as_slice(), &[b','; MAX_FIELDS]].concat();
         let long = [b"uri\n\n".as_slice(), &vec![b'a'; MAX_LINE + 1]].concat();
@@ -322,9 +322,9 @@ mod tests {
             (b"uri,uri\na,b\n".as_slice(), "line 1: the column `uri` is there twice"),
             (b"type\na\n", "line 1: no column is named `uri`"),
             (b"url\na\n", "line 1: unknown column `url`; did you mean `uri`?"),
-            (b"uri,length\r\na,1\r\nb,one\r\n", "line 3: `length`: `one` is no number of bytes"),
-            (b"uri,length\na,+1\n", "line 2: `length`: `+1` is no number of bytes"),
-            (b"uri,length\na,\"\x1b[31m\"\n", "line 2: `length`: `\\u{1b}[31m` is no number of bytes"),
+            (b"uri,length\r\na,1\r\nb,one\r\n", "line 3: `length`: `one` is not a number of bytes"),
+            (b"uri,length\na,+1\n", "line 2: `length`: `+1` is not a number of bytes"),
+            (b"uri,length\na,\"\x1b[31m\"\n", "line 2: `length`: `\\u{1b}[31m` is not a number of bytes"),
             (b"uri,change\na,gone\n", "line 2: `change`: `gone` is none of created, updated, deleted"),
             (b"uri,type\n\na\n", "line 3: 1 fields, where the names are 2"),
             (b"uri\n\xff\n", "line 2: not in UTF-8"),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_json_are_read_one_by_one_and_refused_with_line_and_column() {
+    fn json_lines_are_read_and_refused_with_line_and_column() {
         assert_eq!(lines(b"\xef\xbb\xbf{\"uri\":\"a\"}\r\n\n \t\n{\"uri\":\"b\"}"), Ok(vec![1, 4]));
         let full = [b"{}".as_slice(), &vec![b' '; MAX_LINE - 2], b"\n{}"].concat();
         assert_eq!(lines(&full), Ok(vec![1, 2]));

@@ -1,4 +1,4 @@
-//! How is a body read? Within a size and a time.
+//! Reading of request bodies within limits of size and time.
 
 use super::problem::{Problem, ProblemKind};
 use bytes::Bytes;
@@ -71,10 +71,10 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| unreadable(&error, None))
 }
 
-/// What is wrong with a JSON text, on which line of several.
+/// The error in a JSON text, with its line if there are several.
 pub(super) fn unreadable(error: &serde_json::Error, line: Option<usize>) -> Problem {
-    let told = abreast_source::links::explain(error);
-    let detail = line.map_or(told.clone(), |line| format!("line {line}: {told}"));
+    let message = abreast_source::links::explain(error);
+    let detail = line.map_or(message.clone(), |line| format!("line {line}: {message}"));
     // Data of the wrong type is well-formed; it is the value that is wrong.
     let kind = if error.is_data() { ProblemKind::Field } else { ProblemKind::Syntax };
     Problem::new(kind, detail)

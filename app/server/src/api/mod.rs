@@ -1,4 +1,4 @@
-//! `/api/v1`: reading the log, and recording changes, over HTTP. `openapi.json` says how.
+//! `/api/v1`: reading the log, and recording changes, over HTTP. `openapi.json` describes it.
 //!
 //! A change is durable before it is answered. Requests that come together share one commit of the store.
 
@@ -16,7 +16,7 @@ mod record;
 mod sets;
 mod tokens;
 
-use access::Seen;
+use access::VisibleSets;
 pub use access::is_local_host;
 pub(crate) use access::may_publish;
 pub use changes::change_of;
@@ -53,22 +53,22 @@ const UPLOADS: usize = 64;
 /// The document that describes this interface.
 pub const OPENAPI: &str = include_str!("openapi.json");
 
-/// Who may read through the API? What is published is public anyway.
+/// Who may read through the API. Published documents are public anyway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readers {
     /// Anyone.
     #[default]
     Anyone,
-    /// Who has a token.
+    /// Holder of a token.
     Tokens,
 }
 
-/// What the API does.
+/// Settings of the API.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
-    /// Is anything taken in?
+    /// Whether changes are accepted.
     pub write: bool,
-    /// Who may read?
+    /// Who may read.
     pub readers: Readers,
     /// The file of tokens.
     pub tokens: PathBuf,
@@ -127,7 +127,7 @@ struct Context<'s> {
     heads: &'s Heads,
     api: &'s Api,
     operation: &'static Operation,
-    seen: Seen,
+    seen: VisibleSets,
 }
 
 /// A set that a request names.
@@ -142,7 +142,7 @@ impl<'s> Context<'s> {
     fn target(&self, slug: &str) -> Result<Target<'s>, Problem> {
         let number = self.site.sets.iter().position(|set| set.slug == slug).ok_or_else(|| {
             Problem::new(ProblemKind::NotFound, "there is no set of this name")
-                .help("GET /api/v1/sets tells their names")
+                .help("GET /api/v1/sets lists their names")
         })?;
         let id = self.site.publisher.sets()[number].id;
         Ok(Target { number, served: &self.site.sets[number], id })
@@ -150,7 +150,7 @@ impl<'s> Context<'s> {
 }
 
 impl Target<'_> {
-    /// What the URIs of its own resources begin with.
+    /// The common prefix of the URIs of its own resources.
     fn resources(&self, site: &Site) -> String {
         site.publisher.sets()[self.number].urls.resources()
     }
@@ -174,7 +174,7 @@ pub(crate) async fn answer(site: &Arc<Site>, heads: &Heads, request: Request<Inc
         Err(problem) => problem.answer(),
     };
     let failed = !answer.status().is_success();
-    // What is left of a body is not read, and after one in chunks nothing else is.
+    // The rest of a body is not read, and after one in chunks nothing else is.
     if (has_body && failed) || chunked {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -189,7 +189,7 @@ async fn respond(site: &Arc<Site>, heads: &Heads, request: Request<Incoming>) ->
     };
     let path = request.uri().path().to_owned();
     let (operation, call) = find(request.method(), &path)?;
-    let mut context = Context { site, heads, api, operation, seen: Seen::All };
+    let mut context = Context { site, heads, api, operation, seen: VisibleSets::All };
     context.seen = access::check(&context, &call, &request)?;
     let answer = run(&context, call, request).await;
     if cfg!(debug_assertions) {
@@ -197,8 +197,8 @@ async fn respond(site: &Arc<Site>, heads: &Heads, request: Request<Incoming>) ->
             Ok(answer) => answer.status(),
             Err(problem) => problem.answer().status(),
         };
-        let told = operation.statuses.contains(&status.as_u16());
-        debug_assert!(told, "{} {} answers {status}, which nobody is told", operation.method, operation.path);
+        let documented = operation.statuses.contains(&status.as_u16());
+        debug_assert!(documented, "{} {} answers {status}, which is not documented", operation.method, operation.path);
     }
     answer
 }
@@ -252,7 +252,7 @@ fn typed(content_type: &'static str, body: impl Into<bytes::Bytes>) -> Answer {
     answer
 }
 
-/// What was recorded, as it is told.
+/// The response to a recorded change.
 #[derive(Serialize)]
 struct RecordedAnswer {
     /// Head of the log after it.
@@ -292,6 +292,6 @@ async fn durable(receiver: oneshot::Receiver<Result<Appended, LogError>>) -> Res
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(_) => Err(Problem::new(ProblemKind::Store, "the request failed inside; the server's log says why")),
+        Err(_) => Err(Problem::new(ProblemKind::Store, "an internal error; the server's log has the reason")),
     }
 }

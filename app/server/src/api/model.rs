@@ -1,4 +1,4 @@
-//! What does the API read and write? JSON with the names of `rs:md` and `rs:ln` [rs-core §7].
+//! JSON of the API, with the names of `rs:md` and `rs:ln` [rs-core §7].
 
 use abreast_core::{Change, ChangeLog, ChangeRecord, Clock as _, Kind, SetId, State, SystemClock};
 use abreast_source::Naming;
@@ -13,7 +13,7 @@ const MAX_NAME: usize = 255;
 /// Bytes of a writer's own name for a change.
 pub const MAX_IDEMPOTENCY_KEY: usize = 255;
 
-/// What happened, in the words of Change Lists.
+/// Kinds of changes, in the words of Change Lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeWord {
@@ -26,17 +26,17 @@ pub enum ChangeWord {
 }
 
 /// One resource, as a writer states it. What the log adds when it is read (`position`, `datetime`) may be there, and
-/// is not looked at: what was read can be sent elsewhere as it is.
+/// is not checked: records that were read can be sent to another server unchanged.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordRequest {
     /// Its URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// What happened; `updated` if it is not said.
+    /// Kind of change; default `updated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeWord>,
-    /// When its content last changed. If it is not said: as before when nothing else is new, else now.
+    /// When its content last changed. Default: as before if nothing else is new, else now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lastmod: Option<String>,
     /// Bytes of content.
@@ -57,19 +57,19 @@ pub struct RecordRequest {
     /// The writer's own name for this change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// Not looked at.
+    /// Not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
-    /// Not looked at.
+    /// Not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datetime: Option<String>,
 }
 
 impl RecordRequest {
-    /// The change of the resource with this key. The log is asked only for what is not said.
+    /// The change of the resource with this key. The log is read only for missing values.
     ///
     /// # Errors
-    /// What is wrong, with the field's name; or why the log could not be asked.
+    /// The error, with the field's name; or the error of the log.
     pub fn to_change(&self, key: &str, resources: &str, log: &dyn ChangeLog, set: SetId) -> Result<Change, String> {
         let mut change = if self.change == Some(ChangeWord::Deleted) {
             if self.links.is_some() || self.hash.is_some() || self.length.is_some() {
@@ -176,7 +176,7 @@ pub fn key_of_uri(uri: &str, resources: &str) -> Result<String, String> {
     Ok(canonical)
 }
 
-/// One resource, as it is told.
+/// One resource, as returned by the API.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RecordAnswer {
     /// Where its last change is in the log; 0 before the log began.
@@ -184,7 +184,7 @@ pub struct RecordAnswer {
     /// Time of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datetime: Option<String>,
-    /// What happened.
+    /// The kind of change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeWord>,
     /// Its URI.

@@ -1,4 +1,4 @@
-//! Which operations are there, who may call them, and how do they end? The OpenAPI document says the same.
+//! Operations of the API, their scopes and their status codes, as in the OpenAPI document.
 
 use super::problem::{Problem, ProblemKind};
 use super::tokens::Scope;
@@ -9,7 +9,7 @@ use http::Method;
 pub(crate) struct Operation {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    /// What a token must allow; `None` for what is open to all.
+    /// The scope required of a token; `None` if public.
     pub(crate) scope: Option<Scope>,
     /// How it may end.
     pub(crate) statuses: &'static [u16],
@@ -156,7 +156,7 @@ type Choice<'p> = Result<(&'static Operation, Call<'p>), Problem>;
 /// Of what may be done at an address, what the method means.
 type Choose<'c, 'p> = dyn Fn(&'static str, &[(&str, Call<'p>)]) -> Choice<'p> + 'c;
 
-/// What is behind `/api/v1/hub`.
+/// Operations below `/api/v1/hub`.
 fn hub_call<'p>(what: Option<&str>, of: Option<&str>, choose: &Choose<'_, 'p>) -> Option<Choice<'p>> {
     // Numbers are given by the store: from 1, without a sign.
     let number = |text: &str| text.parse().ok().filter(|number| *number > 0 && !text.starts_with('+'));
@@ -186,7 +186,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn the_document_tells_every_operation_and_how_it_may_end() {
+    fn document_lists_every_operation_and_its_statuses() {
         let document: Value = serde_json::from_str(super::super::OPENAPI).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         let mut told = Vec::new();

@@ -1,4 +1,4 @@
-//! What went wrong with a request, for programs and for people? [rfc9457 §3]
+//! Problem details: errors of requests, for programs and for people [rfc9457 §3].
 
 use crate::body::ResponseBody;
 use crate::respond::Answer;
@@ -71,12 +71,12 @@ pub(crate) struct Problem {
     allow: Option<&'static str>,
 }
 
-/// What is wrong with one change of a batch.
+/// The error in one change of a batch.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FieldError {
     /// Which change, from 1.
     pub(crate) change: usize,
-    /// What is wrong.
+    /// The error.
     pub(crate) detail: String,
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The key that the query names.
 fn key_in<B>(context: &Context<'_>, target: &Target<'_>, request: &Request<B>) -> Result<String, Problem> {
     let uri = parameter(request.uri().query(), &["uri"], "uri")?.ok_or_else(|| {
-        Problem::new(ProblemKind::Query, "`uri` says which resource")
+        Problem::new(ProblemKind::Query, "`uri` names the resource")
             .help("for example ?uri=https%3A%2F%2Fexample.org%2Fx")
     })?;
     key_of_uri(&uri, &target.resources(context.site)).map_err(|reason| Problem::new(ProblemKind::Query, reason))
@@ -69,7 +69,7 @@ pub(super) async fn put(context: &Context<'_>, slug: &str, request: Request<Inco
     Ok(json(StatusCode::OK, &RecordedAnswer::from(durable(receiver).await?)))
 }
 
-/// The links of a file: all that can be said of it beside what it is.
+/// The links of a file: the only metadata that can be set for it.
 async fn links(
     context: &Context<'_>,
     target: &Target<'_>,
@@ -87,8 +87,8 @@ async fn links(
         ("hash", record.hash.is_some()),
     ];
     if let Some((name, _)) = stated.iter().find(|(_, stated)| *stated) {
-        return Err(Problem::new(ProblemKind::Field, format!("`{name}`: the file itself says so"))
-            .help("only `links` can be said of a file of the folder; PUT its content to change it"));
+        return Err(Problem::new(ProblemKind::Field, format!("`{name}`: determined by the file itself"))
+            .help("only `links` can be set for a file of the folder; PUT its content to change it"));
     }
     let Some(records) = record.links else {
         return Err(Problem::new(ProblemKind::Field, "`links` is missing"));
@@ -142,7 +142,7 @@ fn named(
     Ok(Some(format!("{key}/{}", hex(&digest[..8]))))
 }
 
-/// A record has no tag: who makes a condition of one is told, lest he think that it held.
+/// A record has no entity tag: conditions on one are refused, so that they do not seem to hold.
 fn no_condition(headers: &HeaderMap) -> Result<(), Problem> {
     for name in [IF_MATCH, IF_NONE_MATCH] {
         if headers.contains_key(&name) {

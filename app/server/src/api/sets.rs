@@ -1,4 +1,4 @@
-//! Which sets are there, and where does each stand?
+//! The sets, and the head of each.
 
 use super::problem::{Problem, ProblemKind};
 use super::{Context, Target, json};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long the confirmation of deletions waits until they are recorded; the answer says `confirmed` if it takes longer.
+/// How long the confirmation of deletions waits until they are recorded; after that the answer is `confirmed`.
 const RECORDING: Duration = Duration::from_secs(10);
 /// How often it checks.
 const CHECK: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ struct SetAnswer<'s> {
     /// `folder` or `records`.
     kind: &'static str,
     capability_list: String,
-    /// What the URIs of its own resources begin with.
+    /// The common prefix of the URIs of its own resources.
     resources: String,
     head: u64,
     datetime: String,
@@ -40,15 +40,15 @@ pub(super) fn all(context: &Context<'_>) -> Result<Answer, Problem> {
         sets: Vec<SetAnswer<'s>>,
     }
     let seen = context.site.sets.iter().filter(|set| context.seen.has(&set.slug));
-    let sets: Result<_, _> = seen.map(|set| told(context, context.target(&set.slug)?)).collect();
+    let sets: Result<_, _> = seen.map(|set| describe(context, context.target(&set.slug)?)).collect();
     Ok(json(StatusCode::OK, &Sets { sets: sets? }))
 }
 
 pub(super) fn one(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
-    Ok(json(StatusCode::OK, &told(context, context.target(slug)?)?))
+    Ok(json(StatusCode::OK, &describe(context, context.target(slug)?)?))
 }
 
-fn told<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, Problem> {
+fn describe<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, Problem> {
     let log = context.site.publisher.log();
     let head = log.head(target.id)?;
     let published = &context.site.publisher.sets()[target.number];
@@ -88,7 +88,7 @@ pub(super) async fn confirm_deletions(context: &Context<'_>, slug: &str) -> Resu
     while target.served.watch.is_confirming() && Instant::now() < until {
         sleep(CHECK).await;
     }
-    Ok(json(StatusCode::OK, &told(context, target)?))
+    Ok(json(StatusCode::OK, &describe(context, target)?))
 }
 
 /// The tokens, without what would help to guess them.

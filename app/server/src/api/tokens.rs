@@ -1,6 +1,6 @@
-//! Who may do what? Tokens, known by the digest of their random bytes only.
+//! API tokens, known by the digest of their random bytes only.
 //!
-//! The file holds no secret: whoever reads it cannot make a token of it. It is read again when it changes.
+//! The file holds no secret: anyone who reads it cannot make a token of it. It is read again when it changes.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a token that are random.
 const RANDOM_BYTES: usize = 32;
-/// What every token begins with, so that people and scanners know one when they see it.
+/// The prefix of every token, so that people and scanners recognise one.
 pub const PREFIX: &str = "abreast_";
-/// How often it is looked whether the file changed.
+/// Interval of checks whether the file changed.
 const LOOK: Duration = Duration::from_millis(500);
 /// Tokens in one file.
 const MAX_TOKENS: usize = 10_000;
 
-/// What a token allows. Each includes those before it.
+/// The scope of a token. Each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -40,7 +40,7 @@ pub struct Token {
     pub name: String,
     /// SHA-256 of the whole token, in hex.
     pub sha256: String,
-    /// What it allows.
+    /// Its scope.
     pub scope: Scope,
     /// For which sets; all when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,7 +50,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Does it allow this, for this set or for no set in particular?
+    /// Whether it allows this, for this set or independent of a set.
     pub fn allows(&self, scope: Scope, set: Option<&str>) -> bool {
         self.scope >= scope && (self.sets.is_empty() || set.is_some_and(|set| self.sets.iter().any(|own| own == set)))
     }
@@ -73,7 +73,7 @@ pub fn read_tokens(path: &Path) -> io::Result<Vec<Token>> {
         Err(error) => return Err(error),
     };
     let file: TokenFile = serde_json::from_slice(&text)
-        .map_err(|error| io::Error::other(format!("`{}` is no file of tokens: {error}", path.display())))?;
+        .map_err(|error| io::Error::other(format!("`{}` is not a file of tokens: {error}", path.display())))?;
     Ok(file.tokens)
 }
 
@@ -90,7 +90,7 @@ pub fn write_tokens(path: &Path, tokens: &[Token]) -> io::Result<()> {
     let temporary = path.with_extension(format!("{}.new", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     file.write_all(&text).and_then(|()| file.sync_all())?;
-    // Whoever writes it, root perhaps, the server must be able to read it: else a token revoked would stay good.
+    // Anyone who writes it, root perhaps, the server must be able to read it: else a token revoked would stay good.
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (own, wanted) = (file.metadata()?, fs::metadata(path).or_else(|_| fs::metadata(folder))?);
     if (own.uid(), own.gid()) != (wanted.uid(), wanted.gid()) {
@@ -125,10 +125,10 @@ fn digest_of(secret: &str) -> String {
 /// The tokens of a running server.
 pub(crate) struct Tokens {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<LoadedTokens>,
 }
 
-struct Known {
+struct LoadedTokens {
     looked: Instant,
     /// Inode, length and modification time of the file that was read.
     seen: Option<(u64, u64, i128)>,
@@ -139,7 +139,7 @@ impl Tokens {
     pub(crate) fn open(path: PathBuf) -> io::Result<Self> {
         let seen = seen(&path);
         let tokens = Arc::new(read_tokens(&path)?);
-        Ok(Self { path, known: Mutex::new(Known { looked: Instant::now(), seen, tokens }) })
+        Ok(Self { path, known: Mutex::new(LoadedTokens { looked: Instant::now(), seen, tokens }) })
     }
 
     /// The tokens as the file has them. One that cannot be read any more leaves those that were known.
@@ -161,7 +161,7 @@ impl Tokens {
         Arc::clone(&known.tokens)
     }
 
-    /// Was a token ever made? The last one may be revoked since.
+    /// Whether a token was ever created. The last one may have been revoked since.
     pub(crate) fn ever(&self) -> bool {
         let tokens = self.current();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +172,7 @@ impl Tokens {
     /// The token with this secret.
     pub(crate) fn find(&self, secret: &str) -> Option<Token> {
         let digest = digest_of(secret);
-        // Digests are compared, not secrets: how long it takes tells nothing of use.
+        // Digests are compared, not secrets: the duration of the comparison reveals nothing useful.
         self.current().iter().find(|token| token.sha256 == digest).cloned()
     }
 }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_root_writes_belongs_to_whom_the_store_belongs() {
+    fn files_written_by_root_belong_to_the_owner_of_the_store() {
         let place = tempfile::tempdir().unwrap();
         if std::os::unix::fs::chown(place.path(), Some(12_345), Some(12_346)).is_err() {
             // Only root can do this, and needs it.

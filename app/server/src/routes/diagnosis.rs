@@ -1,4 +1,4 @@
-//! `/hub?callback=URL`: what became of a subscription, for whoever knows its callback. Nobody else does.
+//! `/hub?callback=URL`: the state of a subscription, for clients that know its callback.
 
 use crate::api::TopicUrls;
 use crate::api::hub_model::{EndedAnswer, TargetDetails};
@@ -13,23 +13,23 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use tokio::sync::Semaphore;
 
-/// Looks at a time: each reads the store.
+/// Parallel queries: each reads the store.
 static LOOKS: Semaphore = Semaphore::const_new(2);
-/// Topics that are looked through when none is named.
+/// Topics that are searched when none is named.
 const MOST_TOPICS: usize = 1_000;
-/// Subscriptions told of.
+/// Subscriptions in one response.
 const MOST_TOLD: usize = 100;
-/// Ends that are looked through, the newest.
+/// Ended subscriptions that are searched, the newest.
 const MOST_ENDED: usize = 1_000;
 
 /// Which subscriptions.
-pub(crate) struct Asked {
+pub(crate) struct SubscriptionQuery {
     callback: String,
     topic: Option<String>,
 }
 
 /// Does a query ask for a subscription?
-pub(crate) fn asked(query: Option<&str>) -> Option<Asked> {
+pub(crate) fn asked(query: Option<&str>) -> Option<SubscriptionQuery> {
     let (mut callback, mut topic) = (None, None);
     for (name, value) in url::form_urlencoded::parse(query?.as_bytes()) {
         match &*name {
@@ -38,32 +38,32 @@ pub(crate) fn asked(query: Option<&str>) -> Option<Asked> {
             _ => {}
         }
     }
-    Some(Asked { callback: callback?, topic })
+    Some(SubscriptionQuery { callback: callback?, topic })
 }
 
 #[derive(Serialize)]
-struct Found {
+struct Diagnosis {
     subscriptions: Vec<TargetDetails>,
     ended: Vec<EndedAnswer>,
-    /// The hub has more topics than are looked through.
+    /// The hub has more topics than are searched.
     #[serde(skip)]
     more: bool,
 }
 
 /// Text, or JSON for those who ask for it.
-pub(crate) async fn answer(hub: &SiteHub, asked: Asked, headers: &HeaderMap) -> Answer {
+pub(crate) async fn answer(hub: &SiteHub, asked: SubscriptionQuery, headers: &HeaderMap) -> Answer {
     let Ok(_place) = LOOKS.try_acquire() else {
         return try_later("others ask for their subscriptions at this moment", 1);
     };
     let hub = hub.hub.clone();
-    let found = match tokio::task::spawn_blocking(move || look(&hub, &asked)).await {
+    let found = match tokio::task::spawn_blocking(move || find(&hub, &asked)).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => return try_later(&format!("the subscriptions cannot be read: {error}"), 10),
         Err(error) => return try_later(&format!("the subscriptions cannot be read: {error}"), 10),
     };
     if found.subscriptions.is_empty() && found.ended.is_empty() {
         let detail = if found.more {
-            "this hub has many topics: say which one, &topic=URL"
+            "this hub has many topics: name one, &topic=URL"
         } else {
             "there is no subscription with this callback: it was not confirmed yet, or not asked for"
         };
@@ -77,10 +77,10 @@ pub(crate) async fn answer(hub: &SiteHub, asked: Asked, headers: &HeaderMap) -> 
     if json {
         return text("application/json", serde_json::to_vec(&found).unwrap_or_default());
     }
-    text("text/plain; charset=utf-8", told(&found))
+    text("text/plain; charset=utf-8", describe(&found))
 }
 
-fn look(hub: &Hub, asked: &Asked) -> Result<Found, LogError> {
+fn find(hub: &Hub, asked: &SubscriptionQuery) -> Result<Diagnosis, LogError> {
     let (mut topics, mut more) = (Vec::new(), false);
     if let Some(url) = &asked.topic {
         topics.extend(hub.topic(url));
@@ -108,10 +108,10 @@ fn look(hub: &Hub, asked: &Asked) -> Result<Found, LogError> {
             ended.push(EndedAnswer::new(end, topic));
         }
     }
-    Ok(Found { subscriptions, ended, more })
+    Ok(Diagnosis { subscriptions, ended, more })
 }
 
-fn told(found: &Found) -> String {
+fn describe(found: &Diagnosis) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     for TargetDetails { target, last_attempts, dead_letters } in &found.subscriptions {

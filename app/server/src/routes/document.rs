@@ -23,13 +23,13 @@ const WORTH_COMPRESSING: u64 = 1_024;
 
 pub(crate) async fn answer(
     site: &Arc<Site>,
-    turns: &Turns,
+    single_flight: &SingleFlight,
     path: String,
     method: &Method,
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
-    let wanted = Wanted { path: path.into(), gzip: [false, true].map(|worth| accepts_gzip(headers, worth)) };
-    let ready = match wanted.obtain(site, turns).await {
+    let wanted = DocumentRequest { path: path.into(), gzip: [false, true].map(|worth| accepts_gzip(headers, worth)) };
+    let ready = match wanted.obtain(site, single_flight).await {
         Ok(ready) => ready,
         Err(error) => return Ok(refusal(&error)),
     };
@@ -38,23 +38,23 @@ pub(crate) async fn answer(
 
 /// One turn for each document that is made now, which others who want the same one wait for.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<HashMap<Arc<str>, Weak<tokio::sync::Mutex<()>>>>);
+pub(crate) struct SingleFlight(Mutex<HashMap<Arc<str>, Weak<tokio::sync::Mutex<()>>>>);
 
-impl Turns {
+impl SingleFlight {
     fn of(&self, path: &Arc<str>) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = turns.get(path).and_then(Weak::upgrade) {
+        let mut single_flight = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = single_flight.get(path).and_then(Weak::upgrade) {
             return known;
         }
-        turns.retain(|_, turn| turn.strong_count() > 0);
+        single_flight.retain(|_, turn| turn.strong_count() > 0);
         let new = Arc::default();
-        turns.insert(Arc::clone(path), Arc::downgrade(&new));
+        single_flight.insert(Arc::clone(path), Arc::downgrade(&new));
         new
     }
 }
 
 /// A document, and whether the reader takes gzip for one that is too small to be worth it, and for any other.
-struct Wanted {
+struct DocumentRequest {
     path: Arc<str>,
     gzip: [bool; 2],
 }
@@ -66,19 +66,19 @@ struct Ready {
     gzip: bool,
 }
 
-impl Wanted {
-    /// Does this reader get gzip?
+impl DocumentRequest {
+    /// Whether this reader gets gzip.
     fn gzip(&self, document: &Document) -> bool {
         self.gzip[usize::from(document.plain().length() >= WORTH_COMPRESSING)]
     }
 
     /// The document from memory, or made now.
-    async fn obtain(self, site: &Arc<Site>, turns: &Turns) -> Result<Ready, PublishError> {
+    async fn obtain(self, site: &Arc<Site>, single_flight: &SingleFlight) -> Result<Ready, PublishError> {
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
         }
         // Readers who want the same document wait here, where they take no thread.
-        let turn = turns.of(&self.path).lock_owned().await;
+        let turn = single_flight.of(&self.path).lock_owned().await;
         if let Some(ready) = self.ready(site) {
             return Ok(ready);
         }
@@ -86,7 +86,7 @@ impl Wanted {
         blocking(site, move |site| self.make(site, turn)).await
     }
 
-    /// What can be sent at once.
+    /// A document that can be sent at once.
     fn ready(&self, site: &Site) -> Option<Ready> {
         let document = site.publisher.cached(&*self.path)?;
         let gzip = self.gzip(&document);
@@ -142,7 +142,7 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
         tag: format!("\"{}{}\"", document.tag, if *gzip { "-gz" } else { "" }),
         modified,
         content_type: HeaderValue::from_static(document.content_type),
-        // Only the date that was sent with these bytes says that they are known.
+        // Only the date that was sent with these bytes proves that the client has them.
         coarse_time: document.freshness == Freshness::Revalidate && since != modified,
         more,
     })
@@ -185,7 +185,10 @@ fn refusal(error: &PublishError) -> Answer {
         PublishError::Making => making(&error.to_string()),
         _ => {
             tracing::error!("cannot make a document: {error}");
-            problem(StatusCode::INTERNAL_SERVER_ERROR, "the document could not be made; the server's log says why")
+            problem(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the document could not be made; the server's log has the reason",
+            )
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Files of projections, such as packages: opened, or made, on a thread that may block.
 //!
-//! A file with an address of its own never changes there, so it may be kept for ever and asked for in parts. An address
+//! A file with an address of its own never changes there, so it may be cached permanently and requested in parts. An address
 //! whose bytes follow the changes of a set is answered with the address at which these bytes stay.
 
 use crate::respond::{Answer, Content, Representation, problem, try_later};
@@ -59,7 +59,7 @@ fn refusal(error: &FileError) -> Answer {
         _ => {
             let cause = std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
             tracing::error!("cannot make a file that was asked for: {error}{cause}");
-            problem(StatusCode::INTERNAL_SERVER_ERROR, &format!("{detail}; the server's log says why"))
+            problem(StatusCode::INTERNAL_SERVER_ERROR, &format!("{detail}; the server's log has the reason"))
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
         return try_later(&format!("the hub: {error}"), 10);
     }
     let mut ready = "ready\n".to_owned();
-    // What others do not accept does not make this server less ready, but somebody should know.
+    // Failing hubs do not make this server less ready, but are shown.
     for failing in site.hub.iter().flat_map(|hub| hub.hub.failing_hubs()).take(MAX_TOLD) {
         let _ = writeln!(ready, "{failing}");
     }

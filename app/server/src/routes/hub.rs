@@ -1,4 +1,4 @@
-//! `/hub`: subscriptions and notifications come in; `/hub/events` tells a topic to those who have no callback.
+//! `/hub`: subscriptions and notifications come in; `/hub/events` streams a topic to clients without a callback.
 
 use super::diagnosis;
 use super::topic::events_of;
@@ -24,7 +24,7 @@ pub(crate) fn is_path(path: &str) -> bool {
     path == "/hub"
 }
 
-/// What is asked of the hub itself.
+/// Requests to the hub itself.
 pub(crate) async fn answer(site: &Arc<Site>, request: Request<Incoming>, client: IpAddr) -> Answer {
     let Some(hub) = site.hub.as_ref().filter(|hub| hub.serves) else {
         return problem(StatusCode::NOT_FOUND, "there is no hub at this address");
@@ -87,7 +87,7 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-/// For people who look at the address of the hub.
+/// A page for people at the address of the hub.
 fn page(hub: &SiteHub) -> String {
     let metrics = hub.hub.metrics();
     format!(

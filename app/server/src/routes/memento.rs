@@ -1,6 +1,6 @@
 //! `/{set}/m/{time}/…`: a resource as it was since that time [rfc7089 §2.1.1].
 //!
-//! The address of a version means the same bytes for ever. A version that is no resource (it was deleted then) is
+//! The address of a version means the same bytes forever. A version that is no resource (it was deleted then) is
 //! answered 410, and is a version all the same [rfc7089 §4.5.5]. The time has microseconds; one to the second, as people write it,
 //! leads to the version that was there then.
 
@@ -8,7 +8,7 @@ use crate::conditional::http_date;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::routes::resource::relative_path;
 use crate::site::Site;
-use abreast_contents::{Content as Kept, ErrorKind};
+use abreast_contents::{Content as StoredContent, ErrorKind};
 use abreast_core::{LogError, SetId, State, Version};
 use abreast_folder::Stat;
 use abreast_source::Naming;
@@ -30,7 +30,7 @@ pub(crate) async fn answer(
 ) -> io::Result<Answer> {
     let Some((stamp, path)) = rest.split_once('/') else { return Ok(nothing()) };
     let Some((time, exact)) = at_stamp(stamp) else { return Ok(nothing()) };
-    let Some(asked) = Asked::of(site, set, key_of_path(path)) else { return Ok(nothing()) };
+    let Some(asked) = VersionedResource::of(site, set, key_of_path(path)) else { return Ok(nothing()) };
     let found = asked.find(site, move |log, set, key| {
         if exact { History::exactly(log, set, key, time) } else { History::at(log, set, key, time.as_seconds()) }
     });
@@ -46,7 +46,7 @@ pub(crate) async fn answer(
 }
 
 /// A resource that was asked for, of a set that keeps versions.
-pub(crate) struct Asked {
+pub(crate) struct VersionedResource {
     /// The set's place in the site.
     number: usize,
     pub(crate) set: SetId,
@@ -54,7 +54,7 @@ pub(crate) struct Asked {
     pub(crate) urls: VersionUrls,
 }
 
-impl Asked {
+impl VersionedResource {
     pub(crate) fn of(site: &Site, set: usize, key: Option<String>) -> Option<Self> {
         let published = site.publisher.sets().get(set)?;
         Some(Self { number: set, set: published.id, key: key?, urls: published.versions.clone()? })
@@ -99,7 +99,7 @@ impl Asked {
                 tracing::error!("cannot read the versions of a resource: {error}");
                 Err(problem(
                     StatusCode::INTERNAL_SERVER_ERROR,
-                    "the versions could not be read; the server's log says why",
+                    "the versions could not be read; the server's log has the reason",
                 ))
             }
         })
@@ -111,7 +111,7 @@ pub(crate) async fn link_original(site: &Arc<Site>, set: usize, path: &str, answ
     if site.publisher.sets().get(set).is_none_or(|set| set.versions.is_none()) {
         return Ok(());
     }
-    let Some(asked) = Asked::of(site, set, key_of_path(path)) else { return Ok(()) };
+    let Some(asked) = VersionedResource::of(site, set, key_of_path(path)) else { return Ok(()) };
     if answer.status() == StatusCode::NOT_FOUND && !matches!(asked.find(site, History::newest).await?, Ok(Some(_))) {
         return Ok(());
     }
@@ -129,7 +129,7 @@ pub(crate) async fn link_original(site: &Arc<Site>, set: usize, path: &str, answ
 
 fn represent(
     site: &Site,
-    asked: &Asked,
+    asked: &VersionedResource,
     history: &History,
     method: &Method,
     headers: &HeaderMap,
@@ -151,17 +151,17 @@ fn represent(
     let (id, kept) = match opened {
         Ok(Some(opened)) => opened,
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-        // Dropped between the two looks, or never kept.
+        // Dropped between the two reads, or never kept.
         Ok(None) | Err(_) => {
             return Ok(with(problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"), more));
         }
     };
     let (length, content) = match kept {
-        Kept::File(file) => {
+        StoredContent::File(file) => {
             let stat = Stat::of(&file).map_err(io::Error::other)?;
             (stat.size, Content::File(Arc::new(file), stat))
         }
-        Kept::Bytes(bytes) => (bytes.get_ref().len() as u64, Content::Memory(bytes.into_inner().into())),
+        StoredContent::Bytes(bytes) => (bytes.get_ref().len() as u64, Content::Memory(bytes.into_inner().into())),
     };
     more.push(datetime);
     more.extend([

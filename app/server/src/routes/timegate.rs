@@ -1,11 +1,11 @@
 //! `/timegate/{URI}`: from a date to the version of that date [rfc7089 §4.2.1].
 //!
-//! Without a date it is the newest version; before the first one it is the first. A date that is none is refused with
-//! 400, since nobody could tell which version was meant [rfc7089 §4.5.3].
+//! Without a date it is the newest version; before the first one it is the first. A date that is not one is refused with
+//! 400, since the intended version is unknown [rfc7089 §4.5.3].
 
 use crate::conditional::seconds;
 use crate::respond::{Answer, problem};
-use crate::routes::memento::{Asked, header, redirect, with};
+use crate::routes::memento::{VersionedResource, header, redirect, with};
 use crate::site::Site;
 use abreast_source::versions::History;
 use http::header::{CACHE_CONTROL, LINK, VARY};
@@ -27,7 +27,7 @@ pub(crate) async fn answer(site: &Arc<Site>, uri: &str, headers: &HeaderMap) -> 
             return Ok(with(problem(StatusCode::BAD_REQUEST, detail), vec![vary]));
         }
     };
-    for asked in Asked::by_uri(site, &whole(uri)) {
+    for asked in VersionedResource::by_uri(site, &whole(uri)) {
         let found = asked.find(site, move |log, set, key| match wanted {
             Some(seconds) => History::at(log, set, key, seconds),
             None => History::newest(log, set, key),

@@ -1,8 +1,8 @@
 //! `/timemap/{URI}`: all versions of a resource [rfc7089 §5], a thousand in a page; `/timemap/{time}/{URI}` is the page
-//! that begins with the version of that time, and `/timemap/json/…` says the same in JSON.
+//! that begins with the version of that time, and `/timemap/json/…` states the same in JSON.
 
 use crate::respond::{Answer, Content, Representation, problem};
-use crate::routes::memento::Asked;
+use crate::routes::memento::VersionedResource;
 use crate::routes::timegate::whole;
 use crate::site::Site;
 use abreast_source::versions::{LINK_FORMAT, TimeMap, VERSIONS_PER_PAGE, at_stamp};
@@ -19,7 +19,7 @@ pub(crate) async fn answer(site: &Arc<Site>, rest: &str, method: &Method, header
         Some(((time, true), uri)) => (Some(time), uri),
         _ => (None, rest),
     };
-    for asked in Asked::by_uri(site, &whole(uri)) {
+    for asked in VersionedResource::by_uri(site, &whole(uri)) {
         let read = move |log: &dyn abreast_core::ChangeLog, set, key: &str| {
             TimeMap::read(log, set, key, from, VERSIONS_PER_PAGE)
         };
@@ -32,7 +32,7 @@ pub(crate) async fn answer(site: &Arc<Site>, rest: &str, method: &Method, header
     Ok(problem(StatusCode::NOT_FOUND, "no version of such a resource is kept here"))
 }
 
-fn represent(page: &TimeMap, asked: &Asked, json: bool) -> Representation {
+fn represent(page: &TimeMap, asked: &VersionedResource, json: bool) -> Representation {
     let (body, content_type) = if json {
         (page.to_json(&asked.urls, &asked.key), "application/json")
     } else {

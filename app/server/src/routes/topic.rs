@@ -20,14 +20,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
-/// A stream in which nothing happens says so this often, so that neither side takes the other for dead.
+/// Interval of keep-alive lines in an idle stream.
 const ALIVE: Duration = Duration::from_secs(15);
 /// Streams at a time: they must not take all connections.
 const MAX_STREAMS: usize = 1_024;
 static STREAMS: Semaphore = Semaphore::const_new(MAX_STREAMS);
 /// When a reader should come back after a stream ended.
 const RETRY: Duration = Duration::from_secs(2);
-/// Where a reader wants to go on [html-events §9.2].
+/// Where a reader wants to continue [html-events §9.2].
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(crate) async fn answer(
@@ -53,7 +53,7 @@ pub(crate) async fn answer(
     answer_with(document, method, headers)
 }
 
-/// What a removed set said last: that it is gone. Hubs that verify what they are told find it here.
+/// The last notification of a removed set: its removal. Hubs that verify notifications find it here.
 pub(crate) async fn removed(site: &Arc<Site>, path: &str, method: &Method, headers: &HeaderMap) -> Answer {
     let not_there = || problem(StatusCode::NOT_FOUND, "there is no such set");
     let Some(hub) = &site.hub else { return not_there() };
@@ -127,7 +127,7 @@ pub(crate) async fn events_of(
         let Ok(place) = STREAMS.try_acquire() else {
             return try_later("too many readers follow topics here; a callback at the hub takes no place", 60);
         };
-        told(events, stop, place)
+        event_stream(events, stop, place)
     };
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();
@@ -135,7 +135,7 @@ pub(crate) async fn events_of(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(VARY, HeaderValue::from_static("Accept"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // A proxy that collects answers before it passes them on would keep them for ever.
+    // A proxy that collects answers before it passes them on would keep them forever.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     answer
 }
@@ -149,9 +149,9 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// The stream's bytes. It says first where it stands, so that a reader who is cut off before the first notification
-/// still knows where to go on.
-fn told(events: Events, stop: watch::Receiver<bool>, place: SemaphorePermit<'static>) -> ResponseBody {
+/// The stream's bytes. The current offset comes first, so that a reader that is disconnected before the first notification
+/// still knows where to continue.
+fn event_stream(events: Events, stop: watch::Receiver<bool>, place: SemaphorePermit<'static>) -> ResponseBody {
     let mut first = Vec::new();
     write_retry(&mut first, RETRY);
     first.extend_from_slice(format!("id: {}\n\n", events.after().0).as_bytes());

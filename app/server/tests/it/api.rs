@@ -182,7 +182,7 @@ const ELSEWHERE: &str = "https://repository.example.net/item/1";
 const ELSEWHERE_IN_QUERY: &str = "uri=https%3A%2F%2Frepository.example.net%2Fitem%2F1";
 
 #[test]
-fn records_of_resources_elsewhere_are_published_with_all_that_was_said() {
+fn records_are_published_with_all_their_metadata() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &["records"]);
     let target = format!("/api/v1/sets/records/resource?{ELSEWHERE_IN_QUERY}");
@@ -223,7 +223,7 @@ fn records_of_resources_elsewhere_are_published_with_all_that_was_said() {
 }
 
 #[test]
-fn what_is_read_from_the_log_can_be_sent_as_it_is() {
+fn records_read_from_the_log_can_be_sent_unchanged() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
     let line = |n: u64| format!("{{\"uri\":\"https://a.example/{n}\",\"length\":{n}}}");
@@ -261,7 +261,7 @@ fn what_is_read_from_the_log_can_be_sent_as_it_is() {
 }
 
 #[test]
-fn a_reader_that_waits_is_told_of_the_next_change() {
+fn waiting_reader_gets_the_next_change() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
     std::thread::scope(|scope| {
@@ -286,7 +286,7 @@ fn a_batch_is_recorded_whole_or_not_at_all() {
 }
 
 #[test]
-fn one_idempotency_key_records_once_however_many_send_it_at_once() {
+fn concurrent_use_of_an_idempotency_key_records_once() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
     let body: &[u8] = br#"[{"uri":"urn:x:1","length":1},{"uri":"urn:x:1","length":2}]"#;
@@ -330,7 +330,7 @@ fn an_idempotency_key_used_for_another_resource_hides_nothing() {
 }
 
 #[test]
-fn content_is_put_whole_and_recorded_once_though_the_folder_is_watched() {
+fn uploads_are_complete_and_recorded_once_in_a_watched_folder() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &["set"]);
     let target = "/api/v1/sets/set/content/new%20folder/a.pdf";
@@ -453,7 +453,7 @@ fn a_link_to_what_must_exist_comes_and_goes_with_it() {
 }
 
 #[test]
-fn a_write_through_the_api_is_never_overtaken_by_an_older_look() {
+fn api_write_is_never_overtaken_by_an_older_scan() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
     let mut client = world.served.connect();
@@ -477,7 +477,7 @@ fn a_write_through_the_api_is_never_overtaken_by_an_older_look() {
 }
 
 #[test]
-fn sets_and_the_document_of_the_interface_are_told() {
+fn sets_and_the_openapi_document_are_served() {
     let world = ApiWorld::new(&Settings::default());
     let sets = json_of(&world.served.get("/api/v1/sets"));
     assert_eq!((&sets["sets"][0]["kind"], &sets["sets"][1]["kind"]), (&json!("folder"), &json!("records")));
@@ -494,7 +494,7 @@ fn sets_and_the_document_of_the_interface_are_told() {
 }
 
 #[test]
-fn held_deletions_make_the_server_not_ready_until_an_administrator_confirms_them() {
+fn held_deletions_make_the_server_not_ready_until_confirmed() {
     let world = ApiWorld::new(&Settings::default());
     let keys: Vec<String> = (0..12).map(|number| format!("file-{number}")).collect();
     for key in &keys {

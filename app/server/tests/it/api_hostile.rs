@@ -98,7 +98,7 @@ fn pages_of_browsers_do_not_write_where_programs_need_no_token() {
 }
 
 #[test]
-fn a_server_that_takes_nothing_in_says_so() {
+fn read_only_server_refuses_writes_with_a_reason() {
     let world = ApiWorld::new(&Settings { write: false, ..Settings::default() });
     let token = world.token(Scope::Admin, &[]);
     let reply = world.served.send("POST", CHANGES, &token, &[], b"[]");
@@ -198,7 +198,7 @@ fn a_chunked_body_is_taken_and_its_connection_closed() {
 }
 
 #[test]
-fn two_ways_to_say_the_length_are_refused() {
+fn two_lengths_of_a_body_are_refused() {
     let world = ApiWorld::new(&Settings::default());
     let token = world.token(Scope::Write, &[]);
     for lengths in [

@@ -76,7 +76,7 @@ fn gzip_is_sent_to_those_who_take_it() {
 }
 
 #[test]
-fn closed_change_lists_are_kept_for_ever_and_open_ones_asked_for() {
+fn closed_change_lists_are_immutable_open_ones_revalidated() {
     let (_world, served) = world();
     let kept = |target: &str| served.get(target).header("cache-control");
     assert!(kept("/set/changelist/1.xml").contains("immutable"));
@@ -135,7 +135,7 @@ fn lists_wait_for_the_end_of_the_import() {
 }
 
 #[test]
-fn documents_have_dates_that_tell_their_states_apart() {
+fn documents_have_dates_that_distinguish_their_states() {
     let (world, served) = world();
     let dated = |target: &str| {
         let mut date = String::new();

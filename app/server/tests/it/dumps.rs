@@ -88,7 +88,7 @@ fn a_package_is_sent_whole_in_part_and_not_twice() {
 }
 
 #[test]
-fn what_changed_since_a_point_is_answered_or_refused_with_the_way_out() {
+fn changes_since_a_point_are_answered_or_refused_with_help() {
     let world = world(DumpOptions { part_size: 100, patience: Duration::ZERO, ..DumpOptions::default() });
     world.publish();
     for content in ["one", "two"] {

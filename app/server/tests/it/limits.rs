@@ -116,7 +116,7 @@ fn a_client_that_does_not_read_loses_its_connection() {
 }
 
 #[test]
-fn a_client_that_does_not_read_its_many_answers_loses_its_connection() {
+fn client_that_does_not_read_responses_is_disconnected() {
     let options =
         ServerOptions { connections: 1, stall_timeout: Duration::from_millis(300), ..ServerOptions::default() };
     let (world, served) = serve(options);

@@ -205,7 +205,7 @@ fn text(event: &Event) -> (&str, &str) {
 }
 
 #[test]
-fn a_topic_answers_what_was_said_last() {
+fn topic_answers_with_its_last_notification() {
     let pushing = Pushing::new();
     let empty = pushing.served.get(TOPIC_PATH);
     assert_eq!((empty.status, empty.body.len()), (200, 0));
@@ -234,7 +234,7 @@ fn a_topic_answers_what_was_said_last() {
 }
 
 #[test]
-fn a_stream_goes_on_where_its_reader_was() {
+fn stream_continues_after_the_readers_last_event() {
     let pushing = Pushing::new();
     pushing.say("one");
     let accept = ("Accept", "text/event-stream");
@@ -305,7 +305,7 @@ fn the_hub_takes_requests_to_subscribe() {
 }
 
 #[test]
-fn strangers_publish_only_what_their_topics_say() {
+fn strangers_publish_only_the_content_of_their_topics() {
     let pushing = Pushing::new();
     let links = |topic: &str| format!("<{topic}>; rel=\"self\", <https://example.org/hub>; rel=\"hub\"");
     let send = |topic: &str, token: &str, body: &[u8]| {

@@ -15,7 +15,7 @@ fn json(reply: &Reply) -> Value {
 }
 
 #[test]
-fn topics_and_targets_are_told_in_pages_and_without_secrets() {
+fn topics_and_targets_are_paged_without_secrets() {
     let pushing = Pushing::new();
     let token = pushing.token("reader", Scope::Read);
     let get = |path: &str| pushing.ask("GET", path, &[("Authorization", &token)], b"");
@@ -107,7 +107,7 @@ fn a_target_is_replayed_and_ended_by_administrators_only() {
 }
 
 #[test]
-fn whoever_knows_a_callback_learns_what_became_of_it() {
+fn client_with_the_callback_url_sees_the_subscription() {
     let pushing = Pushing::new();
     let target = pushing.subscriber(CALLBACK);
     let encoded = CALLBACK.replace(':', "%3A").replace('/', "%2F");

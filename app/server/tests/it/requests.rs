@@ -121,7 +121,7 @@ fn the_named_faults_are_answered_with_400() {
 }
 
 #[test]
-fn a_line_feed_is_judged_by_the_byte_before_it_wherever_reads_are_cut() {
+fn line_feed_is_checked_with_the_byte_before_it_over_reads() {
     let (_world, served) = world();
     let mut client = served.connect();
     for byte in b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" {

@@ -62,7 +62,7 @@ fn clients_that_never_finish_are_cut_off_in_time() {
 }
 
 #[test]
-fn an_answer_given_while_stopping_says_that_the_connection_ends() {
+fn response_during_shutdown_closes_the_connection() {
     let world = World::new();
     world.write("large", vec![b'x'; LARGE]);
     let served = world.serve();

@@ -89,7 +89,7 @@ fn refused(served: &crate::world::Served, target: &[u8]) {
 }
 
 #[test]
-fn paths_that_leave_the_folder_or_name_what_is_hidden_are_refused() {
+fn paths_outside_the_folder_or_to_hidden_files_are_refused() {
     let world = world();
     let served = world.serve();
     for path in PATHS {

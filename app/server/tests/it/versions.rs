@@ -116,7 +116,7 @@ fn a_date_that_is_none_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn a_version_tells_its_date_its_original_and_its_neighbours() {
+fn version_links_to_its_original_and_its_neighbours() {
     let versioned = Versioned::with_history();
     let served = versioned.world.serve();
     let reply = negotiated(&served, &date(12));

@@ -1,6 +1,6 @@
 //! What receivers that hang cost the others: healthy ones, and ones that fail once and get the notification again.
 
-use super::serving::{Hub, Places, callback};
+use super::serving::{AddressLayout, Hub, callback};
 use crate::receiver::Receiver;
 use crate::report::Report;
 use crate::run::settle;
@@ -17,20 +17,20 @@ const FAILING: usize = 20;
 
 /// Where those are that hang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Crowd {
+enum StalledSubscribers {
     Port,
     Host,
     Hosts,
 }
 
-impl Crowd {
+impl StalledSubscribers {
     const ALL: [(Self, &'static str); 3] =
         [(Self::Port, "on one port"), (Self::Host, "on one host, a port each"), (Self::Hosts, "on a host each")];
 }
 
 /// p99 in milliseconds.
 #[derive(Default)]
-struct Found {
+struct FairnessFigures {
     first: Samples,
     healthy: Samples,
     repeats: Samples,
@@ -40,8 +40,8 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
     let crowds: &[usize] = if settings.quick { &[0, 10, 100] } else { &[0, 10, 100, 1_000, 5_000] };
     let count = settings.size(20, 5);
     let mut rows = Vec::new();
-    for (crowd, name) in Crowd::ALL {
-        let mut all: Vec<Found> = crowds.iter().map(|_| Found::default()).collect();
+    for (crowd, name) in StalledSubscribers::ALL {
+        let mut all: Vec<FairnessFigures> = crowds.iter().map(|_| FairnessFigures::default()).collect();
         for round in 0..settings.rounds {
             for (found, hanging) in all.iter_mut().zip(crowds) {
                 let [first, healthy, repeats] = one(settings, program, crowd, *hanging, count)?;
@@ -79,14 +79,21 @@ pub(super) fn run(settings: &Settings, program: &Path, report: &mut Report) -> R
     Ok(())
 }
 
-fn one(settings: &Settings, program: &Path, crowd: Crowd, hanging: usize, count: usize) -> Result<[f64; 3]> {
+fn one(
+    settings: &Settings,
+    program: &Path,
+    crowd: StalledSubscribers,
+    hanging: usize,
+    count: usize,
+) -> Result<[f64; 3]> {
     let mut receiver = Receiver::start(settings)?;
     let port = receiver.port;
     // Connections are taken by the system, and nobody reads them.
-    let silent = (0..if crowd == Crowd::Host { hanging } else { 0 }).map(|_| TcpListener::bind("127.0.0.1:0"));
+    let silent =
+        (0..if crowd == StalledSubscribers::Host { hanging } else { 0 }).map(|_| TcpListener::bind("127.0.0.1:0"));
     let silent = silent.collect::<Result<Vec<_>, _>>().context("cannot open a port for each that hangs")?;
     let ports = silent.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<Vec<_>>>()?;
-    let places = if crowd == Crowd::Hosts { Places::Own } else { Places::One };
+    let places = if crowd == StalledSubscribers::Hosts { AddressLayout::Own } else { AddressLayout::One };
     let bad = (0..hanging).map(|number| {
         let port = ports.get(number).copied().unwrap_or(port);
         callback(places, port, 'h', 1_000 + number)

@@ -1,6 +1,6 @@
 //! The memory of subscriptions whose callbacks were not asked yet, or did not answer.
 
-use super::serving::{Hub, Places, TOPIC, callback};
+use super::serving::{AddressLayout, Hub, TOPIC, callback};
 use crate::http::Http;
 use crate::report::Report;
 use crate::run::settle;
@@ -52,11 +52,11 @@ fn subscribe(hub: &Hub, port: u16, first: usize, count: usize) -> Result<()> {
         let client = Ipv4Addr::new(127, 0, if first == 0 { 8 } else { 9 }, 1 + u8::try_from(group)?);
         let mut http = Http::connect_from(client, hub.source.address)?;
         for number in numbers {
-            let callback = callback(Places::Own, port, 'h', *number);
+            let callback = callback(AddressLayout::Own, port, 'h', *number);
             let form = format!("hub.mode=subscribe&hub.topic={TOPIC}&hub.callback={callback}&hub.secret={number:032x}");
             let answer = http.post("/hub", "Content-Type: application/x-www-form-urlencoded\r\n", form.as_bytes())?;
-            let said = String::from_utf8_lossy(&answer.body);
-            ensure!(answer.status == 202, "the hub answered {}: {said}", answer.status);
+            let reply = String::from_utf8_lossy(&answer.body);
+            ensure!(answer.status == 202, "the hub answered {}: {reply}", answer.status);
         }
     }
     Ok(())

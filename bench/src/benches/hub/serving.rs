@@ -25,17 +25,17 @@ const LEASE: Duration = Duration::from_secs(864_000);
 
 /// Subscribers on an address of their own each, or all on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Places {
+pub(crate) enum AddressLayout {
     One,
     Own,
 }
 
-/// The callback of a subscriber: `way` tells the receiver what to do.
-pub(crate) fn callback(places: Places, port: u16, way: char, number: usize) -> String {
+/// The callback of a subscriber: `way` selects the receiver's behaviour.
+pub(crate) fn callback(places: AddressLayout, port: u16, way: char, number: usize) -> String {
     match places {
-        Places::One => format!("http://127.0.0.1:{port}/{way}/{number}"),
+        AddressLayout::One => format!("http://127.0.0.1:{port}/{way}/{number}"),
         // All of 127/8 is this machine; each address is another host to the hub.
-        Places::Own => {
+        AddressLayout::Own => {
             let (above, number) = (number / 62_500, number % 62_500);
             format!("http://127.{}.{}.{}:{port}/{way}/{number}", above + 1, number / 250, number % 250 + 1)
         }
@@ -74,8 +74,8 @@ impl Hub {
         std::fs::write(&config, text)?;
         let data = data.to_string_lossy();
         let create = ["token", "create", "--name", "bench", "--scope", "write", "--data", data.as_ref()];
-        let (_, said) = timed(program, &create, &place, &log_path(&settings.folder, "token")?)?;
-        let token = said.split_whitespace().find(|word| word.starts_with("abreast_"));
+        let (_, reply) = timed(program, &create, &place, &log_path(&settings.folder, "token")?)?;
+        let token = reply.split_whitespace().find(|word| word.starts_with("abreast_"));
         let token = token.context("`abreast token create` printed no token")?.to_owned();
         let source = Source::start(settings, program, "serve-hub", &["--config", &config.to_string_lossy()])?;
         source.wait_ready()?;
@@ -89,7 +89,7 @@ impl Hub {
         Ok(())
     }
 
-    /// What goes with a notification, besides its length.
+    /// The headers of a notification.
     pub(crate) fn headers(&self, topic: &str) -> [(&'static str, String); 3] {
         [
             ("Content-Type", "application/xml".to_owned()),
@@ -105,9 +105,9 @@ impl Hub {
             let _ = write!(headers, "{name}: {value}\r\n");
         }
         let answer = self.http.post("/hub", &headers, &self.body)?;
-        let said = String::from_utf8_lossy(&answer.body);
-        ensure!(answer.status == 200, "the hub answered {}: {said}", answer.status);
-        said.split_whitespace().last().and_then(|word| word.parse().ok()).context("the hub told no number")
+        let reply = String::from_utf8_lossy(&answer.body);
+        ensure!(answer.status == 200, "the hub answered {}: {reply}", answer.status);
+        reply.split_whitespace().last().and_then(|word| word.parse().ok()).context("the hub returned no number")
     }
 
     /// Deliveries a second, and a CPU second of the hub: so many notifications at once, to so many subscribers.

@@ -1,4 +1,4 @@
-//! What do the attributes of `rs:md` and `rs:ln` say, and the elements that 0.1 had in their place? [rs-core §7]
+//! Attributes of `rs:md` and `rs:ln`, and the elements that 0.1 had in their place [rs-core §7].
 
 use super::tolerance::Notes;
 use super::{Capability, Change, Entry, Head, Ln, names::RS};
@@ -7,7 +7,7 @@ use abreast_webtypes::{Algorithm, Digests, MAX_URI_LENGTH, ParseDatetimeError, W
 
 /// Bytes of a media type, a content coding, a datetime, a number.
 pub(super) const MAX_VALUE_LENGTH: usize = 1_024;
-/// Bytes of a datetime that is worth mending.
+/// Bytes of a datetime that is worth repairing.
 const MAX_DATETIME_LENGTH: usize = 64;
 
 /// A fault whose place is the element that is being read.
@@ -30,9 +30,9 @@ impl Fault {
 
 /// Strings to use again, so that reading an entry allocates nothing in the long run.
 #[derive(Default)]
-pub(super) struct Spare(Vec<String>);
+pub(super) struct StringPool(Vec<String>);
 
-impl Spare {
+impl StringPool {
     const MOST: usize = 64;
 
     fn string(&mut self, text: &str) -> String {
@@ -102,7 +102,7 @@ pub(super) fn read_head_md(head: &mut Head, element: &Element<'_>, notes: &mut N
 pub(super) fn read_entry_md(
     entry: &mut Entry,
     element: &Element<'_>,
-    spare: &mut Spare,
+    spare: &mut StringPool,
     notes: &mut Notes,
 ) -> Result<(), Fault> {
     for attribute in own_attributes(element, notes) {
@@ -128,9 +128,9 @@ pub(super) fn read_entry_md(
 
 /// Reads an `rs:ln`; `None` when it has no `rel` or `href`.
 ///
-/// Lenient: such a link says nothing and is left out, since a Destination may ignore any link [rs-core §14.1].
-/// A priority that is none counts as absent.
-pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare, notes: &mut Notes) -> Result<Option<Ln>, Fault> {
+/// Lenient: such a link has no meaning and is left out, since a Destination may ignore any link [rs-core §14.1].
+/// A priority that is not one counts as absent.
+pub(super) fn read_ln(element: &Element<'_>, spare: &mut StringPool, notes: &mut Notes) -> Result<Option<Ln>, Fault> {
     let mut link = Ln::default();
     for attribute in own_attributes(element, notes) {
         match attribute.local().as_bytes() {
@@ -153,7 +153,12 @@ pub(super) fn read_ln(element: &Element<'_>, spare: &mut Spare, notes: &mut Note
 }
 
 /// Reads the text of a child of `url` that 0.1 used [rs-0.1 §3.1].
-pub(super) fn read_alpha(entry: &mut Entry, field: AlphaField, text: &str, spare: &mut Spare) -> Result<(), Fault> {
+pub(super) fn read_alpha(
+    entry: &mut Entry,
+    field: AlphaField,
+    text: &str,
+    spare: &mut StringPool,
+) -> Result<(), Fault> {
     let text = text.trim_ascii();
     match field {
         AlphaField::Fixity(Some(algorithm)) => {
@@ -241,7 +246,7 @@ fn change(attribute: &Attribute<'_>) -> Result<Change, Fault> {
     })
 }
 
-/// What an entry points to; unknown ones say nothing to us, and spoil nothing else.
+/// The target of an entry; unknown ones are ignored.
 fn entry_capability(attribute: &Attribute<'_>, notes: &mut Notes) -> Option<Capability> {
     let value = attribute.value();
     let read = Capability::from_token_leniently(&value);
@@ -265,7 +270,7 @@ fn datetime(attribute: &Attribute<'_>, notes: &mut Notes) -> Result<W3cDatetime,
 /// Reads a datetime; white space around it does not matter.
 ///
 /// Lenient: a blank for the `T` and an offset without colon mean one thing only. A time without zone is taken for UTC:
-/// whoever concludes from it what is known must leave room for all zones.
+/// conclusions from it must allow for all zones.
 pub(super) fn parse_datetime(name: &str, text: &str, notes: &mut Notes) -> Result<W3cDatetime, Fault> {
     let text = text.trim_ascii();
     let cause = match W3cDatetime::parse(text.as_bytes()) {
@@ -304,11 +309,11 @@ fn length(name: &str, text: &str) -> Result<u64, Fault> {
     number.ok_or_else(|| Fault::new("rs.length", format!("`{name}` is \"{}\", not a number of bytes", excerpt(text))))
 }
 
-fn short(name: &str, attribute: &Attribute<'_>, most: usize, spare: &mut Spare) -> Result<String, Fault> {
+fn short(name: &str, attribute: &Attribute<'_>, most: usize, spare: &mut StringPool) -> Result<String, Fault> {
     checked(name, &attribute.value(), most, spare)
 }
 
-fn checked(name: &str, text: &str, most: usize, spare: &mut Spare) -> Result<String, Fault> {
+fn checked(name: &str, text: &str, most: usize, spare: &mut StringPool) -> Result<String, Fault> {
     let text = text.trim_ascii();
     if text.len() > most {
         return Err(Fault::new("rs.value", format!("`{name}` is longer than {most} bytes")));
@@ -344,7 +349,7 @@ fn check_snapshot(
     }
 }
 
-/// What ends, ends after it begins [rs-core §7].
+/// An interval ends after it begins [rs-core §7].
 fn check_order(begin: (Option<W3cDatetime>, &str), end: (Option<W3cDatetime>, &str)) -> Result<(), Fault> {
     let ((Some(first), first_name), (Some(last), last_name)) = (begin, end) else { return Ok(()) };
     if !is_before(last, first) {

@@ -1,4 +1,4 @@
-//! What is a document about, and what happened to a resource? Root elements, capabilities, changes [rs-core §7].
+//! Root elements, capabilities and kinds of changes [rs-core §7].
 
 /// The root element: a list, or an index of lists of the same capability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ impl Root {
     }
 }
 
-/// What a document is, or what an entry of a Capability List points to.
+/// The kind of a document, or of the target of an entry of a Capability List.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
@@ -118,7 +118,7 @@ impl Capability {
     }
 }
 
-/// What happened to a resource [rs-core §12.1].
+/// The kinds of changes of a resource [rs-core §12.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// It is new.

@@ -1,14 +1,14 @@
-//! What does a document say? Its head, its entries and their links [rs-core §7].
+//! Documents: head, entries and their links [rs-core §7].
 
 use super::{Capability, Change, Error, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step};
 use abreast_webtypes::{Digests, W3cDatetime};
 
-/// What a document says about itself.
+/// The head of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// A list, or an index of lists.
     pub root: Root,
-    /// What the document is; `None` for a plain Sitemap.
+    /// The capability of the document; `None` for a plain Sitemap.
     pub capability: Option<Capability>,
     /// When the snapshot was begun: everything that changed until then is included.
     pub at: Option<W3cDatetime>,
@@ -48,7 +48,7 @@ pub struct Ln {
 }
 
 impl Ln {
-    /// Is this one of its relation types? Registered types compare in any letter case [rfc8288 §2.1.1].
+    /// Whether this is one of its relation types. Registered types compare in any letter case [rfc8288 §2.1.1].
     pub fn has_rel(&self, rel: &str) -> bool {
         self.rel.split_ascii_whitespace().any(|token| token.eq_ignore_ascii_case(rel))
     }
@@ -61,7 +61,7 @@ pub struct Entry {
     pub loc: String,
     /// Last modification of the resource.
     pub lastmod: Option<W3cDatetime>,
-    /// What the document pointed to is.
+    /// The capability of the target document.
     pub capability: Option<Capability>,
     /// As in [`Head`], for the document pointed to.
     pub at: Option<W3cDatetime>,
@@ -71,7 +71,7 @@ pub struct Entry {
     pub from: Option<W3cDatetime>,
     /// As in [`Head`], for the document pointed to.
     pub until: Option<W3cDatetime>,
-    /// What happened to the resource.
+    /// The kind of change.
     pub change: Option<Change>,
     /// When it happened.
     pub datetime: Option<W3cDatetime>,
@@ -107,7 +107,7 @@ impl Entry {
 /// A whole document in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// What the document says about itself.
+    /// The head of the document.
     pub head: Head,
     /// Its entries, in the order of the document.
     pub entries: Vec<Entry>,
@@ -148,7 +148,7 @@ impl Document {
         out
     }
 
-    /// Are there more entries than a Sitemap may have [rs-core §7]?
+    /// Whether there are more entries than a Sitemap may have [rs-core §7].
     pub fn over_spec_limit(&self) -> bool {
         self.entries.len() as u64 > SPEC_MAX_ENTRIES
     }

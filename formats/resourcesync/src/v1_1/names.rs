@@ -1,4 +1,4 @@
-//! Which namespaces do the documents use? [rs-core §4, §7]
+//! Namespaces of the documents [rs-core §4, §7].
 
 use abreast_webtypes::xml::Ns;
 

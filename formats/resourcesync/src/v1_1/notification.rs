@@ -2,12 +2,12 @@
 //! [rs-framework-notification §3].
 //!
 //! A notification is a [`Document`] like a Change List, with a capability of its own. It is read as every document is;
-//! this tells whether it is one, and where it keeps to its specification in letter only.
+//! this module checks whether it is one, and reports deviations from its specification.
 
 use super::{Capability, Change, Document, Entry, Root};
 use std::fmt;
 
-/// What is wrong with a document that should be a notification.
+/// The faults of a document that should be a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotificationFault {
@@ -15,13 +15,13 @@ pub enum NotificationFault {
     Index,
     /// Another capability, or none.
     Capability(Option<Capability>),
-    /// An entry, by its line, says no `change`.
+    /// An entry, by its line, has no `change`.
     NoChange(u64),
-    /// An entry of a Framework Notification, by its line, does not say which document it is about.
+    /// An entry of a Framework Notification, by its line, does not state which document it is about.
     NoCapability(u64),
     /// An entry, by its line, is older than one before it.
     Order(u64),
-    /// An entry, by its line, tells of a change that this kind of document has not [rs-framework-notification §2.1].
+    /// An entry, by its line, has a change that this kind of document does not allow [rs-framework-notification §2.1].
     NoSuchChange(u64, Capability, Change),
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for NotificationFault {
             Self::NoCapability(line) => write!(f, "line {line}: an entry without `capability`: which document is it?"),
             Self::Order(line) => write!(f, "line {line}: an entry older than one before it"),
             Self::NoSuchChange(line, capability, change) => {
-                write!(f, "line {line}: a {} is never told to be {}", capability.token(), change.token())
+                write!(f, "line {line}: a {} is never notified as {}", capability.token(), change.token())
             }
         }
     }
@@ -83,7 +83,7 @@ impl Document {
     }
 }
 
-/// Lists are never told to be gone, and a Resource Dump is made anew each time.
+/// Lists are never notified as deleted, and a Resource Dump is notified as created each time.
 fn framework_fault(entry: &Entry) -> Option<NotificationFault> {
     let Some(capability) = entry.capability else { return Some(NotificationFault::NoCapability(entry.line)) };
     let change = entry.change?;
@@ -94,7 +94,7 @@ fn framework_fault(entry: &Entry) -> Option<NotificationFault> {
         | Capability::ChangeDumpManifest
         | Capability::ChangeNotification
         | Capability::FrameworkNotification => false,
-        // Of archives the specification says no more than that they may be told.
+        // The specification only allows notifications of archives.
         _ => true,
     };
     (!told).then_some(NotificationFault::NoSuchChange(entry.line, capability, change))
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_oldest_first() {
+    fn changes_are_notified_oldest_first() {
         let times = ["2026-01-01T00:00:02Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:01Z", "2026-01-01T00:00:01.5Z"];
         let entries: String = times.map(|time| entry(&format!("change='updated' datetime='{time}'"))).concat();
         let read = document("change-notification", &entries);

@@ -1,6 +1,6 @@
-//! Which entries does a stream of bytes hold? The reader without IO [rs-core §7].
+//! The parser without IO: bytes in, entries out [rs-core §7].
 
-use super::attributes::{AlphaField, Fault, MAX_VALUE_LENGTH, Spare, parse_datetime, read_alpha, read_entry_md};
+use super::attributes::{AlphaField, Fault, MAX_VALUE_LENGTH, StringPool, parse_datetime, read_alpha, read_entry_md};
 use super::attributes::{has_control_or_less, read_head_md, read_ln};
 use super::names::{KNOWN, RS, SM};
 use super::tolerance::{Finding, Findings, Notes, Tolerance};
@@ -46,7 +46,7 @@ impl Limits {
     }
 }
 
-/// What [`Parser::next`] found.
+/// A step of [`Parser::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing complete is in hand: feed more, or finish.
@@ -89,7 +89,7 @@ pub enum Step {
 pub struct Parser {
     xml: xml::Reader,
     limits: Limits,
-    place: Place,
+    place: ParserState,
     head: Head,
     /// The head was reported.
     head_done: bool,
@@ -101,9 +101,9 @@ pub struct Parser {
     entry_md_read: bool,
     entries: u64,
     text: String,
-    spare: Spare,
+    spare: StringPool,
     tolerance: Tolerance,
-    /// What the entries are called; in a document with the wrong root not what the root says.
+    /// Name of the entries; in a document with the wrong root not the one that the root implies.
     entry_element: &'static str,
     findings: Findings,
     notes: Notes,
@@ -113,7 +113,7 @@ pub struct Parser {
 
 /// Which element we are inside of.
 #[derive(Clone, Copy)]
-enum Place {
+enum ParserState {
     Outside,
     Root,
     Entry,
@@ -155,7 +155,7 @@ impl Parser {
         Self {
             xml: xml::Reader::with_limit(KNOWN, limits.bytes),
             limits,
-            place: Place::Outside,
+            place: ParserState::Outside,
             head: Head::default(),
             head_done: false,
             md_read: false,
@@ -164,7 +164,7 @@ impl Parser {
             entry_md_read: false,
             entries: 0,
             text: String::new(),
-            spare: Spare::default(),
+            spare: StringPool::default(),
             tolerance,
             entry_element: "",
             findings: Findings::default(),
@@ -174,17 +174,17 @@ impl Parser {
         }
     }
 
-    /// Takes more bytes. Call [`Parser::next`] until it says [`Step::NeedInput`] between feeds, else they pile up.
+    /// Takes more bytes. Call [`Parser::next`] until it returns [`Step::NeedInput`] between feeds, else they accumulate.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.xml.push(bytes);
     }
 
-    /// Says that there are no more bytes.
+    /// Signals the end of the input.
     pub fn finish(&mut self) {
         self.xml.finish();
     }
 
-    /// What the document says about itself, once [`Step::Head`] was reported.
+    /// The head of the document, once [`Step::Head`] was reported.
     pub fn head(&self) -> Option<&Head> {
         self.head_done.then_some(&self.head)
     }
@@ -198,7 +198,7 @@ impl Parser {
         self.entries
     }
 
-    /// What was read so far although the specification has it otherwise: one finding for each code.
+    /// Deviations from the specification that were accepted so far: one finding for each code.
     pub fn findings(&self) -> &[Finding] {
         &self.findings.0
     }
@@ -208,12 +208,12 @@ impl Parser {
         self.skipped
     }
 
-    /// Are there more entries than a Sitemap may have, so far? They are read all the same [rs-core §7].
+    /// Whether there are more entries than a Sitemap may have, so far. They are read anyway [rs-core §7].
     pub fn over_spec_limit(&self) -> bool {
         self.entries > SPEC_MAX_ENTRIES
     }
 
-    /// Goes on to the next head, entry or end. The entry passed is cleared and its allocations are used again;
+    /// Continues to the next head, entry or end. The entry passed is cleared and its allocations are used again;
     /// its content means something only after [`Step::Entry`].
     ///
     /// # Errors
@@ -246,7 +246,7 @@ impl Parser {
                 Ok(Token::NeedInput) => return Ok(Step::NeedInput),
                 Ok(Token::Done) => return Ok(Step::End),
                 Ok(Token::Text(text)) => {
-                    let Place::Field(field) = self.place else { continue };
+                    let ParserState::Field(field) = self.place else { continue };
                     let (most, into) = match field {
                         Field::Loc => (MAX_URI_LENGTH, &mut self.entry.loc),
                         _ => (MAX_VALUE_LENGTH, &mut self.text),
@@ -260,30 +260,32 @@ impl Parser {
                 Ok(Token::Start(ref element)) => {
                     let place = self.place;
                     match place {
-                        Place::Ignored { open, in_entry } => self.place = Place::Ignored { open: open + 1, in_entry },
-                        Place::Entry => {
+                        ParserState::Ignored { open, in_entry } => {
+                            self.place = ParserState::Ignored { open: open + 1, in_entry }
+                        }
+                        ParserState::Entry => {
                             let (entry, spare, notes) = (&mut self.entry, &mut self.spare, &mut self.notes);
                             match Self::start_in_entry(element, entry, spare, notes) {
                                 Ok(Child::Loc) if self.loc_read => {
                                     self.leave_out(Fault::new("rs.loc", "a second `loc` in one entry"), 2)?;
                                 }
-                                Ok(Child::Loc) => (self.loc_read, self.place) = (true, Place::Field(Field::Loc)),
+                                Ok(Child::Loc) => (self.loc_read, self.place) = (true, ParserState::Field(Field::Loc)),
                                 Ok(Child::Text(field)) => {
                                     self.text.clear();
-                                    self.place = Place::Field(field);
+                                    self.place = ParserState::Field(field);
                                 }
                                 Ok(Child::Md) if self.entry_md_read => {
                                     self.leave_out(Fault::new("rs.md", "a second `rs:md` in one entry"), 2)?;
                                 }
                                 Ok(child) => {
                                     self.entry_md_read |= matches!(child, Child::Md);
-                                    self.place = Place::Ignored { open: 1, in_entry: true };
+                                    self.place = ParserState::Ignored { open: 1, in_entry: true };
                                 }
                                 Err(fault) => self.leave_out(fault, 2)?,
                             }
                             self.note()?;
                         }
-                        Place::Root => {
+                        ParserState::Root => {
                             let in_sitemap = element.ns() == SM;
                             if in_sitemap && element.local() == self.entry_element {
                                 if let Some(step) = self.start_entry()? {
@@ -331,49 +333,51 @@ impl Parser {
                                 };
                                 read.map_err(|fault| self.error(fault))?;
                                 self.note()?;
-                                self.place = Place::Ignored { open: 1, in_entry: false };
+                                self.place = ParserState::Ignored { open: 1, in_entry: false };
                             }
                         }
-                        Place::Outside => {
+                        ParserState::Outside => {
                             self.head.root = root(element).map_err(|fault| self.error(fault))?;
                             self.entry_element = self.head.root.entry_element();
-                            self.place = Place::Root;
+                            self.place = ParserState::Root;
                         }
-                        Place::Field(field) => {
+                        ParserState::Field(field) => {
                             let message = format!("element `{}` where only text is due", excerpt(element.local()));
                             self.leave_out(Fault::new(field.code(), message), 3)?;
                         }
                     }
                 }
                 Ok(Token::End) => match self.place {
-                    Place::Ignored { open: 1, in_entry } => {
-                        self.place = if in_entry { Place::Entry } else { Place::Root };
+                    ParserState::Ignored { open: 1, in_entry } => {
+                        self.place = if in_entry { ParserState::Entry } else { ParserState::Root };
                     }
-                    Place::Ignored { open, in_entry } => self.place = Place::Ignored { open: open - 1, in_entry },
-                    Place::Field(field) => {
-                        self.place = Place::Entry;
+                    ParserState::Ignored { open, in_entry } => {
+                        self.place = ParserState::Ignored { open: open - 1, in_entry }
+                    }
+                    ParserState::Field(field) => {
+                        self.place = ParserState::Entry;
                         if let Err(fault) = self.end_field(field) {
                             self.leave_out(fault, 1)?;
                         }
                         self.note()?;
                     }
-                    Place::Entry => {
+                    ParserState::Entry => {
                         if !self.loc_read {
                             self.leave_out(Fault::new("rs.loc", "an entry without `loc`"), 0)?;
                             continue;
                         }
-                        self.place = Place::Root;
+                        self.place = ParserState::Root;
                         self.entries += 1;
                         std::mem::swap(entry, &mut self.entry);
                         return Ok(Step::Entry);
                     }
-                    Place::Root => {
-                        self.place = Place::Outside;
+                    ParserState::Root => {
+                        self.place = ParserState::Outside;
                         if !self.head_done {
                             return self.end_head();
                         }
                     }
-                    Place::Outside => {}
+                    ParserState::Outside => {}
                 },
             }
         }
@@ -388,7 +392,7 @@ impl Parser {
         self.spare.clear(&mut self.entry);
         self.entry.line = self.xml.line();
         (self.loc_read, self.entry_md_read) = (false, false);
-        self.place = Place::Entry;
+        self.place = ParserState::Entry;
         if self.head_done { Ok(None) } else { self.end_head().map(Some) }
     }
 
@@ -412,7 +416,7 @@ impl Parser {
         self.findings.add("rs.entry", line, || format!("left out: {} ({})", fault.message, fault.code));
         self.skipped += 1;
         self.notes.list.clear();
-        self.place = if open == 0 { Place::Root } else { Place::Ignored { open, in_entry: false } };
+        self.place = if open == 0 { ParserState::Root } else { ParserState::Ignored { open, in_entry: false } };
         Ok(())
     }
 
@@ -435,7 +439,7 @@ impl Parser {
     fn start_in_entry(
         element: &Element<'_>,
         entry: &mut Entry,
-        spare: &mut Spare,
+        spare: &mut StringPool,
         notes: &mut Notes,
     ) -> Result<Child, Fault> {
         match (element.ns(), element.local().as_bytes()) {
@@ -480,7 +484,7 @@ impl Parser {
     }
 }
 
-/// What a child of an entry is.
+/// The children of an entry.
 enum Child {
     Loc,
     Text(Field),
@@ -496,7 +500,7 @@ fn too_many_links() -> Fault {
     Fault::new("rs.links", format!("more than {MAX_LINKS} `rs:ln` in one place"))
 }
 
-/// Is it an entry of the other kind of root, or misspelt? Skipping it would make a list look shorter, and a resource
+/// Is it an entry of the other kind of root, or misspelt? Skipping it would make a list seem shorter, and a resource
 /// that a list does not name counts as deleted.
 fn is_misplaced(local: &str) -> bool {
     ["url", "sitemap"].iter().any(|name| local.eq_ignore_ascii_case(name))

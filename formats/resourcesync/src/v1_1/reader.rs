@@ -1,4 +1,4 @@
-//! How is a document read from a file or a pipe? The parser with blocking input.
+//! Reading a document from a file or a pipe: the parser with blocking input.
 
 use super::{Entry, Error, Head, Limits, Parser, Step};
 use std::io::{self, Read};
@@ -37,7 +37,7 @@ impl<R: Read> Reader<R> {
         Self { input, parser: Parser::new(limits), buffer: vec![0; CHUNK], done: false }
     }
 
-    /// What the document says about itself. May be called at any time; the first entry stays to be read.
+    /// The head of the document. May be called at any time; it does not consume the first entry.
     ///
     /// # Errors
     /// The document is wrong up to there, or the input fails.
@@ -65,7 +65,7 @@ impl<R: Read> Reader<R> {
         Ok(false)
     }
 
-    /// Are there more entries than a Sitemap may have, so far?
+    /// Whether there are more entries than a Sitemap may have, so far.
     pub fn over_spec_limit(&self) -> bool {
         self.parser.over_spec_limit()
     }

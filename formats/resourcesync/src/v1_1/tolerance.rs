@@ -1,27 +1,27 @@
-//! How much that is not as the specification says is read all the same, and what is told about it?
+//! Tolerance: which deviations from the specification are read anyway, and how they are reported.
 
-/// What is done with documents that are not quite as the specification says.
+/// The treatment of documents that deviate from the specification.
 ///
 /// Nothing is ever guessed where a wrong guess would lose a change or look like a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tolerance {
     /// Whatever would be a [`Finding`] is refused, with the finding's code.
     Strict,
-    /// What can mean one thing only is read, and told.
+    /// Unambiguous deviations are read, and reported.
     #[default]
     Usual,
     /// As usual; moreover entries that cannot be understood are left out, and counted.
     Lenient,
 }
 
-/// Something that is not as the specification says and was read all the same.
+/// A deviation from the specification that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// A stable code such as `rs.zone`.
     pub code: &'static str,
     /// The line where it was seen first, from 1.
     pub line: u64,
-    /// What was seen first.
+    /// The first occurrence.
     pub message: String,
     /// How often it was seen.
     pub count: u64,
@@ -40,7 +40,7 @@ impl Findings {
     }
 }
 
-/// What the readers of attributes noticed in one element; nearly always nothing.
+/// Deviations noticed in the attributes of one element; nearly always none.
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) list: Vec<(&'static str, String)>,

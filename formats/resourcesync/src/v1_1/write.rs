@@ -1,4 +1,4 @@
-//! How is a document written? Straight to bytes, attributes in the order of the specification's table [rs-core §7].
+//! Writing a document: straight to bytes, attributes in the order of the specification's table [rs-core §7].
 
 use super::{Entry, Head, Ln, Root};
 use abreast_webtypes::{Digests, W3cDatetime};

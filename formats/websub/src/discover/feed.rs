@@ -1,14 +1,14 @@
-//! Which hub and topic does a feed name? `atom:link` of a feed or channel, not of its entries [websub §4].
+//! Discovery in feeds: `atom:link` of a feed or channel, not of its entries [websub §4].
 
-use super::{DiscoverError, Found};
+use super::{DiscoverError, HubLinks};
 use abreast_webtypes::xml::{Ns, Reader, Token};
 
 const NAMESPACES: &[&str] = &["http://www.w3.org/2005/Atom"];
 const ATOM: Ns = Ns::known(0);
 
 /// The links of a feed: children of its root, or of `channel`.
-pub(super) fn links(base: &str, body: &[u8]) -> Result<Found, DiscoverError> {
-    let mut found = Found::default();
+pub(super) fn links(base: &str, body: &[u8]) -> Result<HubLinks, DiscoverError> {
+    let mut found = HubLinks::default();
     let mut reader = Reader::new(NAMESPACES);
     reader.push(body);
     reader.finish();
@@ -30,7 +30,7 @@ pub(super) fn links(base: &str, body: &[u8]) -> Result<Found, DiscoverError> {
             }
             Ok(Token::End) => depth -= 1,
             Ok(Token::Text(_)) => {}
-            // Lenient: what is cut or broken further down has said what it is by then.
+            // Lenient: a feed that is truncated or broken later has its links before that.
             Ok(Token::NeedInput | Token::Done) | Err(_) => return Ok(found),
         }
     }

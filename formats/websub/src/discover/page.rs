@@ -1,19 +1,19 @@
-//! Which hub and topic does a web page name? `<link>` inside its `<head>` [websub §4, §8.1].
+//! Discovery in web pages: `<link>` inside the `<head>` [websub §4, §8.1].
 
-use super::{DiscoverError, Found};
+use super::{DiscoverError, HubLinks};
 use abreast_webtypes::resolve;
 use std::borrow::Cow;
 
-/// Tags looked at; a head with more is not read on.
+/// Tags checked; a head with more is not read on.
 const MAX_TAGS: usize = 10_000;
-/// Attributes of one tag that are looked at.
+/// Attributes of one tag that are checked.
 const MAX_ATTRIBUTES: usize = 64;
 
 /// The links in the head of a page, read as browsers do: what cannot stand in a head ends it.
-pub(super) fn links(base: &str, body: &[u8]) -> Result<Found, DiscoverError> {
+pub(super) fn links(base: &str, body: &[u8]) -> Result<HubLinks, DiscoverError> {
     let text = String::from_utf8_lossy(body);
     let mut rest = text.trim_start_matches('\u{feff}');
-    let mut found = Found::default();
+    let mut found = HubLinks::default();
     let mut base: Cow<'_, str> = base.into();
     let mut has_base = false;
     for _ in 0..MAX_TAGS {
@@ -59,12 +59,12 @@ pub(super) fn links(base: &str, body: &[u8]) -> Result<Found, DiscoverError> {
     Ok(found)
 }
 
-/// What follows the next occurrence; nothing when there is none.
+/// The text after the next occurrence; empty when there is none.
 fn after<'a>(text: &'a str, end: &str) -> &'a str {
     text.find(end).map_or("", |at| &text[at + end.len()..])
 }
 
-/// What follows `</name…>`, in any letter case.
+/// The text after `</name…>`, in any letter case.
 fn behind_end<'a>(text: &'a str, name: &str) -> &'a str {
     let is_end = |at: &usize| {
         let found = text.as_bytes().get(at + 2..at + 2 + name.len());

@@ -1,4 +1,4 @@
-//! Which events does a stream hold? Read as it arrives, in bounded memory.
+//! Reading an event stream as it arrives, in bounded memory.
 
 use super::{BASE64, Event, MEDIA_TYPE};
 use base64::Engine as _;
@@ -6,7 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Bytes of one event, all its lines together, unless the caller says otherwise: 8 MiB of text or 6 MiB of others.
+/// Bytes of one event, all its lines together, unless the caller sets another limit: 8 MiB of text or 6 MiB of others.
 pub const MAX_EVENT_LENGTH: usize = 8 * 1_024 * 1_024;
 /// Bytes of an `id`, a name or a media type; a stream with longer ones is refused.
 const MAX_FIELD_LENGTH: usize = 4 * 1_024;
@@ -25,7 +25,7 @@ pub enum EventError {
     #[error("a field of an event is not UTF-8")]
     NotText,
     /// The data of an event named `base64` is not that.
-    #[error("an event says it is base64 and is not")]
+    #[error("an event declares base64 and is not")]
     Base64,
 }
 
@@ -47,7 +47,7 @@ pub struct EventReader {
     max_length: usize,
     /// The unfinished line.
     line: Vec<u8>,
-    /// What the last byte was: a line feed after a carriage return ends nothing.
+    /// Whether the last byte was a carriage return: a line feed after it ends nothing.
     after_return: bool,
     /// No line was complete yet: a byte order mark may stand before the first.
     first: bool,
@@ -120,7 +120,7 @@ impl EventReader {
         &self.id
     }
 
-    /// How long to wait before connecting again, when the stream said so.
+    /// How long to wait before connecting again, if the stream states it.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }

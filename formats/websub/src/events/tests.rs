@@ -53,7 +53,7 @@ fn the_last_id_is_kept_and_a_retry_noted() {
 }
 
 #[test]
-fn what_is_too_much_or_odd_ends_the_stream() {
+fn oversized_or_invalid_events_end_the_stream() {
     let mut reader = EventReader::with_limit(10);
     reader.feed(b"data: a\n\n").unwrap();
     assert_eq!(reader.feed(b"data: 78901"), Err(EventError::TooLong(10)));

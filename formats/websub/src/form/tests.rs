@@ -56,7 +56,7 @@ fn topics_come_back_as_they_were_given() {
 }
 
 #[test]
-fn what_is_missing_twice_or_odd_is_refused_in_words() {
+fn missing_repeated_or_invalid_fields_are_refused_with_text() {
     for (form, code) in [
         ("", "websub.missing"),
         ("hub.mode=subscribe", "websub.missing"),
@@ -81,7 +81,7 @@ fn what_is_missing_twice_or_odd_is_refused_in_words() {
 }
 
 #[test]
-fn what_is_too_much_is_refused() {
+fn oversized_forms_are_refused() {
     assert_eq!(Request::parse(&vec![b'a'; MAX_FORM_LENGTH + 1]), Err(FormError::TooLong));
     assert_eq!(Request::parse("a&".repeat(MAX_PARAMETERS + 1).as_bytes()), Err(FormError::TooMany));
     let form = |count: usize| {
@@ -93,7 +93,7 @@ fn what_is_too_much_is_refused() {
 }
 
 #[test]
-fn publishers_may_say_url_or_topic() {
+fn publishers_may_use_url_or_topic() {
     for form in
         ["hub.url=http://e/a", "hub.topic=http://e/a", "hub.url=http://e/a&hub.topic=http://e/a&hub.url=http://e/a"]
     {
@@ -103,7 +103,7 @@ fn publishers_may_say_url_or_topic() {
 }
 
 #[test]
-fn forms_are_told_by_their_media_type() {
+fn forms_are_recognised_by_their_media_type() {
     assert!(is_form("application/x-www-form-urlencoded"));
     assert!(is_form("Application/X-WWW-Form-Urlencoded ; charset=\"UTF-8\"; x=y"));
     for other in ["", "application/xml", "application/x-www-form-urlencoded;charset=latin1", "text/plain"] {

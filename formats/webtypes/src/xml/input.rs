@@ -1,4 +1,4 @@
-//! Which characters do the bytes stand for, and at which line are we? Decoding before any markup is looked at.
+//! Decoding of bytes to characters, with line numbers, before any markup is parsed.
 
 use crate::SyntaxError;
 use memchr::{memchr, memchr_iter, memmem, memrchr};
@@ -14,9 +14,9 @@ pub(super) struct Input {
     carry: Vec<u8>,
     taken: u64,
     limit: u64,
-    /// What is wrong behind the last character of `text`: everything before is delivered first, so that the outcome
+    /// A fault behind the last character of `text`: everything before is delivered first, so that the outcome
     /// does not depend on how the input was cut.
-    stop: Option<Stop>,
+    stop: Option<EncodingFault>,
     finished: bool,
     /// The line of `text[counted]`, where that line begins in `text`, and how many of its characters came before.
     line: u64,
@@ -34,14 +34,14 @@ enum Encoding {
 }
 
 #[derive(Clone)]
-struct Stop {
+struct EncodingFault {
     code: &'static str,
     message: String,
     help: Option<&'static str>,
 }
 
-/// What follows the characters in hand.
-pub(super) enum Behind {
+/// The state of the input after the decoded characters.
+pub(super) enum InputEnd {
     /// More, if the caller pushes it.
     Unknown,
     /// Nothing: the input is complete.
@@ -113,16 +113,16 @@ impl Input {
         self.finished = true;
     }
 
-    /// What follows the characters in hand; the fault that was found there, if any.
-    pub(super) fn behind(&self) -> Result<Behind, SyntaxError> {
-        if let Some(Stop { code, message, help }) = &self.stop {
+    /// The state of the input after the decoded characters; the fault that was found there, if any.
+    pub(super) fn behind(&self) -> Result<InputEnd, SyntaxError> {
+        if let Some(EncodingFault { code, message, help }) = &self.stop {
             let error = SyntaxError::new(code, self.locate(self.text.len()), message.clone());
             return Err(match help {
                 Some(help) => error.with_help(help),
                 None => error,
             });
         }
-        Ok(if self.finished { Behind::End } else { Behind::Unknown })
+        Ok(if self.finished { InputEnd::End } else { InputEnd::Unknown })
     }
 
     /// Line and column of a place in the buffer that is not before the last one passed to [`Input::line_at`].
@@ -148,14 +148,14 @@ impl Input {
         self.line
     }
 
-    /// Was there any `\r` yet?
+    /// Whether there was any `\r` yet.
     pub(super) fn has_carriage_returns(&self) -> bool {
         self.carriage_returns
     }
 
     fn stop(&mut self, code: &'static str, message: String, help: Option<&'static str>) {
         if self.stop.is_none() {
-            self.stop = Some(Stop { code, message, help });
+            self.stop = Some(EncodingFault { code, message, help });
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which elements, attributes and texts does a stream of bytes hold? A hardened XML reader [xml, xml-names].
+//! A hardened XML reader: elements, attributes and texts of a stream of bytes [xml, xml-names].
 //!
 //! [`Reader`] does no IO: bytes are pushed in chunks of any size, and complete tokens are pulled. The tokens do not
 //! depend on where the input was cut. Memory is bounded by one chunk and one token; every limit is a constant here.
@@ -33,5 +33,5 @@ pub const MAX_NAMESPACES: usize = 128;
 pub const MAX_NAME_LENGTH: usize = 1_024;
 /// Bytes of one token as read: a tag with all its attributes, a text, a comment.
 pub const MAX_TOKEN_LENGTH: usize = 1 << 20;
-/// Bytes of one document, unless the caller says otherwise.
+/// Bytes of one document, unless the caller sets another limit.
 pub const DEFAULT_MAX_DOCUMENT_LENGTH: u64 = 512 << 20;

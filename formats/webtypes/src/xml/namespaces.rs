@@ -1,4 +1,4 @@
-//! Which namespace does a prefix stand for here? [xml-names §3]
+//! Namespace prefixes in scope [xml-names §3].
 
 use super::MAX_NAMESPACES;
 
@@ -27,7 +27,7 @@ const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
 pub(super) struct Namespaces {
     known: &'static [&'static str],
     bindings: Vec<Binding>,
-    /// What the empty prefix stands for, since most names have none.
+    /// The namespace of the empty prefix, since most names have none.
     default: Ns,
 }
 
@@ -49,7 +49,7 @@ impl Namespaces {
         let fault = |message: &str| Err(("xml.syntax", message.to_owned()));
         match (prefix, uri) {
             ("xml", XML_URI) => return Ok(()),
-            ("xml" | "xmlns", _) | (_, XML_URI | XMLNS_URI) => return fault("a reserved namespace is declared anew"),
+            ("xml" | "xmlns", _) | (_, XML_URI | XMLNS_URI) => return fault("a reserved namespace is redeclared"),
             (prefix, "") if !prefix.is_empty() => return fault("a prefix is declared for no namespace"),
             _ => {}
         }

@@ -1,6 +1,6 @@
-//! Which token comes next? Framing, the stack of open elements, references.
+//! The tokenizer: framing, the stack of open elements, references.
 
-use super::input::{Behind, Input};
+use super::input::{Input, InputEnd};
 use super::namespaces::{Namespaces, Ns};
 use super::references::{attribute_value, line_ends, references};
 use super::scope::resolve;
@@ -63,7 +63,7 @@ enum Stage {
     Epilog,
 }
 
-/// What was pulled; borrowed from the reader until the next call.
+/// A token; borrowed from the reader until the next call.
 #[derive(Debug)]
 pub enum Token<'a> {
     /// No complete token is in hand: push more, or finish.
@@ -141,8 +141,8 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// What a step found, as places rather than borrows.
-enum Found {
+/// The result of a step, as positions rather than borrows.
+enum TokenSpan {
     NeedInput,
     Start { ns: Ns, name: RawName, end: usize },
     End,
@@ -187,7 +187,7 @@ impl Reader {
         }
     }
 
-    /// Says that there are no more bytes.
+    /// Signals the end of the input.
     pub fn finish(&mut self) {
         self.input.finish();
     }
@@ -206,7 +206,7 @@ impl Reader {
         }
         loop {
             match self.step() {
-                Ok(Found::Nothing) => {}
+                Ok(TokenSpan::Nothing) => {}
                 Ok(found) => return Ok(self.token(&found)),
                 Err(error) => {
                     self.failed = Some(error.clone());
@@ -231,23 +231,23 @@ impl Reader {
         self.open.len()
     }
 
-    fn token(&self, found: &Found) -> Token<'_> {
+    fn token(&self, found: &TokenSpan) -> Token<'_> {
         match *found {
-            Found::NeedInput | Found::Nothing => Token::NeedInput,
-            Found::Start { ns, name, end } => Token::Start(Element {
+            TokenSpan::NeedInput | TokenSpan::Nothing => Token::NeedInput,
+            TokenSpan::Start { ns, name, end } => Token::Start(Element {
                 ns,
                 name,
                 token: &self.input.text()[self.start..end],
                 attributes: &self.attributes,
             }),
-            Found::End => Token::End,
-            Found::Text { from, to } => Token::Text(&self.input.text()[from..to]),
-            Found::Decoded => Token::Text(&self.decoded),
-            Found::Done => Token::Done,
+            TokenSpan::End => Token::End,
+            TokenSpan::Text { from, to } => Token::Text(&self.input.text()[from..to]),
+            TokenSpan::Decoded => Token::Text(&self.decoded),
+            TokenSpan::Done => Token::Done,
         }
     }
 
-    fn step(&mut self) -> Result<Found, SyntaxError> {
+    fn step(&mut self) -> Result<TokenSpan, SyntaxError> {
         if self.end_due {
             self.end_due = false;
             return Ok(self.close());
@@ -265,12 +265,12 @@ impl Reader {
     }
 
     /// No complete token is in hand.
-    fn incomplete(&mut self) -> Result<Found, SyntaxError> {
+    fn incomplete(&mut self) -> Result<TokenSpan, SyntaxError> {
         self.check_length(self.input.rest().len())?;
         match self.input.behind()? {
-            Behind::Unknown => Ok(Found::NeedInput),
-            Behind::End if self.stage == Stage::Epilog && self.input.rest().is_empty() => Ok(Found::Done),
-            Behind::End => {
+            InputEnd::Unknown => Ok(TokenSpan::NeedInput),
+            InputEnd::End if self.stage == Stage::Epilog && self.input.rest().is_empty() => Ok(TokenSpan::Done),
+            InputEnd::End => {
                 let place = self.input.locate(self.input.text().len());
                 let message = match (self.stage, self.open.last()) {
                     (Stage::Content, Some(start)) => {
@@ -311,7 +311,7 @@ impl Reader {
         Err(self.error("xml.syntax", message))
     }
 
-    fn start_tag(&mut self) -> Result<Found, SyntaxError> {
+    fn start_tag(&mut self) -> Result<TokenSpan, SyntaxError> {
         // Nearly always the whole tag is in hand and good: one pass. Else its end is found first, so that the
         // outcome does not depend on how much is in hand.
         let quick = if self.searched == 0 { tag::read(self.input.rest(), &mut self.attributes) } else { Ok(None) };
@@ -333,7 +333,7 @@ impl Reader {
             let token = &self.input.text()[self.start..self.start + length];
             match tag::read(token, &mut self.attributes) {
                 Ok(Some(tag)) => tag,
-                Ok(None) => return self.syntax("this is no tag"),
+                Ok(None) => return self.syntax("this is not a tag"),
                 Err(fault) => return Err(self.fault(fault)),
             }
         };
@@ -345,7 +345,7 @@ impl Reader {
             .map_err(|fault| self.fault(fault))?;
         self.stage = Stage::Content;
         self.end_due = tag.closed;
-        Ok(Found::Start { ns, name: tag.name, end })
+        Ok(TokenSpan::Start { ns, name: tag.name, end })
     }
 
     fn allow_element(&self) -> Result<(), SyntaxError> {
@@ -358,7 +358,7 @@ impl Reader {
         Ok(())
     }
 
-    fn end_tag(&mut self) -> Result<Found, SyntaxError> {
+    fn end_tag(&mut self) -> Result<TokenSpan, SyntaxError> {
         let rest = self.input.rest();
         let from = self.searched.max(2);
         let Some(found) = rest.as_bytes().get(from..).and_then(|bytes| memchr(b'>', bytes)) else {
@@ -378,7 +378,7 @@ impl Reader {
         Ok(self.close())
     }
 
-    fn close(&mut self) -> Found {
+    fn close(&mut self) -> TokenSpan {
         self.namespaces.leave(self.open.len());
         if let Some(start) = self.open.pop() {
             self.names.truncate(start);
@@ -386,10 +386,10 @@ impl Reader {
         if self.open.is_empty() {
             self.stage = Stage::Epilog;
         }
-        Found::End
+        TokenSpan::End
     }
 
-    fn text(&mut self) -> Result<Found, SyntaxError> {
+    fn text(&mut self) -> Result<TokenSpan, SyntaxError> {
         let rest = self.input.rest().as_bytes();
         // Mostly it is the indentation before a tag, shorter than a search is worth.
         let mut at = self.searched.max(rest.iter().take(16).position(|byte| !is_space(*byte)).unwrap_or_default());
@@ -411,7 +411,7 @@ impl Reader {
         self.take(length)?;
         let (from, to) = (self.start, self.start + length);
         if !std::mem::take(&mut self.special) && !self.input.has_carriage_returns() {
-            return Ok(Found::Text { from, to });
+            return Ok(TokenSpan::Text { from, to });
         }
         let raw = &self.input.text()[from..to];
         if let Some(at) = memmem::find(raw.as_bytes(), b"]]>") {
@@ -419,11 +419,11 @@ impl Reader {
         }
         let decoded = references(&line_ends(raw)).map_err(|message| self.fault(("xml.syntax", 0, message)))?;
         self.decoded = decoded;
-        Ok(Found::Decoded)
+        Ok(TokenSpan::Decoded)
     }
 
     /// Before and after the root element only white space may stand between markup.
-    fn white_space(&mut self) -> Result<Found, SyntaxError> {
+    fn white_space(&mut self) -> Result<TokenSpan, SyntaxError> {
         let rest = self.input.rest().as_bytes();
         let length = rest.iter().position(|byte| !is_space(*byte)).unwrap_or(rest.len());
         if length < rest.len() && rest[length] != b'<' {
@@ -436,11 +436,11 @@ impl Reader {
         // White space has no limit of its own and is not kept.
         self.input.at += length;
         self.stage = if self.stage == Stage::First { Stage::Prolog } else { self.stage };
-        Ok(Found::Nothing)
+        Ok(TokenSpan::Nothing)
     }
 
     /// A comment, a CDATA section, or what is refused.
-    fn declaration(&mut self) -> Result<Found, SyntaxError> {
+    fn declaration(&mut self) -> Result<TokenSpan, SyntaxError> {
         const COMMENT: &[u8] = b"<!--";
         const CDATA: &[u8] = b"<![CDATA[";
         const DOCTYPE: &[u8] = b"<!DOCTYPE";
@@ -453,7 +453,7 @@ impl Reader {
             if memmem::find(inside, b"--").is_some() || inside.ends_with(b"-") {
                 return self.syntax("`--` inside a comment");
             }
-            return Ok(Found::Nothing);
+            return Ok(TokenSpan::Nothing);
         }
         if begins(CDATA) && rest.len() >= CDATA.len() {
             if self.stage != Stage::Content {
@@ -463,10 +463,10 @@ impl Reader {
             self.take(end)?;
             let (from, to) = (self.start + CDATA.len(), self.start + end - 3);
             if !self.input.has_carriage_returns() {
-                return Ok(Found::Text { from, to });
+                return Ok(TokenSpan::Text { from, to });
             }
             self.decoded = line_ends(&self.input.text()[from..to]).into_owned();
-            return Ok(Found::Decoded);
+            return Ok(TokenSpan::Decoded);
         }
         if begins(DOCTYPE) && rest.len() >= DOCTYPE.len() {
             // Nothing of it is shown or expanded: it may name files and grow without bound.
@@ -482,7 +482,7 @@ impl Reader {
     }
 
     /// A processing instruction, skipped, or the XML declaration.
-    fn instruction(&mut self) -> Result<Found, SyntaxError> {
+    fn instruction(&mut self) -> Result<TokenSpan, SyntaxError> {
         let Some(end) = self.end_of(2, b"?>") else { return self.incomplete() };
         let is_first = self.stage == Stage::First;
         self.take(end)?;
@@ -495,12 +495,12 @@ impl Reader {
             target if target.eq_ignore_ascii_case("xml") => {
                 self.syntax("an XML declaration that is not at the very start")
             }
-            _ => Ok(Found::Nothing),
+            _ => Ok(TokenSpan::Nothing),
         }
     }
 
     /// `version`, then perhaps `encoding` and `standalone` [xml §2.8].
-    fn xml_declaration(&self, inside: &str) -> Result<Found, SyntaxError> {
+    fn xml_declaration(&self, inside: &str) -> Result<TokenSpan, SyntaxError> {
         let tag = format!("<x{inside}>");
         let mut attributes = Vec::new();
         let read =
@@ -510,7 +510,7 @@ impl Reader {
         }
         let mut pairs = attributes.iter().map(|raw| (raw.name.whole(&tag), raw.value(&tag))).peekable();
         if !pairs.next_if(|pair| pair.0 == "version").is_some_and(|pair| pair.1.starts_with("1.")) {
-            return self.syntax("the XML declaration says no version 1.x");
+            return self.syntax("the XML declaration has no version 1.x");
         }
         if let Some((_, encoding)) = pairs.next_if(|pair| pair.0 == "encoding") {
             let is = |name: &str| encoding.eq_ignore_ascii_case(name);
@@ -520,16 +520,16 @@ impl Reader {
                 is("utf-8") || is("utf8") || is("us-ascii") || is("ascii")
             };
             if !right {
-                let message = format!("the document says it is `{}`", excerpt(encoding));
+                let message = format!("the document declares the encoding `{}`", excerpt(encoding));
                 return Err(self
                     .error("xml.encoding", message)
-                    .with_help("save it as UTF-8 and say so; UTF-16 needs a byte order mark"));
+                    .with_help("save it as UTF-8 and declare that; UTF-16 needs a byte order mark"));
             }
         }
         pairs.next_if(|pair| pair.0 == "standalone" && matches!(pair.1, "yes" | "no"));
         match pairs.next() {
             Some((name, _)) => self.syntax(format!("`{}` is wrong in the XML declaration", excerpt(name))),
-            None => Ok(Found::Nothing),
+            None => Ok(TokenSpan::Nothing),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which characters do references and line ends stand for? [xml §2.11, §3.3.3, §4.1]
+//! References and line ends in text [xml §2.11, §3.3.3, §4.1].
 
 use super::input::forbidden;
 use crate::excerpt;

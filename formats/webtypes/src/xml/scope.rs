@@ -1,4 +1,4 @@
-//! Which namespaces do an element and its attributes have, and is an attribute there twice? [xml-names §6]
+//! Namespaces of an element and its attributes, and duplicate attributes [xml-names §6].
 
 use super::namespaces::{Namespaces, Ns};
 use super::references::attribute_value;
@@ -57,7 +57,7 @@ fn refuse_duplicates(token: &str, attributes: &[RawAttribute], namespaces: &Name
             let local = one.name.local(token).as_bytes();
             let same = |other: &RawAttribute| {
                 let other_local = other.name.local(token).as_bytes();
-                // The first byte nearly always tells them apart.
+                // The first byte nearly always distinguishes them.
                 local.len() == other_local.len() && local[0] == other_local[0] && key(other) == key(one)
             };
             attributes[..index].iter().any(same).then_some(*one)

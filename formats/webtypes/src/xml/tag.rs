@@ -1,4 +1,4 @@
-//! Which name and which attributes does a start tag have? [xml §3.1]
+//! Names and attributes of start tags [xml §3.1].
 
 use super::{MAX_ATTRIBUTES, MAX_NAME_LENGTH, Ns};
 use crate::excerpt;
@@ -76,7 +76,7 @@ pub(super) struct Tag {
 
 /// Reads the tag that begins with the text; `None` when its end is not in hand.
 ///
-/// A fault found before the end is in hand may turn out to be another one: callers look for the end first.
+/// A fault found before the end of the tag is known may turn out to be another one: callers search for the end first.
 pub(super) fn read(text: &str, attributes: &mut Vec<RawAttribute>) -> Result<Option<Tag>, Fault> {
     attributes.clear();
     let bytes = text.as_bytes();
@@ -190,11 +190,11 @@ pub(super) const fn is_space(byte: u8) -> bool {
 
 const START: u8 = 1;
 const COLON: u8 = 2;
-/// Not ASCII, or no character of a name: looked at the slow way.
+/// Not ASCII, or no character of a name: checked the slow way.
 const OTHER: u8 = 4;
 /// Ends a name.
 const END: u8 = 8;
-/// Needs a look inside a value: quotes, references, `<`, white space that becomes a blank.
+/// Needs a check inside a value: quotes, references, `<`, white space that becomes a blank.
 const VALUE: u8 = 16;
 
 const CLASS: [u8; 256] = {

@@ -49,7 +49,7 @@ impl Pace {
 
 /// An exchange under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flight<T> {
+pub(crate) struct Exchange<T> {
     pub(crate) item: T,
     pub(crate) pace: Pace,
     origin: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Flight<T> {
 
 /// How an exchange ended, as far as its origin is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contact {
+pub(crate) enum ExchangeEnd {
     /// The origin answered.
     Answered,
     /// No connection could be made.
@@ -71,41 +71,41 @@ pub(crate) enum Contact {
 
 /// Ends an exchange of a runner from elsewhere. A runner has one, for one exchange after another.
 #[derive(Debug, Default)]
-pub(crate) struct Cut(Mutex<Cutting>);
+pub(crate) struct CancelSignal(Mutex<CancelState>);
 
 #[derive(Debug, Default)]
-struct Cutting {
+struct CancelState {
     /// The exchange that is to end; it may be over already.
     number: u64,
     waker: Option<Waker>,
 }
 
-impl Cut {
-    fn lock(&self) -> MutexGuard<'_, Cutting> {
+impl CancelSignal {
+    fn lock(&self) -> MutexGuard<'_, CancelState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn cut(&self, number: u64) {
-        let mut cutting = self.lock();
-        cutting.number = number;
-        if let Some(waker) = cutting.waker.take() {
+        let mut cancel_state = self.lock();
+        cancel_state.number = number;
+        if let Some(waker) = cancel_state.waker.take() {
             waker.wake();
         }
     }
 
     /// Does the work of an exchange; `None` when it was cut off.
-    pub(crate) async fn unless<T, W: Future>(&self, flight: &Flight<T>, work: W) -> Option<W::Output> {
+    pub(crate) async fn unless<T, W: Future>(&self, exchange: &Exchange<T>, work: W) -> Option<W::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
-            let mut cutting = self.lock();
-            if cutting.number == flight.number {
+            let mut cancel_state = self.lock();
+            if cancel_state.number == exchange.number {
                 return Poll::Ready(None);
             }
-            if !cutting.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                cutting.waker = Some(cx.waker().clone());
+            if !cancel_state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                cancel_state.waker = Some(cx.waker().clone());
             }
             Poll::Pending
         })
@@ -113,10 +113,10 @@ impl Cut {
     }
 }
 
-/// What an exchange goes to, by hashes: a name may be long, and there may be many.
+/// The destination of an exchange, by hashes: a name may be long, and there may be many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// What shares a breaker.
+    /// The unit that shares a circuit breaker.
     origin: u64,
     /// The group of these that takes turns with others.
     group: u64,
@@ -171,7 +171,7 @@ struct Lane {
     overdue: BTreeSet<(Instant, usize)>,
 }
 
-/// What shares the places of a host.
+/// The unit that shares the slots of a host.
 #[derive(Default)]
 struct Host {
     /// Origins that have something waiting, for each lane.
@@ -206,7 +206,7 @@ struct Slot {
     host: usize,
     overdue: Instant,
     aside: bool,
-    cut: Option<Arc<Cut>>,
+    cut: Option<Arc<CancelSignal>>,
 }
 
 /// Exchanges that wait and exchanges under way.
@@ -218,7 +218,7 @@ pub(crate) struct Lanes<T> {
     by_origin: HashMap<u64, usize>,
     by_host: HashMap<u64, usize>,
     hasher: RandomState,
-    /// What waits at origins, and for how long it may keep its place.
+    /// Exchanges that wait at origins, and how long running ones may keep their slots.
     items: Entries<(T, Duration)>,
     /// Origins that wait for their turn at hosts.
     turns: Entries<usize>,
@@ -229,7 +229,7 @@ pub(crate) struct Lanes<T> {
     forget_at: usize,
 }
 
-/// What goes on.
+/// Exchanges in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     /// Waiting for a place.
@@ -276,7 +276,7 @@ impl<T: Copy> Lanes<T> {
         &self.options
     }
 
-    /// What is sent to a URL shares a breaker with its origin, and takes turns by hosts.
+    /// Exchanges to a URL share a circuit breaker with its origin, and take turns by hosts.
     pub(crate) fn name_of(&self, url: &str) -> Name {
         let origin = origin_of(url);
         self.name(&origin, host_in(&origin))
@@ -302,26 +302,26 @@ impl<T: Copy> Lanes<T> {
     }
 
     /// The next exchange that may begin, which `cut` can end.
-    pub(crate) fn next(&mut self, now: Instant, cut: Option<&Arc<Cut>>) -> Option<Flight<T>> {
+    pub(crate) fn next(&mut self, now: Instant, cut: Option<&Arc<CancelSignal>>) -> Option<Exchange<T>> {
         [Pace::Quick, Pace::New, Pace::Slow, Pace::Silent].into_iter().find_map(|pace| self.next_of(pace, now, cut))
     }
 
-    fn next_of(&mut self, pace: Pace, now: Instant, cut: Option<&Arc<Cut>>) -> Option<Flight<T>> {
+    fn next_of(&mut self, pace: Pace, now: Instant, cut: Option<&Arc<CancelSignal>>) -> Option<Exchange<T>> {
         let lane = pace as usize;
         while self.by_pace[lane].running < self.by_pace[lane].places {
             let host = self.by_pace[lane].round.pop_front()?;
             self.hosts[host].in_round[lane] = false;
             let found = self.take(host, lane, now);
             if let Some((origin, item, patience)) = found {
-                let flight = self.begin(pace, host, origin, item, patience, now, cut);
+                let exchange = self.begin(pace, host, origin, item, patience, now, cut);
                 self.offer_host(host, lane);
-                return Some(flight);
+                return Some(exchange);
             }
         }
         None
     }
 
-    /// What a host has waiting, of the origin whose turn it is.
+    /// The next waiting exchange of a host, of the origin whose turn it is.
     fn take(&mut self, host: usize, lane: usize, now: Instant) -> Option<(usize, T, Duration)> {
         while let Some(at) = self.turns.pop(&mut self.hosts[host].rounds[lane]) {
             let origin = &mut self.origins[at];
@@ -349,8 +349,8 @@ impl<T: Copy> Lanes<T> {
         item: T,
         patience: Duration,
         now: Instant,
-        cut: Option<&Arc<Cut>>,
-    ) -> Flight<T> {
+        cut: Option<&Arc<CancelSignal>>,
+    ) -> Exchange<T> {
         let lane = pace as usize;
         let keeps = if pace.is_slow() { patience } else { self.slow_after(host) };
         let overdue = now + keeps;
@@ -364,45 +364,45 @@ impl<T: Copy> Lanes<T> {
         entry.running += 1;
         entry.waiting -= 1;
         entry.overdue.insert((overdue, slot));
-        Flight { item, pace, origin, slot, number, begun: now }
+        Exchange { item, pace, origin, slot, number, begun: now }
     }
 
     /// An exchange ended. Returns the pace of the recipient from now on.
-    pub(crate) fn finish(&mut self, flight: &Flight<T>, contact: Contact, now: Instant) -> Pace {
-        let slot = self.slots.remove(flight.slot);
+    pub(crate) fn finish(&mut self, exchange: &Exchange<T>, contact: ExchangeEnd, now: Instant) -> Pace {
+        let slot = self.slots.remove(exchange.slot);
         let (lane, host) = (slot.lane, slot.host);
-        let took = now.saturating_duration_since(flight.begun);
+        let took = now.saturating_duration_since(exchange.begun);
         if slot.aside {
             self.by_pace[lane].aside -= 1;
             self.hosts[host].aside[lane] -= 1;
         } else {
-            self.by_pace[lane].overdue.remove(&(slot.overdue, flight.slot));
+            self.by_pace[lane].overdue.remove(&(slot.overdue, exchange.slot));
             self.leave(lane, host);
         }
-        let origin = &mut self.origins[flight.origin];
+        let origin = &mut self.origins[exchange.origin];
         origin.flying -= 1;
         match contact {
-            Contact::Answered => {
+            ExchangeEnd::Answered => {
                 origin.unreachable = 0;
                 origin.broken_until = None;
-                if !flight.pace.is_slow() {
+                if !exchange.pace.is_slow() {
                     let host = &mut self.hosts[host];
                     host.usual = Some(host.usual.map_or(took, |usual| (usual * 7 + took) / 8));
                 }
             }
-            Contact::Unreachable => {
+            ExchangeEnd::Unreachable => {
                 origin.unreachable = origin.unreachable.saturating_add(1);
                 if origin.unreachable >= self.options.breaker_failures {
                     origin.broken_until = Some(now + self.options.breaker_pause);
                 }
             }
-            Contact::Silent => {}
+            ExchangeEnd::Silent => {}
         }
         for lane in 0..LANES {
-            self.offer_origin(flight.origin, lane);
+            self.offer_origin(exchange.origin, lane);
         }
-        let answered = contact == Contact::Answered;
-        match flight.pace {
+        let answered = contact == ExchangeEnd::Answered;
+        match exchange.pace {
             // One that was cut off soon did not end soon by itself.
             _ if took < self.options.slow_after && (answered || !slot.aside) => Pace::Quick,
             Pace::Slow | Pace::Silent if !answered => Pace::Silent,

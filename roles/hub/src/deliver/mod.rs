@@ -1,4 +1,4 @@
-//! Who gets what, when? The engine: a target is one number in its topic's log, and what is under way is in memory.
+//! The delivery engine. A target is one number in its topic's log; deliveries in progress are in memory.
 //!
 //! One request at a time goes to a target, so order is kept by construction. A few tasks (`run.rs`) take whatever the
 //! lanes give them; nothing is done for targets that have all there is.
@@ -23,7 +23,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use table::{Doing, Entry, Place, Table, TopicEntry, Trouble, host_of};
+use table::{Entry, FailureState, Table, TargetActivity, TargetIndex, TopicEntry, host_of};
 use tokio::sync::{Notify, watch};
 
 /// Targets read from the store at once.
@@ -33,7 +33,7 @@ const FORGOTTEN: usize = 256;
 /// How long deliveries under way are waited for when the hub stops.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What is delivered to whom.
+/// The engine of deliveries.
 pub(crate) struct Engine {
     pub(crate) options: Arc<HubOptions>,
     pub(crate) store: Arc<HubStore>,
@@ -43,7 +43,7 @@ pub(crate) struct Engine {
     sender: Sender,
     state: Mutex<State>,
     /// Topics with something new.
-    woken: Mutex<Vec<TopicId>>,
+    changed_topics: Mutex<Vec<TopicId>>,
     wake: Notify,
     stopping: AtomicBool,
     /// Held while ends are handed to the store, so that a renewal comes wholly before or wholly after.
@@ -52,16 +52,16 @@ pub(crate) struct Engine {
 
 struct State {
     table: Table,
-    lanes: Lanes<(Place, u32)>,
-    retries: BinaryHeap<Reverse<(Instant, Place, u32)>>,
+    lanes: Lanes<(TargetIndex, u32)>,
+    retries: BinaryHeap<Reverse<(Instant, TargetIndex, u32)>>,
     urls: HashMap<Arc<str>, TopicId>,
     listeners: HashMap<TopicId, watch::Sender<u64>>,
     save_at: Option<Instant>,
     saving: bool,
-    /// When [`Engine::run`] looks again by itself.
+    /// When [`Engine::run`] wakes up by itself.
     armed: Option<Instant>,
     /// Targets that ended here and not yet in the store.
-    ending: Vec<Parting>,
+    ending: Vec<PendingEnd>,
     /// Subscriptions that are being made or renewed in the store: meanwhile they do not end.
     settling: Vec<(TopicId, String)>,
     /// Targets that end when they took the last notification.
@@ -71,16 +71,16 @@ struct State {
 }
 
 /// A target that is no more.
-struct Parting {
+struct PendingEnd {
     id: TargetId,
     topic: TopicId,
     address: Box<str>,
     why: Ending,
 }
 
-/// What the engine has to do.
+/// Status of the engine.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct EngineStatus {
     pub(crate) targets: usize,
     pub(crate) topics: usize,
     pub(crate) load: Load,
@@ -119,7 +119,7 @@ impl Engine {
             counters,
             sender,
             state: Mutex::new(state),
-            woken: Mutex::default(),
+            changed_topics: Mutex::default(),
             wake: Notify::new(),
             stopping: AtomicBool::new(false),
             parting: Mutex::default(),
@@ -194,11 +194,11 @@ impl Engine {
 
     /// Something new is in a topic's log. Cheap, from any thread.
     pub(crate) fn published(&self, topic: TopicId) {
-        self.woken.lock().unwrap_or_else(PoisonError::into_inner).push(topic);
+        self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner).push(topic);
         self.wake.notify_one();
     }
 
-    /// Told whenever something new is in a topic's log.
+    /// Called after each new notification in a topic's log.
     pub(crate) fn listen(&self, topic: TopicId) -> watch::Receiver<u64> {
         let mut state = self.lock();
         let head = state.table.topics.get(&topic).map_or(0, |topic| topic.head.0);
@@ -206,7 +206,7 @@ impl Engine {
         state.listeners.entry(topic).or_insert_with(|| watch::Sender::new(head)).subscribe()
     }
 
-    /// Takes in a target that was made, or made anew.
+    /// Adds or renews a target.
     pub(crate) fn put(&self, target: Target) {
         let mut state = self.lock();
         // It may have ended since the store made it.
@@ -215,7 +215,7 @@ impl Engine {
         }
         state.ending.retain(|parting| parting.id != target.id);
         if let Some(place) = state.table.put(target)
-            && state.table.get(place).is_some_and(|entry| entry.doing == Doing::Idle)
+            && state.table.get(place).is_some_and(|entry| entry.doing == TargetActivity::Idle)
         {
             self.begin(&mut state, place);
         }
@@ -233,7 +233,7 @@ impl Engine {
             entry.generation = target.generation;
             entry.trouble = None;
             entry.news = None;
-            entry.doing = Doing::Idle;
+            entry.doing = TargetActivity::Idle;
         }
         self.begin(&mut state, place);
         drop(state);
@@ -252,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// A subscription is about to be made or renewed in the store: until [`Engine::settled`] it does not end here, lest one
+    /// A subscription is about to be made or renewed in the store: until [`Engine::settled`] it does not end here, so that none
     /// ends that was renewed in its last moment.
     pub(crate) fn settling(&self, topic: TopicId, callback: &str) {
         let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -306,9 +306,9 @@ impl Engine {
         state.table.get(state.table.place(id)?).map(|entry| entry.cursor)
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> EngineStatus {
         let state = self.lock();
-        Standing {
+        EngineStatus {
             targets: state.table.len(),
             topics: state.table.topics.len(),
             load: state.lanes.load(),
@@ -340,26 +340,26 @@ impl Engine {
     }
 
     /// Lets a target that has nothing to do find out whether there is something.
-    fn begin(&self, state: &mut State, place: Place) {
+    fn begin(&self, state: &mut State, place: TargetIndex) {
         let topic = state.table.get(place).and_then(|entry| state.table.topics.get(&entry.topic));
         let head = topic.map(|topic| topic.head);
         let State { table, lanes, retries, .. } = state;
         let Some(entry) = table.get_mut(place) else { return };
         if head.is_none_or(|head| entry.cursor >= head) {
-            entry.doing = Doing::Idle;
+            entry.doing = TargetActivity::Idle;
             return;
         }
         let now = Instant::now();
         let due = entry.trouble.as_ref().and_then(|trouble| trouble.next_at);
         let pause = due.map_or(0, |due| due.as_micros() - self.clock.now().as_micros());
         if pause > 0 {
-            entry.doing = Doing::Waiting;
+            entry.doing = TargetActivity::Waiting;
             // A clock that went far back must not put a target to sleep for years.
             let pause = Duration::from_micros(pause as u64)
                 .min(self.options.retries.most.max(self.options.retries.retry_after));
             retries.push(Reverse((now + pause, place, entry.epoch)));
         } else {
-            entry.doing = Doing::Ready;
+            entry.doing = TargetActivity::Ready;
             let patience = self.patience(entry);
             lanes.push(lanes.name_of(&entry.address), (place, entry.epoch), entry.pace, patience, now);
         }
@@ -374,16 +374,16 @@ impl Engine {
         if failures % 4 == 3 { whole } else { self.options.lanes.patience.max(needed).min(whole) }
     }
 
-    /// Ends a target; [`Engine::part`] tells the store.
-    fn end(&self, state: &mut State, place: Place, why: Ending) {
+    /// Ends a target; [`Engine::part`] records it in the store.
+    fn end(&self, state: &mut State, place: TargetIndex, why: Ending) {
         let Some(entry) = state.table.remove(place) else { return };
-        // The URL of a callback is a secret: whoever knows it is believed to own it.
+        // The URL of a callback is a secret: a client that presents it is treated as its owner.
         tracing::info!(target = entry.id.0, host = host_of(&entry.address), ?why, "a subscription ended");
         self.counters.ended.fetch_add(1, Relaxed);
-        state.ending.push(Parting { id: entry.id, topic: entry.topic, address: entry.address, why });
+        state.ending.push(PendingEnd { id: entry.id, topic: entry.topic, address: entry.address, why });
     }
 
-    /// Tells the store who ended. Not under the state's lock: the store may have us wait.
+    /// Records ended targets in the store. Not under the state's lock, since the store may block.
     fn part(&self) {
         let _parting = self.parting.lock().unwrap_or_else(PoisonError::into_inner);
         let ending = {
@@ -394,7 +394,7 @@ impl Engine {
             state.ending = wait;
             go
         };
-        for Parting { id, why, .. } in ending {
+        for PendingEnd { id, why, .. } in ending {
             let done = move |result: Result<bool, LogError>| {
                 if let Err(error) = result {
                     // It is read again at the next start, and ends again.
@@ -406,15 +406,16 @@ impl Engine {
     }
 
     /// Moves targets of topics with something new to the lanes.
-    fn take_woken(&self) {
-        let mut woken = std::mem::take(&mut *self.woken.lock().unwrap_or_else(PoisonError::into_inner));
-        woken.sort_unstable();
-        woken.dedup();
-        for topic in woken {
+    fn take_changed_topics(&self) {
+        let mut changed_topics =
+            std::mem::take(&mut *self.changed_topics.lock().unwrap_or_else(PoisonError::into_inner));
+        changed_topics.sort_unstable();
+        changed_topics.dedup();
+        for topic in changed_topics {
             let head = match self.store.head(topic) {
                 Ok(head) => head,
                 Err(error) => {
-                    tracing::warn!(topic = topic.0, %error, "a topic cannot be looked at");
+                    tracing::warn!(topic = topic.0, %error, "a topic cannot be read");
                     continue;
                 }
             };
@@ -428,7 +429,7 @@ impl Engine {
             for member in 0..members {
                 let place = state.table.topics.get(&topic).and_then(|entry| entry.members.get(member).copied());
                 if let Some(place) = place
-                    && state.table.get(place).is_some_and(|entry| entry.doing == Doing::Idle)
+                    && state.table.get(place).is_some_and(|entry| entry.doing == TargetActivity::Idle)
                 {
                     self.begin(&mut state, place);
                 }
@@ -474,7 +475,7 @@ impl Engine {
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let now = Instant::now();
-            self.take_woken();
+            self.take_changed_topics();
             {
                 let mut state = self.lock();
                 while let Some(Reverse((due, place, epoch))) = state.retries.peek().copied() {
@@ -484,7 +485,7 @@ impl Engine {
                     state.retries.pop();
                     if let Some(entry) = state.table.get_mut(place)
                         && entry.epoch == epoch
-                        && entry.doing == Doing::Waiting
+                        && entry.doing == TargetActivity::Waiting
                     {
                         if let Some(trouble) = &mut entry.trouble {
                             trouble.next_at = None;
@@ -552,7 +553,7 @@ impl Engine {
 
 impl State {
     /// A target whose last attempts failed.
-    fn trouble(&self, place: Place) -> Option<(&Entry, &Trouble)> {
+    fn trouble(&self, place: TargetIndex) -> Option<(&Entry, &FailureState)> {
         let entry = self.table.get(place)?;
         let trouble = entry.trouble.as_deref().filter(|trouble| trouble.failures > 0)?;
         Some((entry, trouble))

@@ -1,6 +1,6 @@
-//! What came of a delivery, and when is the next attempt?
+//! Results of deliveries, and the time of the next attempt.
 
-use crate::deliver::lanes::Contact;
+use crate::deliver::lanes::ExchangeEnd;
 use crate::options::Retries;
 use crate::text;
 use abreast_net::{Answer, Error, ErrorKind};
@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
         error: String,
         /// The pause that was asked for.
         pause: Option<Duration>,
-        contact: Contact,
+        contact: ExchangeEnd,
     },
 }
 
@@ -30,8 +30,10 @@ impl Outcome {
             Ok(answer) => answer,
             Err(error) => {
                 let contact = match error.kind() {
-                    ErrorKind::Connect | ErrorKind::Dns | ErrorKind::Tls | ErrorKind::Private => Contact::Unreachable,
-                    _ => Contact::Silent,
+                    ErrorKind::Connect | ErrorKind::Dns | ErrorKind::Tls | ErrorKind::Private => {
+                        ExchangeEnd::Unreachable
+                    }
+                    _ => ExchangeEnd::Silent,
                 };
                 return Self::Failed { status: None, error: text::failure(&error), pause: None, contact };
             }
@@ -53,20 +55,20 @@ impl Outcome {
         } else {
             format!("the callback answered {status}")
         };
-        Self::Failed { status: Some(status.as_u16()), error, pause, contact: Contact::Answered }
+        Self::Failed { status: Some(status.as_u16()), error, pause, contact: ExchangeEnd::Answered }
     }
 
     /// Ended by the hub, since others waited for its place.
     pub(crate) fn cut_off(after: Duration) -> Self {
         let error =
             format!("no answer within {} ms, and other deliveries were waiting (net.timeout)", after.as_millis());
-        Self::Failed { status: None, error, pause: None, contact: Contact::Silent }
+        Self::Failed { status: None, error, pause: None, contact: ExchangeEnd::Silent }
     }
 
-    pub(crate) fn contact(&self) -> Contact {
+    pub(crate) fn contact(&self) -> ExchangeEnd {
         match self {
             Self::Failed { contact, .. } => *contact,
-            Self::Taken(_) | Self::Gone => Contact::Answered,
+            Self::Taken(_) | Self::Gone => ExchangeEnd::Answered,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What bytes does a notification have? Made once, shared by all of its deliveries, forgotten soon.
+//! Payloads of notifications: made once, shared by all deliveries, dropped soon after.
 
 use abreast_core::{LogError, Notification, Offset, Payload, Position, TopicId, TopicLog as _};
 use abreast_net::{HeaderLines, HeaderMap, HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
 /// Most notifications kept ready, whatever their size.
 const MAX_READY: usize = 4_096;
-/// What a permit of the semaphore stands for, in bytes.
+/// Bytes that a permit of the semaphore represents.
 const UNIT: usize = 1_024;
 /// The header with a notification's number, so that receivers know repeats.
 pub(crate) static OFFSET_HEADER: HeaderName = HeaderName::from_static("abreast-offset");
@@ -48,9 +48,9 @@ pub(crate) struct Ready {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// What is at a place in a log.
+/// The notification at an offset of a log.
 #[derive(Clone, Debug)]
-pub(crate) enum Found {
+pub(crate) enum PayloadLookup {
     Ready(Arc<Ready>),
     /// It is gone; the next one that is kept.
     Trimmed(Offset),
@@ -63,17 +63,17 @@ pub(crate) struct PayloadCache {
     hub_url: String,
     room: Arc<Semaphore>,
     units: usize,
-    /// What deliveries to slow recipients hold, for as long as they take: none of the room of the others.
+    /// Memory of deliveries to slow recipients, for as long as they take: separate from that of the others.
     slow_room: Arc<Semaphore>,
     slow_units: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedPayloads>,
 }
 
 #[derive(Default)]
-struct Kept {
-    cells: HashMap<(TopicId, Offset), Arc<OnceCell<Found>>>,
+struct CachedPayloads {
+    cells: HashMap<(TopicId, Offset), Arc<OnceCell<PayloadLookup>>>,
     /// Those of slow recipients, while they are read.
-    slow_cells: HashMap<(TopicId, Offset), Arc<OnceCell<Found>>>,
+    slow_cells: HashMap<(TopicId, Offset), Arc<OnceCell<PayloadLookup>>>,
     order: VecDeque<((TopicId, Offset), usize)>,
     bytes: usize,
 }
@@ -94,7 +94,7 @@ impl PayloadCache {
         topic_url: &Arc<str>,
         offset: Offset,
         slow: bool,
-    ) -> Result<Found, LogError> {
+    ) -> Result<PayloadLookup, LogError> {
         let key = (topic, offset);
         let cell = {
             let mut kept = self.lock();
@@ -114,17 +114,17 @@ impl PayloadCache {
                 };
                 let (notification, body) = read.map_err(|_| stopped())??.ok_or_else(nothing)?;
                 if notification.offset != offset {
-                    return Ok(Found::Trimmed(notification.offset));
+                    return Ok(PayloadLookup::Trimmed(notification.offset));
                 }
                 made = Some(body.len());
                 let room = self.room(body.len(), slow).await;
-                Ok(Found::Ready(Arc::new(self.ready(topic_url, &notification, body, room))))
+                Ok(PayloadLookup::Ready(Arc::new(self.ready(topic_url, &notification, body, room))))
             })
             .await
             .cloned();
         match &found {
             _ if slow => drop(self.lock().slow_cells.remove(&key)),
-            Ok(Found::Ready(_)) => {
+            Ok(PayloadLookup::Ready(_)) => {
                 if let Some(bytes) = made {
                     self.keep(key, bytes);
                 }
@@ -135,7 +135,7 @@ impl PayloadCache {
         found
     }
 
-    /// What was just accepted need not be read again.
+    /// A notification that was just accepted need not be read again.
     pub(crate) fn remember(&self, topic: TopicId, topic_url: &str, notification: &Notification) {
         let Payload::Bytes(bytes) = &notification.content.payload else { return };
         let body = Bytes::from_owner(Arc::clone(bytes));
@@ -145,7 +145,7 @@ impl PayloadCache {
         let key = (topic, notification.offset);
         let size = body.len();
         let ready = self.ready(topic_url, notification, body, Some(room));
-        let cell = OnceCell::new_with(Some(Found::Ready(Arc::new(ready))));
+        let cell = OnceCell::new_with(Some(PayloadLookup::Ready(Arc::new(ready))));
         if let Entry::Vacant(place) = self.lock().cells.entry(key) {
             place.insert(Arc::new(cell));
         } else {
@@ -191,7 +191,7 @@ impl PayloadCache {
         if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(units) {
             return Some(room);
         }
-        // What is only kept for convenience makes room first.
+        // Cached payloads are dropped first.
         self.forget();
         Arc::clone(&self.room).acquire_many_owned(units).await.ok()
     }
@@ -214,19 +214,19 @@ impl PayloadCache {
 
     fn forget(&self) {
         let mut kept = self.lock();
-        let Kept { cells, order, bytes, .. } = &mut *kept;
+        let CachedPayloads { cells, order, bytes, .. } = &mut *kept;
         for (key, _) in order.drain(..) {
             cells.remove(&key);
         }
         *bytes = 0;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CachedPayloads> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a notification is sent with [websub §7].
+/// The headers of a notification [websub §7].
 pub(crate) fn headers(media_type: &str, hub_url: &str, topic_url: &str, links: &str, offset: Offset) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(3);
     if let Ok(value) = HeaderValue::from_str(media_type) {

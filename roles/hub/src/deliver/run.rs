@@ -1,13 +1,13 @@
-//! How is one delivery made?
+//! One delivery.
 
-use super::lanes::{Contact, Cut, Flight};
+use super::lanes::{CancelSignal, Exchange, ExchangeEnd};
 use super::outcome::{Outcome, backoff};
-use super::payloads::{Found, Ready, headers, later};
-use super::table::{Doing, Place, host_of};
+use super::payloads::{PayloadLookup, Ready, headers, later};
+use super::table::{TargetActivity, TargetIndex, host_of};
 use super::{Engine, State};
 use crate::submissions;
 use abreast_core::{ErrorKind, LogError, Offset, TopicId};
-use abreast_net::{HeaderMap, HeaderValue, Message, Recipient, Want};
+use abreast_net::{BodyWanted, HeaderMap, HeaderValue, Message, Recipient};
 use abreast_store::hub::{Attempt, DeadLetter, Ending, TargetKind};
 use abreast_websub::{Key, Publish, Request, SIGNATURE_HEADER};
 use abreast_webtypes::Timestamp;
@@ -26,7 +26,7 @@ const OUR_PAUSE: Duration = Duration::from_secs(1);
 
 /// One attempt.
 struct Job {
-    flight: Flight<(Place, u32)>,
+    exchange: Exchange<(TargetIndex, u32)>,
     topic: TopicId,
     topic_url: Arc<str>,
     head: Offset,
@@ -42,20 +42,20 @@ struct Job {
     time: Timestamp,
 }
 
-/// What came of it.
-enum Ended {
+/// The result of a delivery.
+enum AttemptResult {
     Tried {
         outcome: Outcome,
         give_up: Option<Offset>,
     },
     /// The notification is gone; the next that is kept.
     Trimmed(Offset),
-    /// The store, or whoever makes the bytes, failed.
+    /// The store, or the renderer of the bytes, failed.
     Ours(LogError),
 }
 
 impl Engine {
-    /// Begins as many deliveries as there are places for; each place then goes on by itself.
+    /// Starts as many deliveries as there are free slots; each slot then continues by itself.
     pub(super) fn start_runners(self: &Arc<Self>) {
         let mut cut = Arc::default();
         while let Some(job) = self.next_job(&cut) {
@@ -63,7 +63,7 @@ impl Engine {
             tokio::spawn(async move {
                 let mut next = Some(job);
                 while let Some(job) = next {
-                    let ended = match cut.unless(&job.flight, engine.attempt(&job)).await {
+                    let ended = match cut.unless(&job.exchange, engine.attempt(&job)).await {
                         Some(ended) => ended,
                         None => engine.tried(&job, Outcome::cut_off(job.begun.elapsed())).await,
                     };
@@ -73,43 +73,44 @@ impl Engine {
         }
     }
 
-    fn next_job(&self, cut: &Arc<Cut>) -> Option<Job> {
+    fn next_job(&self, cut: &Arc<CancelSignal>) -> Option<Job> {
         self.take_job(&mut self.lock(), Instant::now(), cut)
     }
 
-    fn take_job(&self, state: &mut State, begun: Instant, cut: &Arc<Cut>) -> Option<Job> {
+    fn take_job(&self, state: &mut State, begun: Instant, cut: &Arc<CancelSignal>) -> Option<Job> {
         if self.is_stopping() {
             return None;
         }
         let time = self.now();
         loop {
-            let flight = state.lanes.next(begun, Some(cut))?;
-            let (place, epoch) = flight.item;
+            let exchange = state.lanes.next(begun, Some(cut))?;
+            let (place, epoch) = exchange.item;
             let State { table, lanes, .. } = state;
             let topics = &table.topics;
             let Some(topic) = table.get(place).and_then(|entry| topics.get(&entry.topic)) else {
-                lanes.finish(&flight, Contact::Silent, begun);
+                lanes.finish(&exchange, ExchangeEnd::Silent, begun);
                 continue;
             };
             let (topic_url, head) = (Arc::clone(&topic.url), topic.head);
-            let Some(entry) = table.get_mut(place).filter(|entry| entry.epoch == epoch && entry.doing == Doing::Ready)
+            let Some(entry) =
+                table.get_mut(place).filter(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Ready)
             else {
-                lanes.finish(&flight, Contact::Silent, begun);
+                lanes.finish(&exchange, ExchangeEnd::Silent, begun);
                 continue;
             };
             if entry.lease_until.is_some_and(|until| until <= time) {
-                entry.doing = Doing::Idle;
+                entry.doing = TargetActivity::Idle;
                 let (topic, address) = (entry.topic, entry.address.clone());
-                lanes.finish(&flight, Contact::Silent, begun);
+                lanes.finish(&exchange, ExchangeEnd::Silent, begun);
                 if !state.is_settling(topic, &address) {
                     self.end(state, place, Ending::LeaseOver);
                     self.wake.notify_one();
                 }
                 continue;
             }
-            entry.doing = Doing::Flying;
+            entry.doing = TargetActivity::Flying;
             return Some(Job {
-                flight,
+                exchange,
                 topic: entry.topic,
                 topic_url,
                 head,
@@ -125,21 +126,21 @@ impl Engine {
         }
     }
 
-    async fn attempt(&self, job: &Job) -> Ended {
+    async fn attempt(&self, job: &Job) -> AttemptResult {
         let recipient = match &job.recipient {
             Ok(recipient) => recipient,
             Err(error) => {
                 let error = crate::text::failure(error);
-                let outcome = Outcome::Failed { status: None, error, pause: None, contact: Contact::Silent };
+                let outcome = Outcome::Failed { status: None, error, pause: None, contact: ExchangeEnd::Silent };
                 return self.tried(job, outcome).await;
             }
         };
-        let ready = match self.cache.find(job.topic, &job.topic_url, job.offset, job.flight.pace.is_slow()).await {
-            Ok(Found::Ready(ready)) => ready,
-            Ok(Found::Trimmed(next)) => return Ended::Trimmed(next),
-            Err(error) => return Ended::Ours(error),
+        let ready = match self.cache.find(job.topic, &job.topic_url, job.offset, job.exchange.pace.is_slow()).await {
+            Ok(PayloadLookup::Ready(ready)) => ready,
+            Ok(PayloadLookup::Trimmed(next)) => return AttemptResult::Trimmed(next),
+            Err(error) => return AttemptResult::Ours(error),
         };
-        let want = Want::Nothing(ANSWER_BYTES);
+        let want = BodyWanted::Nothing(ANSWER_BYTES);
         let sent = match job.kind {
             TargetKind::Subscription => {
                 let message = Message {
@@ -166,7 +167,7 @@ impl Engine {
 
     /// Finds out whether it is time to give up, and what: all that was accepted before that time and could not be
     /// delivered since.
-    async fn tried(&self, job: &Job, outcome: Outcome) -> Ended {
+    async fn tried(&self, job: &Job, outcome: Outcome) -> AttemptResult {
         let mut give_up = None;
         let patience = self.options.retries.give_up;
         let since = job.first_failed.unwrap_or(job.time);
@@ -181,50 +182,52 @@ impl Engine {
                 give_up = Some(before).filter(|before| *before >= job.offset);
             }
         }
-        Ended::Tried { outcome, give_up }
+        AttemptResult::Tried { outcome, give_up }
     }
 
     /// Notes what came of a delivery and takes the next one.
-    fn finish(&self, job: &Job, ended: Ended, cut: &Arc<Cut>) -> Option<Job> {
+    fn finish(&self, job: &Job, ended: AttemptResult, cut: &Arc<CancelSignal>) -> Option<Job> {
         let now = Instant::now();
         let contact = match &ended {
-            Ended::Tried { outcome, .. } => outcome.contact(),
-            Ended::Trimmed(_) | Ended::Ours(_) => Contact::Silent,
+            AttemptResult::Tried { outcome, .. } => outcome.contact(),
+            AttemptResult::Trimmed(_) | AttemptResult::Ours(_) => ExchangeEnd::Silent,
         };
-        let (place, epoch) = job.flight.item;
+        let (place, epoch) = job.exchange.item;
         let mut state = self.lock();
-        let pace = state.lanes.finish(&job.flight, contact, now);
-        if matches!(ended, Ended::Tried { .. })
+        let pace = state.lanes.finish(&job.exchange, contact, now);
+        if matches!(ended, AttemptResult::Tried { .. })
             && let Some(entry) = state.table.get_mut(place)
             && entry.epoch == epoch
         {
             entry.pace = pace;
-            if contact == Contact::Answered {
+            if contact == ExchangeEnd::Answered {
                 let took = now.saturating_duration_since(job.begun);
                 entry.took = u16::try_from(took.as_millis()).unwrap_or(u16::MAX);
             }
         }
-        if state.table.get(place).is_some_and(|entry| entry.epoch == epoch && entry.doing == Doing::Flying) {
+        if state.table.get(place).is_some_and(|entry| entry.epoch == epoch && entry.doing == TargetActivity::Flying) {
             match ended {
-                Ended::Tried { outcome: Outcome::Taken(status), .. } => self.taken(&mut state, place, job, status, now),
-                Ended::Tried { outcome: Outcome::Gone, .. } if job.kind == TargetKind::Subscription => {
+                AttemptResult::Tried { outcome: Outcome::Taken(status), .. } => {
+                    self.taken(&mut state, place, job, status, now);
+                }
+                AttemptResult::Tried { outcome: Outcome::Gone, .. } if job.kind == TargetKind::Subscription => {
                     self.end(&mut state, place, Ending::Gone);
                 }
-                Ended::Tried { outcome, give_up } => self.failed(&mut state, place, job, outcome, give_up, now),
-                Ended::Trimmed(next) => {
+                AttemptResult::Tried { outcome, give_up } => self.failed(&mut state, place, job, outcome, give_up, now),
+                AttemptResult::Trimmed(next) => {
                     let letter = DeadLetter::range(job.offset, Offset(next.0 - 1), "no longer kept", self.now());
                     self.counters.given_up.fetch_add(letter.letters, Relaxed);
                     skip(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
                 // It can never be made: what published it is gone.
-                Ended::Ours(error) if error.kind() == ErrorKind::NoSet => {
+                AttemptResult::Ours(error) if error.kind() == ErrorKind::NoSet => {
                     let letter = DeadLetter::range(job.offset, job.head, "the set is no longer published", self.now());
                     self.counters.given_up.fetch_add(letter.letters, Relaxed);
                     skip(&mut state, place, letter);
                     self.begin(&mut state, place);
                 }
-                Ended::Ours(error) => {
+                AttemptResult::Ours(error) => {
                     tracing::warn!(topic = &*job.topic_url, offset = job.offset.0, %error, "a notification cannot be made");
                     wait(&mut state, place, now + OUR_PAUSE);
                 }
@@ -244,10 +247,10 @@ impl Engine {
         next
     }
 
-    fn taken(&self, state: &mut State, place: Place, job: &Job, status: u16, now: Instant) {
+    fn taken(&self, state: &mut State, place: TargetIndex, job: &Job, status: u16, now: Instant) {
         self.counters.delivered.fetch_add(1, Relaxed);
         let Some(entry) = state.table.get_mut(place) else { return };
-        // Whoever fetches the topic has all of it now.
+        // A subscriber that fetches the topic has the current content.
         entry.cursor = if job.kind == TargetKind::FormSubmission { job.head } else { job.offset };
         if let Some(trouble) = entry.trouble.take() {
             let attempt = attempt_of(job, trouble.attempts + 1, Some(status), None, now);
@@ -267,7 +270,7 @@ impl Engine {
     fn failed(
         &self,
         state: &mut State,
-        place: Place,
+        place: TargetIndex,
         job: &Job,
         outcome: Outcome,
         give_up: Option<Offset>,
@@ -317,27 +320,27 @@ impl Engine {
             );
             self.counters.given_up.fetch_add(letter.letters, Relaxed);
             skip(state, place, letter);
-            // What comes next is tried at once when there is nothing left to wait with [websub §7].
+            // The next notification is tried at once when there is no reason to wait [websub §7].
             rest_if_done(state, place);
         }
         state.table.mark_dirty(place);
-        if state.table.get(place).is_some_and(|entry| entry.doing == Doing::Flying) {
+        if state.table.get(place).is_some_and(|entry| entry.doing == TargetActivity::Flying) {
             wait(state, place, now + pause);
         }
     }
 }
 
 /// Moves the cursor over what was given up.
-fn skip(state: &mut State, place: Place, letter: DeadLetter) {
+fn skip(state: &mut State, place: TargetIndex, letter: DeadLetter) {
     let last = letter.last;
-    state.table.bury(place, letter);
+    state.table.add_dead_letter(place, letter);
     if let Some(entry) = state.table.get_mut(place) {
         entry.cursor = entry.cursor.max(last);
     }
     state.table.mark_dirty(place);
 }
 
-fn rest_if_done(state: &mut State, place: Place) {
+fn rest_if_done(state: &mut State, place: TargetIndex) {
     let Some(entry) = state.table.get(place) else { return };
     let head = state.table.topics.get(&entry.topic).map_or(Offset(0), |topic| topic.head);
     if entry.cursor >= head
@@ -346,14 +349,14 @@ fn rest_if_done(state: &mut State, place: Place) {
         if let Some(trouble) = &mut entry.trouble {
             trouble.next_at = None;
         }
-        entry.doing = Doing::Idle;
+        entry.doing = TargetActivity::Idle;
     }
 }
 
-fn wait(state: &mut State, place: Place, until: Instant) {
+fn wait(state: &mut State, place: TargetIndex, until: Instant) {
     let State { table, retries, .. } = state;
     if let Some(entry) = table.get_mut(place) {
-        entry.doing = Doing::Waiting;
+        entry.doing = TargetActivity::Waiting;
         retries.push(Reverse((until, place, entry.epoch)));
     }
 }

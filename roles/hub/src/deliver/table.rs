@@ -1,4 +1,4 @@
-//! Who is told of what? All targets in memory, a few hundred bytes each.
+//! The table of targets: all of them in memory, a few hundred bytes each.
 
 use super::lanes::Pace;
 use abreast_core::{Offset, TopicId};
@@ -9,11 +9,11 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 /// A target's place in the table.
-pub(crate) type Place = u32;
+pub(crate) type TargetIndex = u32;
 
-/// What a target is doing.
+/// The activity of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum TargetActivity {
     /// Nothing: it has all there is.
     Idle,
     /// It waits for its turn.
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
     pub(crate) id: TargetId,
     pub(crate) topic: TopicId,
     pub(crate) kind: TargetKind,
-    pub(crate) doing: Doing,
+    pub(crate) doing: TargetActivity,
     /// Its progress is to be recorded.
     pub(crate) dirty: bool,
     /// How fast it answers.
@@ -45,13 +45,13 @@ pub(crate) struct Entry {
     pub(crate) lease_until: Option<Timestamp>,
     pub(crate) cursor: Offset,
     pub(crate) generation: u64,
-    pub(crate) trouble: Option<Box<Trouble>>,
-    pub(crate) news: Option<Box<News>>,
+    pub(crate) trouble: Option<Box<FailureState>>,
+    pub(crate) news: Option<Box<UnsavedAttempt>>,
 }
 
 impl Entry {
     fn progress(&mut self) -> Progress {
-        let news = self.news.take().map_or_else(News::default, |news| *news);
+        let news = self.news.take().map_or_else(UnsavedAttempt::default, |news| *news);
         let trouble = self.trouble.as_deref();
         Progress {
             id: self.id,
@@ -68,7 +68,7 @@ impl Entry {
 
 /// Attempts in a row that failed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trouble {
+pub(crate) struct FailureState {
     /// Of the notification after the cursor.
     pub(crate) attempts: u32,
     /// Since the last success, over several notifications.
@@ -79,9 +79,9 @@ pub(crate) struct Trouble {
     pub(crate) status: Option<u16>,
 }
 
-/// What is to be recorded besides the numbers.
+/// Data to be recorded besides the numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct UnsavedAttempt {
     pub(crate) attempt: Option<Attempt>,
     pub(crate) dead: Option<DeadLetter>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct News {
 pub(crate) struct TopicEntry {
     pub(crate) url: Arc<str>,
     pub(crate) head: Offset,
-    pub(crate) members: Vec<Place>,
+    pub(crate) members: Vec<TargetIndex>,
     pub(crate) own: bool,
 }
 
@@ -98,16 +98,16 @@ pub(crate) struct TopicEntry {
 #[derive(Default)]
 pub(crate) struct Table {
     entries: Vec<Option<Entry>>,
-    free: Vec<Place>,
+    free: Vec<TargetIndex>,
     epochs: u32,
-    ids: HashMap<TargetId, Place>,
+    ids: HashMap<TargetId, TargetIndex>,
     pub(crate) topics: HashMap<TopicId, TopicEntry>,
     /// Subscriptions by a hash of their callback's host.
     hosts: HashMap<u64, u32>,
     hasher: RandomState,
     /// Other hubs.
-    pub(crate) submissions: BTreeSet<Place>,
-    dirty: Vec<Place>,
+    pub(crate) submissions: BTreeSet<TargetIndex>,
+    dirty: Vec<TargetIndex>,
     /// Progress that cannot wait in its entry, since more came.
     pending: Vec<Progress>,
 }
@@ -117,25 +117,25 @@ impl Table {
         self.ids.len()
     }
 
-    pub(crate) fn get(&self, place: Place) -> Option<&Entry> {
+    pub(crate) fn get(&self, place: TargetIndex) -> Option<&Entry> {
         self.entries.get(place as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, place: TargetIndex) -> Option<&mut Entry> {
         self.entries.get_mut(place as usize)?.as_mut()
     }
 
-    pub(crate) fn place(&self, id: TargetId) -> Option<Place> {
+    pub(crate) fn place(&self, id: TargetId) -> Option<TargetIndex> {
         self.ids.get(&id).copied()
     }
 
     /// All places, those in use and others.
-    pub(crate) fn places(&self) -> std::ops::Range<Place> {
-        0..self.entries.len() as Place
+    pub(crate) fn places(&self) -> std::ops::Range<TargetIndex> {
+        0..self.entries.len() as TargetIndex
     }
 
     /// Takes in a target, or what is new about one that is there. Its topic must be there.
-    pub(crate) fn put(&mut self, target: Target) -> Option<Place> {
+    pub(crate) fn put(&mut self, target: Target) -> Option<TargetIndex> {
         if let Some(place) = self.place(target.id) {
             let entry = self.get_mut(place)?;
             entry.secret = target.secret.map(|secret| secret.0);
@@ -144,14 +144,14 @@ impl Table {
             self.mark_dirty(place);
             return Some(place);
         }
-        let place = self.free.pop().unwrap_or(self.entries.len() as Place);
+        let place = self.free.pop().unwrap_or(self.entries.len() as TargetIndex);
         let topic = self.topics.get_mut(&target.topic)?;
         let member = topic.members.len() as u32;
         topic.members.push(place);
         self.epochs = self.epochs.wrapping_add(1);
         let troubled = target.attempts > 0 || target.first_failed.is_some();
         let trouble = troubled.then(|| {
-            Box::new(Trouble {
+            Box::new(FailureState {
                 attempts: target.attempts,
                 failures: target.attempts,
                 first_failed: target.first_failed,
@@ -168,7 +168,7 @@ impl Table {
             id: target.id,
             topic: target.topic,
             kind: target.kind,
-            doing: Doing::Idle,
+            doing: TargetActivity::Idle,
             dirty: false,
             // Why the last attempt before the start failed is not known.
             pace: if troubled { Pace::Slow } else { Pace::New },
@@ -192,7 +192,7 @@ impl Table {
         Some(place)
     }
 
-    pub(crate) fn remove(&mut self, place: Place) -> Option<Entry> {
+    pub(crate) fn remove(&mut self, place: TargetIndex) -> Option<Entry> {
         let entry = self.entries.get_mut(place as usize)?.take()?;
         self.ids.remove(&entry.id);
         self.free.push(place);
@@ -219,7 +219,7 @@ impl Table {
     }
 
     /// Another epoch: what is under way no longer counts.
-    pub(crate) fn renew_epoch(&mut self, place: Place) {
+    pub(crate) fn renew_epoch(&mut self, place: TargetIndex) {
         self.epochs = self.epochs.wrapping_add(1);
         let epoch = self.epochs;
         if let Some(entry) = self.get_mut(place) {
@@ -227,7 +227,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn mark_dirty(&mut self, place: Place) {
+    pub(crate) fn mark_dirty(&mut self, place: TargetIndex) {
         if let Some(entry) = self.get_mut(place)
             && !entry.dirty
         {
@@ -236,12 +236,12 @@ impl Table {
         }
     }
 
-    /// Is there something to be recorded?
+    /// Whether there is progress to be recorded.
     pub(crate) fn has_progress(&self) -> bool {
         !self.dirty.is_empty() || !self.pending.is_empty()
     }
 
-    /// What is to be recorded.
+    /// The progress to be recorded.
     pub(crate) fn take_progress(&mut self) -> Vec<Progress> {
         let dirty = std::mem::take(&mut self.dirty);
         let mut progress = std::mem::take(&mut self.pending);
@@ -256,7 +256,7 @@ impl Table {
         progress
     }
 
-    /// What could not be recorded is to be recorded again.
+    /// Progress that could not be recorded is to be recorded again.
     pub(crate) fn put_back(&mut self, places: &[TargetId], letters: Vec<Progress>) {
         for id in places {
             if let Some(place) = self.place(*id) {
@@ -267,7 +267,7 @@ impl Table {
     }
 
     /// Notes how a delivery went, if it is worth a line.
-    pub(crate) fn note(&mut self, place: Place, attempt: Attempt) {
+    pub(crate) fn note(&mut self, place: TargetIndex, attempt: Attempt) {
         let Some(entry) = self.get_mut(place) else { return };
         let before = entry.news.as_ref().is_some_and(|news| news.attempt.is_some());
         let waiting = before.then(|| entry.progress());
@@ -276,7 +276,7 @@ impl Table {
     }
 
     /// Notes what was given up.
-    pub(crate) fn bury(&mut self, place: Place, letter: DeadLetter) {
+    pub(crate) fn add_dead_letter(&mut self, place: TargetIndex, letter: DeadLetter) {
         let Some(entry) = self.get_mut(place) else { return };
         let before = entry.news.as_mut().and_then(|news| news.dead.as_mut());
         let waiting = match before {

@@ -23,7 +23,7 @@ pub(crate) fn signature(secret: &[u8], body: &[u8]) -> String {
 }
 
 #[test]
-fn a_delivery_says_what_it_is() {
+fn delivery_has_content_type_links_and_offset() {
     let server = Server::willing();
     let (bed, _) = subscribed(options(), &server, "");
     let answer = bed.post(abreast_hub::HubRequest {
@@ -124,7 +124,7 @@ fn gone_ends_the_subscription() {
 }
 
 #[test]
-fn what_an_answer_says_does_not_matter() {
+fn content_of_a_response_is_ignored() {
     let server = Server::confirming(|got| match got.path() {
         "/large" => Reply::Full(200, vec![], vec![b'x'; 8 << 20]),
         "/endless" => Reply::Endless,
@@ -187,7 +187,7 @@ fn notifications_of_a_source_are_made_when_they_are_sent() {
 }
 
 #[test]
-fn other_hubs_are_told() {
+fn other_hubs_are_notified() {
     let bed = Bed::new(options());
     let (fat, form) = (Server::willing(), Server::willing());
     let first = bed.hub.submit_to(TOPIC, &fat.url("/hub"), SubmissionKind::Fat).unwrap();

@@ -71,7 +71,7 @@ fn hanging_receivers_on_own_ports_delay_nobody() {
 }
 
 #[test]
-fn a_slow_receiver_gets_its_notifications_beside_others_that_hang() {
+fn slow_receiver_gets_notifications_beside_hanging_ones() {
     let mut few = options();
     few.lanes.slow = 2;
     few.lanes.silent = 2;

@@ -44,7 +44,7 @@ fn strangers_need_a_token_unless_the_hub_is_open() {
 }
 
 #[test]
-fn an_open_hub_takes_what_the_topics_host_says() {
+fn open_hub_accepts_content_of_the_topics_host() {
     let (bed, topic, subscriber) = (open(), topic(GOOD), Server::willing());
     bed.subscribe(&topic.url("/t"), &subscriber.url("/c"), "");
     for number in 0..5_u8 {
@@ -80,7 +80,7 @@ fn an_open_hub_takes_nothing_forged() {
 }
 
 #[test]
-fn faulty_notifications_are_told_what_is_wrong() {
+fn faulty_notifications_get_an_error_text() {
     let bed = Bed::new(options());
     let send = |links: &[&str], body: Vec<u8>| {
         bed.post(HubRequest {
@@ -149,7 +149,7 @@ fn private_topics_are_not_fetched_unless_allowed() {
 }
 
 #[test]
-fn what_the_hub_keeps_for_itself_is_nobodys_topic() {
+fn internal_topics_cannot_be_published() {
     let bed = open();
     let own = "abreast:to-be-fetched";
     assert!(bed.hub.topic(own).is_none());
@@ -159,7 +159,7 @@ fn what_the_hub_keeps_for_itself_is_nobodys_topic() {
 }
 
 #[test]
-fn too_much_at_once_is_told_to_come_again() {
+fn too_many_requests_get_retry_after() {
     let mut small = options();
     small.accepting_bytes = 1;
     let bed = Bed::new(small);
@@ -193,7 +193,7 @@ fn too_much_at_once_is_told_to_come_again() {
 }
 
 #[test]
-fn a_full_store_says_so() {
+fn full_store_is_reported() {
     let mut small = options();
     small.store_bytes = 1_000;
     small.retention_sweep = std::time::Duration::from_millis(10);

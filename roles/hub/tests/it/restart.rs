@@ -101,7 +101,7 @@ fn a_request_that_was_accepted_is_asked_after_a_restart() {
 }
 
 #[test]
-fn a_topic_that_was_said_to_have_changed_is_fetched_after_a_restart() {
+fn topic_reported_as_changed_is_fetched_after_a_restart() {
     let up = Arc::new(AtomicBool::new(false));
     let is_up = up.clone();
     let topic = Server::new(move |_| {

@@ -8,7 +8,7 @@ use abreast_store::hub::Ending;
 use abreast_testkit::eventually_some;
 
 #[test]
-fn faulty_requests_are_told_what_is_wrong() {
+fn faulty_requests_get_an_error_text() {
     let bed = Bed::new(options());
     let (topic, callback) = (encode(TOPIC), encode("http://127.0.0.1:9/c"));
     for (form, says) in [
@@ -112,7 +112,7 @@ fn an_unknown_subscription_can_be_ended() {
 }
 
 #[test]
-fn a_subscription_ended_by_hand_is_told_so() {
+fn manually_ended_subscription_gets_a_denial() {
     let server = Server::willing();
     let (bed, target) = subscribed(options(), &server, "");
     assert!(bed.hub.end(target.id, Some("moved away & closed")).unwrap());

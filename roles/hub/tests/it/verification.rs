@@ -54,7 +54,7 @@ fn any_status_of_success_confirms() {
 }
 
 #[test]
-fn silence_and_faults_of_servers_are_asked_again_and_not_for_ever() {
+fn failed_verifications_are_retried_a_limited_time() {
     let count = AtomicUsize::new(0);
     let server = Server::new(move |got| match count.fetch_add(1, SeqCst) {
         0 => Reply::Status(503),
@@ -68,7 +68,7 @@ fn silence_and_faults_of_servers_are_asked_again_and_not_for_ever() {
 }
 
 #[test]
-fn the_question_keeps_the_callbacks_query_and_says_the_topic_as_given() {
+fn verification_keeps_the_callbacks_query_and_exact_topic() {
     let topic = "http://example.org/t?a=1&b=%26%2F%20c+d";
     let server = Server::willing();
     let bed = Bed::new(options());
@@ -162,7 +162,7 @@ fn requests_for_one_callback_count_in_their_order() {
 }
 
 #[test]
-fn whoever_does_not_confirm_is_not_asked_without_end() {
+fn unconfirmed_callbacks_are_not_verified_endlessly() {
     let mut options = options();
     options.verification.refused_burst = 2;
     let server = Server::new(|_| Reply::Status(404));

@@ -367,7 +367,7 @@ fn a_log_that_began_anew_shows_readers_the_gap() {
     let World { temporary, folder, log, set } = world;
     drop(log);
     let path = temporary.path().join("source.db");
-    abreast_store::backup::begin_anew(&path, SystemClock.now()).unwrap();
+    abreast_store::backup::restart_log(&path, SystemClock.now()).unwrap();
     let log = Arc::new(abreast_store::SqliteLog::open(&path, Arc::new(SystemClock)).unwrap());
     let world = World { temporary, folder, log, set };
     let notifier = start(&world, &topics, prompt());

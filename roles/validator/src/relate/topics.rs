@@ -1,4 +1,4 @@
-//! Do topics keep to what the Capability List says, and notifications to what is published?
+//! Rules across topics: they match the Capability List, and notifications match what is published.
 //! [rs-change-notification §2, §4.1] [rs-framework-notification §2, §3]
 
 use super::Relations;
@@ -12,7 +12,7 @@ use abreast_webtypes::Timestamp;
 use std::collections::{BTreeSet, HashMap};
 
 impl Relations<'_> {
-    /// An entry of a Capability List that leads to a topic; is there something to look at further?
+    /// An entry of a Capability List that leads to a topic; returns whether there is more to check.
     pub(super) fn topic(&mut self, number: usize, child: &Child) -> bool {
         let Some((_, node)) = self.node(&child.url) else { return false };
         let doc = match &node.outcome {
@@ -24,9 +24,10 @@ impl Relations<'_> {
             }
             _ => return true,
         };
-        let listed: BTreeSet<String> = child.told.iter().flat_map(|told| told.hubs.iter().cloned()).collect();
+        let listed: BTreeSet<String> =
+            child.announced.iter().flat_map(|announced| announced.hubs.iter().cloned()).collect();
         let named = hubs(&doc.facts);
-        // Without any, that is told already: at the entry, or at the topic.
+        // Without any, that is reported already: at the entry, or at the topic.
         if !listed.is_empty() && !named.is_empty() && listed != named {
             let shown = |hubs: &BTreeSet<String>| abreast_webtypes::excerpt(&Vec::from_iter(hubs.clone()).join(" "));
             let message = || format!("{} names {}, this list {}", child.url, shown(&named), shown(&listed));
@@ -52,13 +53,16 @@ impl Relations<'_> {
     }
 
     /// An entry of a Framework Notification.
-    pub(super) fn told(&mut self, number: usize, child: &Child) {
-        let Some(told) = child.told.as_deref().filter(|told| told.change != Some(Change::Deleted)) else { return };
+    pub(super) fn announced(&mut self, number: usize, child: &Child) {
+        let Some(announced) = child.announced.as_deref().filter(|announced| announced.change != Some(Change::Deleted))
+        else {
+            return;
+        };
         let Some((target, Node { outcome: Outcome::Document(below), origin, url, .. })) = self.node(&child.url) else {
             return;
         };
         if below.root() == Root::SitemapIndex {
-            if self.was_there(target, told.time.map(|time| time.instant)) {
+            if self.was_there(target, announced.time.map(|time| time.instant)) {
                 let name = kind::name(below.capability(), below.root());
                 self.add(number, &r::FRAMEWORK_NO_INDEX, child.place, || format!("{} is a {name}", child.url));
             }
@@ -72,24 +76,24 @@ impl Relations<'_> {
             return;
         }
         let index = below.link(url, "index").map(|(index, _)| index).or_else(|| origin.index.clone());
-        let message = match (&told.index, index) {
+        let message = match (&announced.index, index) {
             (None, Some(index)) => {
                 let there = self.node(&index).map(|(number, _)| number);
                 there
-                    .is_some_and(|there| self.was_there(there, told.time.map(|time| time.instant)))
-                    .then(|| format!("{} is under {index}, and no link says so", child.url))
+                    .is_some_and(|there| self.was_there(there, announced.time.map(|time| time.instant)))
+                    .then(|| format!("{} is under {index}, and has no link to it", child.url))
             }
-            (Some(said), Some(index)) => {
-                let same = *said == index
-                    || self.node(said).is_some()
-                        && self.node(said).map(|(n, _)| n) == self.node(&index).map(|(n, _)| n);
-                (!same).then(|| format!("{} is under {index}, not under {said}", child.url))
+            (Some(stated), Some(index)) => {
+                let same = *stated == index
+                    || self.node(stated).is_some()
+                        && self.node(stated).map(|(n, _)| n) == self.node(&index).map(|(n, _)| n);
+                (!same).then(|| format!("{} is under {index}, not under {stated}", child.url))
             }
-            (Some(said), None) => {
-                let other = self.node(said).and_then(|(number, _)| self.doc(number));
-                other
-                    .filter(|other| other.head.root == Some(Root::UrlSet))
-                    .map(|other| format!("{said} is a {}, no index", kind::name(other.capability(), other.root())))
+            (Some(stated), None) => {
+                let other = self.node(stated).and_then(|(number, _)| self.doc(number));
+                other.filter(|other| other.head.root == Some(Root::UrlSet)).map(|other| {
+                    format!("{stated} is a {}, not an index", kind::name(other.capability(), other.root()))
+                })
             }
             (None, None) => None,
         };
@@ -98,8 +102,8 @@ impl Relations<'_> {
         }
     }
 
-    /// Was the document an index when something was told? One that speaks of later times may have become it since.
-    fn was_there(&mut self, index: usize, told: Option<Timestamp>) -> bool {
+    /// Whether the document was an index at the time of the notification. One with later times may have become one since.
+    fn was_there(&mut self, index: usize, announced: Option<Timestamp>) -> bool {
         let doc = self.doc(index);
         let newest = self.newest.entry(index).or_insert_with(|| {
             let doc = doc?;
@@ -107,8 +111,8 @@ impl Relations<'_> {
             let children = doc.children.iter().flat_map(|child| [child.at, child.completed, child.from, child.until]);
             own.chain(children).flatten().map(|time| time.instant).max()
         });
-        match (told, *newest) {
-            (Some(told), Some(newest)) => newest < told,
+        match (announced, *newest) {
+            (Some(announced), Some(newest)) => newest < announced,
             _ => true,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::server::Server;
 use crate::site::{Break, broken};
-use Break::{Add, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, Swell, Unconditional};
+use Break::{AddFinding, Empty, Few, ForHead, Header, Members, Post, Remove, Repeat, Replace, Swell, Unconditional};
 use abreast_validator::{Options, Report, rules::RULES, text, validate};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -112,7 +112,7 @@ const CASES: &[(&str, &[Break])] = &[
     ("RS-10.2-at", &[Replace("/rl1.xml", "at=\"2026-01-10", "at=\"2026-01-11")]),
     ("RS-10.2-at-later", &[Replace("/rl1.xml", "at=\"2026-01-10", "at=\"2026-01-09")]),
     ("RS-11.1-up", &[Replace("/rd.xml", UP, "")]),
-    ("RS-11.1-index", &[Add("/rdi.xml", DUMP_INDEX), Replace("/caps.xml", "{B}/rd.xml", "{B}/rdi.xml")]),
+    ("RS-11.1-index", &[AddFinding("/rdi.xml", DUMP_INDEX), Replace("/caps.xml", "{B}/rd.xml", "{B}/rdi.xml")]),
     ("RS-11.1-type-length", &[Replace("/rd.xml", "type=\"application/zip\" ", "")]),
     (
         "RS-11.1-format",
@@ -158,7 +158,7 @@ const CASES: &[(&str, &[Break])] = &[
     ("RS-12.2-last", &[Replace("/cl.xml", " until=\"2026-01-05T00:00:00Z\"", "")]),
     ("RS-12.2-span", &[Replace("/cl.xml", "changelist\" from=\"2026-01-01", "changelist\" from=\"2025-12-01")]),
     ("RS-13.1-up", &[Replace("/cd.xml", UP, "")]),
-    ("RS-13.1-index", &[Add("/cdi.xml", CHANGE_DUMP_INDEX), Replace("/caps.xml", "{B}/cd.xml", "{B}/cdi.xml")]),
+    ("RS-13.1-index", &[AddFinding("/cdi.xml", CHANGE_DUMP_INDEX), Replace("/caps.xml", "{B}/cd.xml", "{B}/cdi.xml")]),
     ("RS-13.1-order", &[Repeat("/cd.xml", EARLIER_PACKAGE, 1)]),
     ("RS-13.2-path", &[Replace("/c1.xml", " path=\"/1/a.txt\"", "")]),
     ("RS-13.2-deleted", &[Replace("/c1.xml", "change=\"deleted\"", "change=\"deleted\" path=\"/1/x.txt\"")]),
@@ -225,7 +225,7 @@ const CASES: &[(&str, &[Break])] = &[
     ("WALK-other-host", &[Replace("/rl.xml", "{B}/rl2.xml", "http://127.0.0.2:1/rl2.xml")]),
 ];
 
-pub(crate) fn look(server: &Server, path: &str, more: impl FnOnce(&mut Options)) -> Report {
+pub(crate) fn inspect(server: &Server, path: &str, more: impl FnOnce(&mut Options)) -> Report {
     let mut options = Options::new(vec![server.url(path)]);
     options.net.retries = 0;
     more(&mut options);
@@ -234,7 +234,7 @@ pub(crate) fn look(server: &Server, path: &str, more: impl FnOnce(&mut Options))
 
 fn failure(rule: &str, breaks: &[Break]) -> Option<String> {
     let server = Server::start(|base| broken(base, breaks));
-    let report = look(&server, "/caps.xml", |options| {
+    let report = inspect(&server, "/caps.xml", |options| {
         if matches!(breaks, [Few]) {
             options.max_documents = 5;
         }
@@ -275,7 +275,7 @@ fn each_rule_has_a_case() {
 fn nothing_is_found_where_nothing_is_wrong() {
     let server = Server::start(|base| broken(base, &[]));
     for path in ["/caps.xml", "/.well-known/resourcesync", "/rl2.xml", "/cl1.xml"] {
-        let report = look(&server, path, |_| {});
+        let report = inspect(&server, path, |_| {});
         assert!(report.findings.is_empty(), "{path}\n{}", text(&report));
         assert_eq!((report.read(), report.sampled), (23, 4), "{path}\n{}", text(&report));
     }

@@ -31,7 +31,7 @@ fn worst(found: &[Finding]) -> Option<&Finding> {
 }
 
 #[test]
-fn the_examples_of_the_specification_get_notes_at_most_in_lenient_mode() {
+fn specification_examples_get_only_notes_in_lenient_mode() {
     for (name, bytes) in examples() {
         let found = check_document(&name, &bytes, Mode::Lenient);
         assert!(worst(&found).is_none_or(|found| found.severity == Severity::Note), "{name}: {found:#?}");
@@ -39,7 +39,7 @@ fn the_examples_of_the_specification_get_notes_at_most_in_lenient_mode() {
 }
 
 #[test]
-fn the_examples_of_the_normative_sections_have_no_errors_but_their_known_slips() {
+fn normative_examples_have_only_their_known_errors() {
     for (name, bytes) in examples() {
         // The walkthrough leaves out `up`; example 27 has digests that are none.
         let known: &[&str] = match &name[3..5] {
@@ -65,7 +65,7 @@ fn the_examples_of_notifications_have_no_faults() {
 }
 
 #[test]
-fn what_is_recommended_is_expected_in_strict_mode() {
+fn recommendations_are_required_in_strict_mode() {
     let example = examples().into_iter().find(|(name, _)| name == "ex-17.xml").unwrap().1;
     let text = String::from_utf8(example).unwrap().replace("type=\"application/zip\"", "");
     let of = |mode| check_document("d", text.as_bytes(), mode).iter().map(|found| found.severity).max();
@@ -74,7 +74,7 @@ fn what_is_recommended_is_expected_in_strict_mode() {
 }
 
 #[test]
-fn reading_goes_on_behind_every_fault_and_tells_where_each_is() {
+fn reading_continues_after_each_fault_and_locates_it() {
     let document = b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'
   xmlns:rs='http://www.openarchives.org/rs/terms/'>
  <rs:md capability='changelist' until='soon'/>
@@ -118,7 +118,7 @@ fn names_of_the_first_draft_are_named() {
         ("`contentencoding` is an element of ResourceSync 0.1", "`encoding`"),
         ("`expires` is an element of ResourceSync 0.1", "`change=\"deleted\"`"),
         ("`size` is a name of ResourceSync 0.1", "`length`"),
-        ("`color` is no attribute of `rs:md`", ""),
+        ("`color` is not an attribute of `rs:md`", ""),
     ] {
         assert!(messages.iter().any(|told| told.starts_with(name) && told.contains(now)), "{name}: {messages:#?}");
     }

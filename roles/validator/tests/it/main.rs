@@ -1,4 +1,4 @@
-//! Does every rule find what breaks it, and nothing in a Source that keeps to all of them?
+//! Every rule finds what breaks it, and nothing in a Source that follows all of them.
 #![allow(clippy::unwrap_used)]
 
 mod cases;

@@ -1,9 +1,9 @@
 //! Notifications, topics and hubs.
 
-use crate::cases::look;
+use crate::cases::inspect;
 use crate::server::Server;
 use crate::site::{Break, broken, day, urlset};
-use Break::{Add, Empty, ForHead, Header, Post, Remove, Replace};
+use Break::{AddFinding, Empty, ForHead, Header, Post, Remove, Replace};
 use abreast_validator::{Mode, Options, check_document, text, validate};
 use std::sync::atomic::AtomicBool;
 
@@ -58,7 +58,7 @@ fn a_change_notification_given_as_a_file_is_judged_by_itself() {
 }
 
 #[test]
-fn a_framework_notification_tells_the_changes_of_the_table_only() {
+fn framework_notification_has_only_changes_of_the_table() {
     for (capability, faulty) in [
         ("resourcelist", ["", "", "x"]),
         ("resourcedump", ["", "x", "x"]),
@@ -92,7 +92,7 @@ fn a_framework_notification_tells_the_changes_of_the_table_only() {
 /// What the rules find in the good Source after some breaks, each once.
 fn found(path: &str, breaks: &[Break]) -> Vec<&'static str> {
     let server = Server::start(|base| broken(base, breaks));
-    let report = look(&server, path, |_| {});
+    let report = inspect(&server, path, |_| {});
     let mut found: Vec<_> = report.findings.iter().map(|found| found.rule.id).collect();
     found.sort_unstable();
     found.dedup();
@@ -100,11 +100,11 @@ fn found(path: &str, breaks: &[Break]) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_topic_at_which_nothing_was_said_is_no_fault() {
+fn topic_without_notifications_is_no_fault() {
     let breaks = [Empty("/notify/change"), Empty("/notify/framework")];
     for path in ["/caps.xml", "/notify/change"] {
         let server = Server::start(|base| broken(base, &breaks));
-        let report = look(&server, path, |_| {});
+        let report = inspect(&server, path, |_| {});
         assert!(report.findings.is_empty(), "{path}\n{}", text(&report));
         assert_eq!(report.read(), 23);
         assert_eq!(report.documents.iter().filter(|document| document.name == "topic").count(), 2);
@@ -115,9 +115,9 @@ fn a_topic_at_which_nothing_was_said_is_no_fault() {
 fn an_empty_topic_leads_to_the_source() {
     let breaks = [Empty("/notify/change"), Remove("/.well-known/resourcesync")];
     let server = Server::start(|base| broken(base, &breaks));
-    let report = look(&server, "/notify/change", |_| {});
+    let report = inspect(&server, "/notify/change", |_| {});
     assert_eq!(report.read(), 22, "{}", text(&report));
-    let alone = look(&server, "/notify/change", |options| options.walk = false);
+    let alone = inspect(&server, "/notify/change", |options| options.walk = false);
     assert!(alone.findings.is_empty() && alone.read() == 1, "{}", text(&alone));
 }
 
@@ -152,12 +152,12 @@ fn topics_of_two_sets_are_two() {
         <rs:ln rel=\"hub\" href=\"{B}/hub\"/><rs:ln rel=\"hub\" href=\"http://hub.example/\"/></url></urlset>";
     let listed = "</url>\n<url><loc>{B}/caps2.xml</loc><rs:md capability=\"capabilitylist\"/>\
         <rs:ln rel=\"describedby\" href=\"{B}/set.html\"/></url>\n</urlset>";
-    let breaks = [Add("/caps2.xml", second), Replace("/.well-known/resourcesync", "</url>\n</urlset>", listed)];
+    let breaks = [AddFinding("/caps2.xml", second), Replace("/.well-known/resourcesync", "</url>\n</urlset>", listed)];
     assert_eq!(found("/caps.xml", &breaks), ["RSN-2-channels"]);
 }
 
 #[test]
-fn what_became_an_index_after_it_was_told_is_no_fault() {
+fn document_that_became_an_index_later_is_no_fault() {
     let told = |to: &'static str| {
         found(
             "/caps.xml",
@@ -190,6 +190,6 @@ fn hubs_are_asked_only_where_we_may_and_every_refusal_will_do() {
         assert_eq!(found("/caps.xml", &[Post("/hub", bad)]), ["WS-5.1.2-refusal"], "{bad:?}");
     }
     let server = Server::start(|base| broken(base, &[]));
-    look(&server, "/caps.xml", |_| {});
+    inspect(&server, "/caps.xml", |_| {});
     assert_eq!(server.requests().iter().filter(|path| *path == "/hub").count(), 1);
 }

@@ -21,7 +21,7 @@ pub(crate) enum Break {
     /// In a document, every occurrence.
     Replace(&'static str, &'static str, &'static str),
     Remove(&'static str),
-    Add(&'static str, &'static str),
+    AddFinding(&'static str, &'static str),
     Header(&'static str, &'static str, &'static str),
     /// A header for HEAD only; `Status` is the status.
     ForHead(&'static str, &'static str, &'static str),
@@ -358,7 +358,7 @@ pub(crate) fn broken(base: &str, breaks: &[Break]) -> Answers {
                 answer.headers.extend(links.map(|links| ("Link".to_owned(), links)));
             }
             Break::Remove(path) => assert!(answers.remove(*path).is_some(), "{path}"),
-            Break::Add(path, body) => {
+            Break::AddFinding(path, body) => {
                 answers.insert((*path).to_owned(), answer(path, body.replace("{B}", base).into_bytes()));
             }
             Break::Header(path, name, value) => {

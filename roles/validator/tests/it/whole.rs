@@ -1,6 +1,6 @@
 //! Walks of a whole Source.
 
-use crate::cases::look;
+use crate::cases::inspect;
 use crate::server::Server;
 use crate::site::{Break, broken, good};
 use abreast_validator::{Options, Severity, Share, ndjson, text, validate};
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 #[test]
 fn each_address_is_asked_for_once() {
     let server = Server::start(good);
-    look(&server, "/rl1.xml", |_| {});
+    inspect(&server, "/rl1.xml", |_| {});
     let requests = server.requests();
     for path in ["/rl2.xml", "/cl1.xml", "/p1.zip", "/c1.xml", "/r/a.txt", "/robots.txt"] {
         // A few documents are asked for once more, with a condition.
@@ -25,7 +25,7 @@ fn every_address_of_a_source_leads_to_the_same_report() {
     let reports: Vec<String> = ["/caps.xml", "/rl1.xml", "/old-cl.xml"]
         .iter()
         .map(|path| {
-            let report = look(&server, path, |_| {});
+            let report = inspect(&server, path, |_| {});
             assert_eq!(report.count(Severity::Error), 1, "{}", text(&report));
             text(&report)
         })
@@ -35,47 +35,50 @@ fn every_address_of_a_source_leads_to_the_same_report() {
 
 #[test]
 fn a_page_that_links_to_the_source_is_a_start() {
-    let breaks = [Break::Add("/", "<!DOCTYPE html><head><link rel=resourcesync href='{B}/caps.xml'></head>")];
+    let breaks = [Break::AddFinding("/", "<!DOCTYPE html><head><link rel=resourcesync href='{B}/caps.xml'></head>")];
     let server = Server::start(|base| broken(base, &breaks));
-    let report = look(&server, "/", |_| {});
+    let report = inspect(&server, "/", |_| {});
     assert!(report.findings.is_empty(), "{}", text(&report));
     assert!(report.read() >= 20);
 }
 
 #[test]
-fn a_root_without_a_page_of_ours_is_no_fault_where_the_source_is_found_otherwise() {
-    let page = [Break::Add("/", "<!DOCTYPE html><title>hello</title>"), Break::Add("/p.html", "<!DOCTYPE html>")];
+fn root_without_links_is_fine_if_the_source_is_found() {
+    let page = [
+        Break::AddFinding("/", "<!DOCTYPE html><title>hello</title>"),
+        Break::AddFinding("/p.html", "<!DOCTYPE html>"),
+    ];
     for (breaks, path, errors) in [(&page[..0], "/", 0), (&page, "/", 0), (&page, "/p.html", 0), (&page[..0], "/no", 1)]
     {
         let server = Server::start(|base| broken(base, breaks));
-        let report = look(&server, path, |_| {});
+        let report = inspect(&server, path, |_| {});
         assert_eq!(report.count(Severity::Error), errors, "{path}\n{}", text(&report));
         assert!(report.read() >= 20);
     }
     let server = Server::start(|_| broken("", &page).into_iter().filter(|(path, _)| path == "/").collect());
-    let report = look(&server, "/", |_| {});
+    let report = inspect(&server, "/", |_| {});
     assert!(report.saw_nothing() && report.count(Severity::Error) == 1, "{}", text(&report));
 }
 
 #[test]
-fn nothing_at_all_is_told_apart_from_nothing_wrong() {
+fn no_documents_and_no_faults_are_distinguished() {
     let server = Server::start(|_| crate::server::Answers::new());
-    let report = look(&server, "/", |_| {});
+    let report = inspect(&server, "/", |_| {});
     assert!(report.saw_nothing());
     assert_eq!(report.count(Severity::Error), 1, "{}", text(&report));
 }
 
 #[test]
-fn limits_end_the_walk_and_are_told() {
+fn limits_end_the_walk_and_are_reported() {
     let server = Server::start(good);
-    let few = look(&server, "/caps.xml", |options| options.max_documents = 6);
+    let few = inspect(&server, "/caps.xml", |options| options.max_documents = 6);
     assert_eq!(few.limit, Some("--max-documents"));
     assert!(few.read() <= 6 && few.count(Severity::Warning) >= 1, "{}", text(&few));
-    let more = look(&server, "/caps.xml", |options| options.max_documents = 20);
+    let more = inspect(&server, "/caps.xml", |options| options.max_documents = 20);
     assert!(more.limit.is_some() && more.sampled > 0, "what was read is sampled: {}", text(&more));
-    let small = look(&server, "/caps.xml", |options| options.max_bytes = 2_000);
+    let small = inspect(&server, "/caps.xml", |options| options.max_bytes = 2_000);
     assert_eq!(small.limit, Some("--max-bytes"), "{}", text(&small));
-    let alone = look(&server, "/rl.xml", |options| options.walk = false);
+    let alone = inspect(&server, "/rl.xml", |options| options.walk = false);
     assert_eq!((alone.read(), alone.findings.len()), (1, 0), "{}", text(&alone));
 }
 
@@ -83,7 +86,7 @@ fn limits_end_the_walk_and_are_told() {
 fn notes_are_made_only_where_they_matter() {
     let finds = |rule: &str, breaks: &[Break]| {
         let server = Server::start(|base| broken(base, breaks));
-        let report = look(&server, "/caps.xml", |_| {});
+        let report = inspect(&server, "/caps.xml", |_| {});
         report.findings.iter().any(|found| found.rule.id == rule)
     };
     // Nobody continues from the time of a list where no changes are published.
@@ -113,7 +116,7 @@ fn as_many_documents_as_allowed_are_read() {
         lists.chain([("/index.xml".to_owned(), answer(index.into_bytes()))]).collect()
     });
     for most in [1, 2, 30, 61] {
-        let report = look(&server, "/index.xml", |options| options.max_documents = most);
+        let report = inspect(&server, "/index.xml", |options| options.max_documents = most);
         assert_eq!(report.read(), most, "{}", text(&report));
         let first = (0..60).take_while(|number| {
             report.documents.iter().any(|document| document.read && document.url.ends_with(&format!("/{number}.xml")))
@@ -126,10 +129,10 @@ fn as_many_documents_as_allowed_are_read() {
 #[test]
 fn all_resources_are_compared_when_asked_for() {
     let server = Server::start(|base| broken(base, &[Break::Replace("/r/c.txt", "third", "drift")]));
-    let report = look(&server, "/caps.xml", |options| options.sample = Share::All);
+    let report = inspect(&server, "/caps.xml", |options| options.sample = Share::All);
     assert_eq!(report.sampled, 4);
     assert!(report.findings.iter().any(|found| found.rule.id == "RS-7-hash-true"), "{}", text(&report));
-    let none = look(&server, "/caps.xml", |options| options.sample = Share::Some(0));
+    let none = inspect(&server, "/caps.xml", |options| options.sample = Share::Some(0));
     assert!(none.sampled == 0 && none.findings.is_empty(), "{}", text(&none));
 }
 
@@ -173,7 +176,7 @@ fn a_source_that_changes_while_it_is_read_is_not_at_fault() {
             answers
         });
         // Nothing is asked for a second time but what has to be settled.
-        let report = look(&server, "/rl.xml", |_| {});
+        let report = inspect(&server, "/rl.xml", |_| {});
         report.findings.iter().any(|found| found.rule.id == "RS-10.2-at")
     };
     assert!(finds(false));

@@ -173,7 +173,7 @@ impl Records {
 }
 
 #[test]
-fn a_list_read_during_a_thousand_changes_a_second_and_the_changes_since_are_the_source() {
+fn list_read_during_1000_changes_a_second_plus_changes_is_exact() {
     for seed in seeds(ROUNDS) {
         eprintln!("repeat with ABREAST_TEST_SEED={seed}");
         let place = tempfile::tempdir().unwrap();
@@ -232,12 +232,12 @@ fn a_list_read_during_a_thousand_changes_a_second_and_the_changes_since_are_the_
 }
 
 #[test]
-fn a_list_read_during_changes_and_the_changes_since_are_the_source() {
+fn list_read_during_changes_plus_changes_is_the_source() {
     copied_during_change(Dumps::Never, &["--changes-per-list", "50"]);
 }
 
 #[test]
-fn a_dump_read_during_changes_and_the_changes_since_are_the_source() {
+fn dump_read_during_changes_plus_changes_is_the_source() {
     copied_during_change(
         Dumps::Always,
         &["--changes-per-list", "50", "--dumps", "1s", "--dump-part-size", "1MiB", "--change-dumps"],

@@ -143,7 +143,7 @@ fn a_copy_converges_over_a_broken_network_by_packages() {
 }
 
 #[test]
-fn what_comes_without_digest_and_length_over_a_broken_network_counts_as_unverified() {
+fn bytes_without_digest_and_length_count_as_unverified() {
     const COUNT: usize = 90;
     let web = Web::start();
     let proxy = FaultProxy::start();

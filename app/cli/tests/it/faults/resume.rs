@@ -145,7 +145,7 @@ fn of_many_small_files_killed_half_way_few_are_fetched_again() {
 }
 
 #[test]
-fn what_changed_meanwhile_begins_anew_and_nothing_else_does() {
+fn only_changed_resources_restart_a_transfer() {
     const LENGTH: usize = 16 << 20;
     let (web, place) = (Web::start(), tempfile::tempdir().unwrap());
     let copy = place.path().join("copy");

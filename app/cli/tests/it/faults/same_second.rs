@@ -82,7 +82,7 @@ impl Lists {
 }
 
 #[test]
-fn a_hundred_changes_of_one_second_over_many_lists_are_all_applied() {
+fn a_hundred_changes_of_one_second_are_all_applied() {
     for seed in seeds(1) {
         for (page, polled) in [(1, 2), (7, 3), (33, 10), (7, CHANGES)] {
             let what = format!("ABREAST_TEST_SEED={seed}, {page} in a list, polled after every {polled}");

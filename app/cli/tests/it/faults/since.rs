@@ -103,7 +103,7 @@ fn second_of(time: Timestamp) -> Timestamp {
 }
 
 #[test]
-fn changes_since_any_point_within_a_second_are_all_told() {
+fn changes_since_any_point_of_a_second_are_complete() {
     for seed in seeds(1) {
         eprintln!("repeat with ABREAST_TEST_SEED={seed}");
         let place = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@
 use super::spelled;
 use crate::verify::Hasher;
 use abreast_store::mirror::{Location, Mirror, Packed, Row, Segment};
-use abreast_warc::{Capture, Counted, Head, Kind, ReadError, read_record, skip_http_head};
+use abreast_warc::{Capture, CountingReader, Head, Kind, ReadError, read_record, skip_http_head};
 use abreast_webtypes::{Algorithm, Digests, W3cDatetime};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -62,7 +62,7 @@ struct Found {
 impl Reading<'_> {
     /// Reads a segment; gives back how much of it is whole.
     fn file(&mut self, path: &Path, lines: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<u64> {
-        let mut input = Counted::new(BufReader::with_capacity(BLOCK_BYTES, File::open(path)?));
+        let mut input = CountingReader::new(BufReader::with_capacity(BLOCK_BYTES, File::open(path)?));
         loop {
             let begin = input.taken;
             match self.record(&mut input) {

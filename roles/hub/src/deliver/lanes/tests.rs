@@ -12,12 +12,12 @@ fn push(lanes: &mut Lanes<u32>, url: &str, item: u32, pace: Pace, now: Instant) 
     lanes.push(lanes.name_of(url), item, pace, Duration::from_secs(1), now);
 }
 
-fn all_next(lanes: &mut Lanes<u32>, now: Instant) -> Vec<Flight<u32>> {
+fn all_next(lanes: &mut Lanes<u32>, now: Instant) -> Vec<Exchange<u32>> {
     std::iter::from_fn(|| lanes.next(now, None)).collect()
 }
 
-fn items(flights: &[Flight<u32>]) -> Vec<u32> {
-    flights.iter().map(|flight| flight.item).collect()
+fn items(flights: &[Exchange<u32>]) -> Vec<u32> {
+    flights.iter().map(|exchange| exchange.item).collect()
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn hosts_take_turns_and_have_a_few_places_each() {
     push(&mut lanes, "http://b", 10, Quick, now);
     let flights = all_next(&mut lanes, now);
     assert_eq!(items(&flights), [0, 10, 1]);
-    lanes.finish(&flights[0], Contact::Answered, now);
+    lanes.finish(&flights[0], ExchangeEnd::Answered, now);
     assert_eq!(items(&all_next(&mut lanes, now)), [2]);
     assert_eq!(lanes.load(), Load { ready: 2, flying: 3, slow: 0, broken: 0 });
 }
@@ -57,7 +57,7 @@ fn a_delivery_that_hangs_makes_room() {
     lanes.tick(due);
     assert_eq!(items(&all_next(&mut lanes, due)), [2, 3]);
     assert_eq!(lanes.load().slow, 2);
-    lanes.finish(&hanging[0], Contact::Silent, due);
+    lanes.finish(&hanging[0], ExchangeEnd::Silent, due);
     assert_eq!((lanes.load().slow, lanes.load().flying), (1, 3));
 }
 
@@ -103,7 +103,7 @@ fn each_pace_has_places_of_its_own() {
 
 #[test]
 fn pace_follows_from_how_the_last_exchange_ended() {
-    use Contact::{Answered, Silent as Unanswered};
+    use ExchangeEnd::{Answered, Silent as Unanswered};
     for (before, took, contact, after) in [
         (New, 3, Answered, Quick),
         (New, 3, Unanswered, Quick),
@@ -115,30 +115,30 @@ fn pace_follows_from_how_the_last_exchange_ended() {
     ] {
         let (mut lanes, now) = (lanes(1, 1), Instant::now());
         push(&mut lanes, "http://a", 1, before, now);
-        let flight = lanes.next(now, None).unwrap();
-        assert_eq!(lanes.finish(&flight, contact, now + MS(took)), after, "{before:?} {took} {contact:?}");
+        let exchange = lanes.next(now, None).unwrap();
+        assert_eq!(lanes.finish(&exchange, contact, now + MS(took)), after, "{before:?} {took} {contact:?}");
     }
 }
 
 #[test]
-fn who_is_cut_off_soon_is_not_fast() {
+fn recipients_cut_off_soon_are_not_fast() {
     for before in [New, Quick, Slow] {
         let options = LaneOptions { all: 1, new: 1, slow: 1, aside: 0, ..LaneOptions::default() };
         let (mut lanes, mut now) = (Lanes::new(options), Instant::now());
         // Its host answers fast, so exchanges with it keep others waiting for 20 ms only.
         push(&mut lanes, "http://a", 0, Quick, now);
-        let flight = lanes.next(now, None).unwrap();
-        lanes.finish(&flight, Contact::Answered, now + MS(1));
+        let exchange = lanes.next(now, None).unwrap();
+        lanes.finish(&exchange, ExchangeEnd::Answered, now + MS(1));
         for item in [1, 2] {
             lanes.push(lanes.name_of("http://a"), item, before, MS(20), now);
         }
         let cut = Arc::default();
-        let flight = lanes.next(now, Some(&cut)).unwrap();
+        let exchange = lanes.next(now, Some(&cut)).unwrap();
         now += MS(20);
         lanes.tick(now);
-        assert!(is_cut(&cut, &flight));
+        assert!(is_cut(&cut, &exchange));
         let after = if before == Slow { Silent } else { Slow };
-        assert_eq!(lanes.finish(&flight, Contact::Silent, now), after, "{before:?}");
+        assert_eq!(lanes.finish(&exchange, ExchangeEnd::Silent, now), after, "{before:?}");
     }
 }
 
@@ -154,25 +154,25 @@ fn new_recipients_do_not_take_the_room_aside_of_fast_ones() {
     for _ in 0..2 {
         for expected in [Quick, New] {
             let cut = Arc::default();
-            let flight = lanes.next(now, Some(&cut)).unwrap();
-            assert_eq!(flight.pace, expected);
-            begun.push((flight, cut));
+            let exchange = lanes.next(now, Some(&cut)).unwrap();
+            assert_eq!(exchange.pace, expected);
+            begun.push((exchange, cut));
         }
         now += MS(300);
         lanes.tick(now);
     }
-    let cut: Vec<_> = begun.iter().map(|(flight, cut)| is_cut(cut, flight)).collect();
+    let cut: Vec<_> = begun.iter().map(|(exchange, cut)| is_cut(cut, exchange)).collect();
     assert_eq!(cut, [false, false, true, true], "one of each for this host");
 }
 
 /// Whether a runner's exchange is cut off within a moment.
-fn is_cut(cut: &Arc<Cut>, flight: &Flight<u32>) -> bool {
+fn is_cut(cut: &Arc<CancelSignal>, exchange: &Exchange<u32>) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { cut.unless(flight, tokio::time::sleep(MS(20))).await.is_none() })
+    runtime.block_on(async { cut.unless(exchange, tokio::time::sleep(MS(20))).await.is_none() })
 }
 
 #[test]
-fn what_finds_no_room_aside_is_cut_off() {
+fn exchange_without_reserve_slot_is_cut_off() {
     let mut lanes = Lanes::new(LaneOptions { all: 1, aside: 4, ..LaneOptions::default() });
     let mut now = Instant::now();
     let mut begun = Vec::new();
@@ -181,33 +181,33 @@ fn what_finds_no_room_aside_is_cut_off() {
     }
     for item in 0..3 {
         let cut = Arc::default();
-        let flight = lanes.next(now, Some(&cut)).unwrap();
-        assert_eq!(flight.item, item);
-        begun.push((flight, cut));
+        let exchange = lanes.next(now, Some(&cut)).unwrap();
+        assert_eq!(exchange.item, item);
+        begun.push((exchange, cut));
         now += MS(300);
         lanes.tick(now);
     }
-    let cut: Vec<_> = begun.iter().map(|(flight, cut)| is_cut(cut, flight)).collect();
+    let cut: Vec<_> = begun.iter().map(|(exchange, cut)| is_cut(cut, exchange)).collect();
     assert_eq!(cut, [false, true, false], "one of four places aside is for this host; nobody waits for the last");
-    for (flight, _) in &begun {
-        lanes.finish(flight, Contact::Silent, now);
+    for (exchange, _) in &begun {
+        lanes.finish(exchange, ExchangeEnd::Silent, now);
     }
     assert_eq!(lanes.load(), Load::default());
 }
 
 #[test]
-fn slow_recipients_keep_their_places_until_somebody_waits_for_them() {
+fn slow_recipients_keep_their_slots_until_others_wait() {
     let mut lanes = Lanes::new(LaneOptions { slow: 1, ..LaneOptions::default() });
     let now = Instant::now();
     push(&mut lanes, "http://a", 0, Slow, now);
     let cut = Arc::default();
-    let flight = lanes.next(now, Some(&cut)).unwrap();
+    let exchange = lanes.next(now, Some(&cut)).unwrap();
     let later = now + Duration::from_secs(20);
     lanes.tick(later);
-    assert!(!is_cut(&cut, &flight));
+    assert!(!is_cut(&cut, &exchange));
     push(&mut lanes, "http://b", 1, Slow, later);
     lanes.tick(later);
-    assert!(is_cut(&cut, &flight));
+    assert!(is_cut(&cut, &exchange));
     assert_eq!(items(&all_next(&mut lanes, later)), [1]);
 }
 
@@ -219,19 +219,19 @@ fn a_cut_that_comes_too_late_does_not_end_the_next_exchange() {
     let cut = Arc::default();
     let first = lanes.next(now, Some(&cut)).unwrap();
     cut.cut(first.number);
-    lanes.finish(&first, Contact::Answered, now);
+    lanes.finish(&first, ExchangeEnd::Answered, now);
     let second = lanes.next(now, Some(&cut)).unwrap();
     assert!(!is_cut(&cut, &second));
 }
 
 #[test]
-fn an_origin_without_connections_is_left_alone_and_then_tried_with_one() {
+fn unreachable_origin_is_paused_then_tried_once() {
     let (mut lanes, now) = (lanes(100, 3), Instant::now());
     for item in 0..9 {
         push(&mut lanes, "http://a", item, Quick, now);
     }
-    for flight in all_next(&mut lanes, now) {
-        lanes.finish(&flight, Contact::Unreachable, now);
+    for exchange in all_next(&mut lanes, now) {
+        lanes.finish(&exchange, ExchangeEnd::Unreachable, now);
     }
     assert!(all_next(&mut lanes, now).is_empty());
     assert_eq!(lanes.load().broken, 1);
@@ -239,20 +239,20 @@ fn an_origin_without_connections_is_left_alone_and_then_tried_with_one() {
     push(&mut lanes, "http://a:8080", 100, Quick, now);
     let other = all_next(&mut lanes, now);
     assert_eq!(items(&other), [100]);
-    lanes.finish(&other[0], Contact::Answered, now);
+    lanes.finish(&other[0], ExchangeEnd::Answered, now);
     let (later, probe) = wait(&mut lanes);
     assert_eq!((later, probe.len()), (now + Duration::from_secs(30), 1));
-    lanes.finish(&probe[0], Contact::Unreachable, later);
+    lanes.finish(&probe[0], ExchangeEnd::Unreachable, later);
     assert!(all_next(&mut lanes, later).is_empty());
     let (later, probe) = wait(&mut lanes);
     assert_eq!((later, probe.len()), (now + Duration::from_secs(60), 1));
-    lanes.finish(&probe[0], Contact::Answered, later);
+    lanes.finish(&probe[0], ExchangeEnd::Answered, later);
     assert_eq!(all_next(&mut lanes, later).len(), 3);
     assert_eq!(lanes.load().broken, 0);
 }
 
 /// Lets time pass until something may begin.
-fn wait(lanes: &mut Lanes<u32>) -> (Instant, Vec<Flight<u32>>) {
+fn wait(lanes: &mut Lanes<u32>) -> (Instant, Vec<Exchange<u32>>) {
     loop {
         let due = lanes.due().unwrap();
         lanes.tick(due);
@@ -271,8 +271,8 @@ fn origins_with_nothing_to_do_are_forgotten() {
             push(&mut lanes, &format!("http://h{round}-{item}/"), item, New, now);
         }
         let mut seen = 0;
-        while let Some(flight) = lanes.next(now, None) {
-            lanes.finish(&flight, Contact::Answered, now);
+        while let Some(exchange) = lanes.next(now, None) {
+            lanes.finish(&exchange, ExchangeEnd::Answered, now);
             seen += 1;
         }
         assert_eq!(seen, 20_000);
@@ -287,7 +287,7 @@ struct Network {
     now: Instant,
     paces: Vec<Pace>,
     flying: BinaryHeap<Reverse<(Instant, usize)>>,
-    flights: Vec<(Flight<u32>, Arc<Cut>)>,
+    flights: Vec<(Exchange<u32>, Arc<CancelSignal>)>,
     /// Which of these ended.
     done: Vec<bool>,
     urls: Vec<String>,
@@ -324,10 +324,10 @@ impl Network {
     fn begin(&mut self) {
         loop {
             let cut = Arc::default();
-            let Some(flight) = self.lanes.next(self.now, Some(&cut)) else { return };
-            let takes = if flight.item < Self::HEALTHY { MS(2) } else { Duration::from_secs(30) };
+            let Some(exchange) = self.lanes.next(self.now, Some(&cut)) else { return };
+            let takes = if exchange.item < Self::HEALTHY { MS(2) } else { Duration::from_secs(30) };
             self.flying.push(Reverse((self.now + takes, self.flights.len())));
-            self.flights.push((flight, cut));
+            self.flights.push((exchange, cut));
             self.done.push(false);
         }
     }
@@ -343,8 +343,8 @@ impl Network {
             let cut: Vec<usize> = (0..self.flights.len())
                 .filter(|at| !self.done[*at])
                 .filter(|at| {
-                    let (flight, cut) = &self.flights[*at];
-                    cut.lock().number == flight.number
+                    let (exchange, cut) = &self.flights[*at];
+                    cut.lock().number == exchange.number
                 })
                 .collect();
             let mut ended = cut;
@@ -358,20 +358,20 @@ impl Network {
             }
             for at in ended {
                 self.done[at] = true;
-                let (flight, now) = (self.flights[at].0, self.now);
-                let is_healthy = flight.item < Self::HEALTHY;
-                let contact = if is_healthy { Contact::Answered } else { Contact::Silent };
-                self.paces[flight.item as usize] = self.lanes.finish(&flight, contact, now);
-                let failed = &mut self.failed_once[flight.item as usize];
-                *failed = flight.item % 10 == 0 && !*failed;
+                let (exchange, now) = (self.flights[at].0, self.now);
+                let is_healthy = exchange.item < Self::HEALTHY;
+                let contact = if is_healthy { ExchangeEnd::Answered } else { ExchangeEnd::Silent };
+                self.paces[exchange.item as usize] = self.lanes.finish(&exchange, contact, now);
+                let failed = &mut self.failed_once[exchange.item as usize];
+                *failed = exchange.item % 10 == 0 && !*failed;
                 if is_healthy {
-                    longest = longest.max(now - self.pushed[flight.item as usize]);
+                    longest = longest.max(now - self.pushed[exchange.item as usize]);
                 }
                 if is_healthy && !*failed {
                     healthy -= 1;
                 } else {
                     // Repeated at once, which is the worst.
-                    self.push(flight.item);
+                    self.push(exchange.item);
                 }
             }
         }
@@ -381,8 +381,8 @@ impl Network {
 
 #[test]
 fn hanging_recipients_do_not_delay_the_others() {
-    type Place = fn(u32) -> String;
-    let places: [(&str, Place); 3] = [
+    type TargetIndex = fn(u32) -> String;
+    let places: [(&str, TargetIndex); 3] = [
         ("one port", |_| "http://h:1/".to_owned()),
         ("one host", |item| format!("http://h:{item}/")),
         ("many hosts", |item| format!("http://h{item}/")),
@@ -432,23 +432,24 @@ fn whatever_happens_everything_gets_its_turn_once() {
         let url = format!("http://o{}:{}", random.below(5), random.below(2));
         let pace = [New, Quick, Slow, Silent][random.below(4) as usize];
         lanes.push(lanes.name_of(&url), item, pace, MS(random.below(100)), now);
-        while let Some(flight) = lanes.next(now, None) {
-            flying.push(flight);
+        while let Some(exchange) = lanes.next(now, None) {
+            flying.push(exchange);
         }
         if random.below(3) > 0 && !flying.is_empty() {
-            let flight = flying.swap_remove(random.below(flying.len() as u64) as usize);
-            seen.push(flight.item);
-            let contact = [Contact::Answered, Contact::Unreachable, Contact::Silent][random.below(3) as usize];
-            lanes.finish(&flight, contact, now);
+            let exchange = flying.swap_remove(random.below(flying.len() as u64) as usize);
+            seen.push(exchange.item);
+            let contact =
+                [ExchangeEnd::Answered, ExchangeEnd::Unreachable, ExchangeEnd::Silent][random.below(3) as usize];
+            lanes.finish(&exchange, contact, now);
         }
         now += MS(random.below(30));
         lanes.tick(now);
     }
     for _ in 0..200_000 {
-        while let Some(flight) = lanes.next(now, None) {
-            flying.push(flight);
+        while let Some(exchange) = lanes.next(now, None) {
+            flying.push(exchange);
         }
-        let Some(flight) = flying.pop() else {
+        let Some(exchange) = flying.pop() else {
             match lanes.due() {
                 Some(due) => now = due,
                 None => break,
@@ -456,8 +457,8 @@ fn whatever_happens_everything_gets_its_turn_once() {
             lanes.tick(now);
             continue;
         };
-        seen.push(flight.item);
-        lanes.finish(&flight, Contact::Answered, now);
+        seen.push(exchange.item);
+        lanes.finish(&exchange, ExchangeEnd::Answered, now);
     }
     seen.sort_unstable();
     assert_eq!(seen, (0..2_000).collect::<Vec<_>>());

@@ -1,12 +1,12 @@
-//! What is at one address: a document, a page, a package, nothing?
+//! Inspection of one address: a document, a page, a package or nothing.
 
-use crate::check::Checker;
+use crate::checker::Checker;
 use crate::collect::{Collector, Origin};
 use crate::discover;
-use crate::fetch::{self, Facts, Failure, Go};
+use crate::fetch::{self, Failure, Go, ResponseFacts};
 use crate::finding::{Finding, Findings};
 use crate::kind;
-use crate::node::{Doc, Way, is_url};
+use crate::node::{Doc, FoundBy, is_url};
 use crate::package::{self, Package};
 use crate::rules as r;
 use crate::sketch::{Changes, Listed, Sketch};
@@ -15,7 +15,7 @@ use crate::walk::Walk;
 use abreast_net::Client;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a web page or robots.txt that are looked at.
+/// Bytes of a web page or robots.txt that are checked.
 const PAGE_MAX: usize = 256 << 10;
 /// Documents asked for a second time, to see whether the server answers conditional requests.
 pub(crate) const CONDITIONS_MAX: u64 = 8;
@@ -23,11 +23,18 @@ pub(crate) const CONDITIONS_MAX: u64 = 8;
 const GZIP_BYTES: u64 = 64 << 10;
 
 impl Walk<'_> {
-    /// Looks at one address.
-    pub(crate) async fn look(&self, client: &Client, number: usize, url: &str, way: Way, origin: Origin) -> Looked {
-        if way == Way::Package || way == Way::Start && !is_url(url) && package::is_zip_file(url) {
+    /// Checks one address.
+    pub(crate) async fn inspect(
+        &self,
+        client: &Client,
+        number: usize,
+        url: &str,
+        found_by: FoundBy,
+        origin: Origin,
+    ) -> Inspection {
+        if found_by == FoundBy::Package || found_by == FoundBy::Start && !is_url(url) && package::is_zip_file(url) {
             let (findings, found) = self.package(client, number, url).await;
-            return Looked { found, findings, ..Looked::default() };
+            return Inspection { found, findings, ..Inspection::default() };
         }
         let new_checker = || {
             let collector = Collector::new(&self.context, number as u32, url, origin.clone());
@@ -43,17 +50,17 @@ impl Walk<'_> {
                 return if page.len() >= PAGE_MAX { Go::Enough } else { Go::On };
             }
             let mut checker = checker.borrow_mut();
-            if way == Way::Robots
-                || checker.bytes == 0 && !matches!(way, Way::Down | Way::Topic) && discover::is_page(bytes)
+            if found_by == FoundBy::Robots
+                || checker.bytes == 0 && !matches!(found_by, FoundBy::Down | FoundBy::Topic) && discover::is_page(bytes)
             {
                 *page = Some(bytes.to_vec());
                 return Go::On;
             }
             checker.feed(bytes);
-            let plain = way == Way::Sitemap && checker.entries > 0 && checker.head.md.is_none();
+            let plain = found_by == FoundBy::Sitemap && checker.entries > 0 && checker.head.md.is_none();
             if plain || checker.is_broken() { Go::Enough } else { Go::On }
         };
-        let begin = |_: &Facts| {
+        let begin = |_: &ResponseFacts| {
             *checker.borrow_mut() = new_checker();
             *page.borrow_mut() = None;
             Go::On
@@ -61,32 +68,36 @@ impl Walk<'_> {
         let result = if is_url(url) {
             fetch::url(client, url, false, self.budget, begin, piece).await
         } else {
-            fetch::file(url, self.budget, piece).map(|()| Facts::default())
+            fetch::file(url, self.budget, piece).map(|()| ResponseFacts::default())
         };
         let facts = match result {
             Ok(facts) => facts,
             Err(Failure::Missing(message)) => {
-                return Looked { found: Found::Nothing(message), ..Looked::default() };
+                return Inspection { found: Inspected::Nothing(message), ..Inspection::default() };
             }
-            Err(Failure::Limit(limit)) => return Looked { found: Found::Limit(limit), ..Looked::default() },
-            Err(Failure::Cancelled) => return Looked { found: Found::Cancelled, ..Looked::default() },
+            Err(Failure::Limit(limit)) => {
+                return Inspection { found: Inspected::Limit(limit), ..Inspection::default() };
+            }
+            Err(Failure::Cancelled) => return Inspection { found: Inspected::Cancelled, ..Inspection::default() },
         };
         if let Some(page) = page.into_inner() {
-            return Looked { found: Found::Page(page, Box::new(facts)), ..Looked::default() };
+            return Inspection { found: Inspected::Page(page, Box::new(facts)), ..Inspection::default() };
         }
         let mut checker = checker.into_inner();
-        if way == Way::Sitemap && checker.head.md.is_none() {
-            return Looked { found: Found::Plain, ..Looked::default() };
+        if found_by == FoundBy::Sitemap && checker.head.md.is_none() {
+            return Inspection { found: Inspected::Plain, ..Inspection::default() };
         }
-        let silent = checker.bytes == 0 && is_url(url) && (way == Way::Topic || !facts.hubs.is_empty());
+        let silent = checker.bytes == 0 && is_url(url) && (found_by == FoundBy::Topic || !facts.hubs.is_empty());
         if !silent {
             checker.finish();
         }
         let capability = checker.head.md.as_ref().and_then(|md| md.capability);
-        if is_url(url) && (way == Way::Topic || silent || capability.is_some_and(kind::is_notification)) {
+        if is_url(url) && (found_by == FoundBy::Topic || silent || capability.is_some_and(kind::is_notification)) {
             match topic::answers(client, url, &facts, silent, self.budget, &mut checker.found).await {
-                Err(Failure::Limit(limit)) => return Looked { found: Found::Limit(limit), ..Looked::default() },
-                Err(_) => return Looked { found: Found::Cancelled, ..Looked::default() },
+                Err(Failure::Limit(limit)) => {
+                    return Inspection { found: Inspected::Limit(limit), ..Inspection::default() };
+                }
+                Err(_) => return Inspection { found: Inspected::Cancelled, ..Inspection::default() },
                 Ok(()) => {}
             }
         } else if is_url(url) {
@@ -98,15 +109,19 @@ impl Walk<'_> {
             }
             self.manners(client, url, &facts, &mut checker.found).await;
         }
-        let Checker { watch, head, entries, bytes, complete, found, .. } = checker;
-        let fingerprint = watch.fingerprint();
-        let Collector { children, listed, changed, again, .. } = watch;
+        let Checker { observer, head, entries, bytes, complete, found, .. } = checker;
+        let fingerprint = observer.fingerprint();
+        let Collector { children, listed, changed, again, .. } = observer;
         let doc = Doc { head, entries, bytes, complete, children, fingerprint, facts, again, silent };
-        Looked { found: Found::Document(Box::new(doc)), findings: found.into_list(), listed: Some((listed, changed)) }
+        Inspection {
+            found: Inspected::Document(Box::new(doc)),
+            findings: found.into_list(),
+            listed: Some((listed, changed)),
+        }
     }
 
     /// Notes on how the server delivers documents.
-    async fn manners(&self, client: &Client, url: &str, facts: &Facts, found: &mut Findings) {
+    async fn manners(&self, client: &Client, url: &str, facts: &ResponseFacts, found: &mut Findings) {
         let is_xml = facts.content_type.as_deref().is_some_and(|content_type| {
             let essence = crate::values::essence(content_type);
             essence.ends_with("/xml") || essence.ends_with("+xml") || essence.contains("gzip")
@@ -125,18 +140,18 @@ impl Walk<'_> {
         }
     }
 
-    async fn package(&self, client: &Client, number: usize, url: &str) -> (Vec<Finding>, Found) {
+    async fn package(&self, client: &Client, number: usize, url: &str) -> (Vec<Finding>, Inspected) {
         let entry = self.entry_of(number);
         let mut found = Findings::new(url, self.options.mode, self.most_each());
         let got = package::get(client, url, self.budget, self.options.max_file_bytes).await;
         let file = match got {
             Ok(Some(file)) => file,
-            Ok(None) => return (Vec::new(), Found::Left("larger than --max-file-bytes")),
-            Err(Failure::Missing(message)) => return (Vec::new(), Found::Nothing(message)),
-            Err(Failure::Limit(limit)) => return (Vec::new(), Found::Limit(limit)),
-            Err(Failure::Cancelled) => return (Vec::new(), Found::Cancelled),
+            Ok(None) => return (Vec::new(), Inspected::Left("larger than --max-file-bytes")),
+            Err(Failure::Missing(message)) => return (Vec::new(), Inspected::Nothing(message)),
+            Err(Failure::Limit(limit)) => return (Vec::new(), Inspected::Limit(limit)),
+            Err(Failure::Cancelled) => return (Vec::new(), Inspected::Cancelled),
         };
-        let of_manifest = package::Of {
+        let of_manifest = package::PackageOrigin {
             url,
             number: number as u32,
             context: &self.context,
@@ -148,27 +163,27 @@ impl Walk<'_> {
             Ok((package, mut findings)) => {
                 let mut all = found.into_list();
                 all.append(&mut findings);
-                (all, Found::Package(Box::new(package)))
+                (all, Inspected::Package(Box::new(package)))
             }
-            Err(Failure::Limit(limit)) => (Vec::new(), Found::Limit(limit)),
-            Err(_) => (Vec::new(), Found::Cancelled),
+            Err(Failure::Limit(limit)) => (Vec::new(), Inspected::Limit(limit)),
+            Err(_) => (Vec::new(), Inspected::Cancelled),
         }
     }
 }
 
-/// What one look brought.
+/// The result of one inspection.
 #[derive(Default)]
-pub(crate) struct Looked {
-    pub(crate) found: Found,
+pub(crate) struct Inspection {
+    pub(crate) found: Inspected,
     pub(crate) findings: Vec<Finding>,
     pub(crate) listed: Option<(Sketch<Listed>, Sketch<Changes>)>,
 }
 
 #[derive(Default)]
-pub(crate) enum Found {
+pub(crate) enum Inspected {
     Document(Box<Doc>),
     Package(Box<Package>),
-    Page(Vec<u8>, Box<Facts>),
+    Page(Vec<u8>, Box<ResponseFacts>),
     Plain,
     Nothing(String),
     Left(&'static str),

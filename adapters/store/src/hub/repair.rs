@@ -1,16 +1,16 @@
-//! What of a hub's store can be mended without guessing, and how does one that went back begin anew?
+//! Repair of a hub's store without guessing, and restarting one whose log went back.
 //!
 //! Subscribers may drop what has a number they know. So a store that went back with a backup, or that lost notifications,
 //! numbers what it still has beyond all that it may have given out; cursors go along, and nothing that is kept is lost.
 
-use super::check::{HubFacts, STRANGERS, check_hub, check_rows};
+use super::hub_integrity::{HubFacts, STRANGERS, check_hub, check_rows};
 use super::store::{MIGRATIONS, create_private};
-use super::targets::{self, Standing};
+use super::targets::{self, ProgressColumns};
 use super::topics::{self, TopicState, body_bytes, load, read_notification, store, sum};
 use super::{TargetId, VerificationId, verifications};
 use crate::backup::copy;
-use crate::check::{Findings, open_to_look};
 use crate::connection::{Durability, lock, open_connection, sqlite_error};
+use crate::integrity::{Findings, open_for_check};
 use crate::migration::migrate;
 use crate::repair::{Repaired, salvage};
 use abreast_core::{ErrorKind, LogError, Offset, TopicId};
@@ -21,68 +21,68 @@ use std::path::Path;
 const TABLES: [&str; 9] =
     ["topics", "notifications", "bodies", "targets", "progress", "attempts", "dead", "verifications", "ended"];
 
-/// Mends a hub's store. With `dry_run` nothing is changed, and the steps are those that would be taken.
+/// Repairs a hub's store. With `dry_run` nothing is changed, and the steps are those that would be taken.
 ///
 /// # Errors
 /// Another process has it open, or nothing of it can be read.
 pub fn repair_hub(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
     let _lock = if dry_run { None } else { Some(lock(path)?) };
     let mut repaired = Repaired::default();
-    let mut finish = |to: &mut Connection, repaired: &mut Repaired| mend_rows(to, false, repaired);
+    let mut finish = |to: &mut Connection, repaired: &mut Repaired| repair_rows(to, false, repaired);
     if salvage(path, MIGRATIONS, &TABLES, dry_run, &mut repaired, &mut finish)? {
         return Ok(repaired);
     }
     let mut connection = if dry_run {
-        open_to_look(path)?
+        open_for_check(path)?
     } else {
         let mut connection = open_connection(path, Durability::PowerLoss)?;
         migrate(&mut connection, path, MIGRATIONS)?;
         connection
     };
-    mend_rows(&mut connection, dry_run, &mut repaired)
-        .map_err(|cause| sqlite_error(&format!("cannot mend the store {}", path.display()), cause))?;
+    repair_rows(&mut connection, dry_run, &mut repaired)
+        .map_err(|cause| sqlite_error(&format!("cannot repair the store {}", path.display()), cause))?;
     Ok(repaired)
 }
 
-/// Numbers the notifications of every topic anew: nobody else may have the store open.
+/// Renumbers the notifications of every topic. No other process may have the store open.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn begin_hub_anew(path: &Path) -> Result<(), LogError> {
+pub fn restart_hub_log(path: &Path) -> Result<(), LogError> {
     let mut connection = open_connection(path, Durability::PowerLoss)?;
     migrate(&mut connection, path, MIGRATIONS)?;
     let mut begin = || -> rusqlite::Result<()> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        begin_anew(&transaction, &HashMap::new())?;
+        restart_log(&transaction, &HashMap::new())?;
         transaction.commit()
     };
-    begin().map_err(|cause| sqlite_error(&format!("cannot let the topics in {} begin anew", path.display()), cause))?;
+    begin().map_err(|cause| sqlite_error(&format!("cannot restart the topics in {}", path.display()), cause))?;
     // One file again, as it was before.
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     Ok(())
 }
 
-/// Copies a store that a hub may be writing, as it is at one instant, for the copy's owner only; then looks at the copy.
+/// Copies a store that a hub may be writing, as it is at one instant, for the copy's owner only; then checks the copy.
 ///
 /// # Errors
-/// The store cannot be read or is not sound, or the copy cannot be written; `to` must not be there.
+/// The store is damaged or cannot be read, or the copy cannot be written; `to` must not exist.
 pub fn copy_hub(from: &Path, to: &Path) -> Result<HubFacts, LogError> {
     create_private(to)?;
     copy(from, to)?;
     check_hub_copy(to)
 }
 
-/// Looks at a copy.
+/// Checks a copy.
 ///
 /// # Errors
-/// It is not sound, or cannot be read.
+/// It is damaged, or cannot be read.
 pub fn check_hub_copy(path: &Path) -> Result<HubFacts, LogError> {
     let mut findings = Findings::default();
     let facts = check_hub(path, &mut findings)?;
     match findings.list().first() {
-        Some(first) if !findings.is_sound() => {
+        Some(first) if !findings.is_consistent() => {
             let message = format!(
-                "the store {} is not sound: {first}\n  help: `abreast repair` its original first",
+                "the store {} is damaged: {first}\n  help: `abreast repair` its original first",
                 path.display()
             );
             Err(LogError::new(ErrorKind::Corrupt, message))
@@ -91,11 +91,11 @@ pub fn check_hub_copy(path: &Path) -> Result<HubFacts, LogError> {
     }
 }
 
-/// Mends a database that SQLite can read.
-fn mend_rows(connection: &mut Connection, dry_run: bool, repaired: &mut Repaired) -> rusqlite::Result<()> {
+/// Repairs a database that SQLite can read.
+fn repair_rows(connection: &mut Connection, dry_run: bool, repaired: &mut Repaired) -> rusqlite::Result<()> {
     let mut findings = Findings::default();
     check_rows(connection, "hub", &mut findings);
-    if findings.is_sound() && !repaired.lost {
+    if findings.is_consistent() && !repaired.lost {
         return Ok(());
     }
     let lost = repaired.lost || findings.has(&["hub.damaged", "hub.notification", "hub.topic"]);
@@ -130,10 +130,10 @@ fn mend_rows(connection: &mut Connection, dry_run: bool, repaired: &mut Repaired
     let mut given = HashMap::new();
     if lost {
         for (topic, state) in load(&transaction)? {
-            given.insert(topic, keep_sound_end(&transaction, topic, state)?);
+            given.insert(topic, keep_consistent_end(&transaction, topic, state)?);
         }
     }
-    mend_targets(&transaction)?;
+    repair_targets(&transaction)?;
     for id in ids(&transaction, "verifications")? {
         if verifications::one(&transaction, VerificationId(id)).is_err() {
             transaction.execute("DELETE FROM verifications WHERE id = ?1", [id])?;
@@ -143,7 +143,7 @@ fn mend_rows(connection: &mut Connection, dry_run: bool, repaired: &mut Repaired
         transaction.execute(&format!("DELETE FROM {rows}"), [])?;
     }
     if lost {
-        begin_anew(&transaction, &given)?;
+        restart_log(&transaction, &given)?;
     }
     transaction.commit()
 }
@@ -152,9 +152,9 @@ fn ids(connection: &Connection, table: &str) -> rusqlite::Result<Vec<i64>> {
     connection.prepare(&format!("SELECT id FROM {table} ORDER BY id"))?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Keeps the notifications that follow each other up to the last, all of them sound. Gives back the highest number that
+/// Keeps the notifications that follow each other up to the last, all of them intact. Gives back the highest number that
 /// was given out.
-fn keep_sound_end(connection: &Connection, topic: TopicId, mut state: TopicState) -> rusqlite::Result<u64> {
+fn keep_consistent_end(connection: &Connection, topic: TopicId, mut state: TopicState) -> rusqlite::Result<u64> {
     let (mut trimmed, mut last, mut bytes) = (0, 0, 0);
     {
         let mut statement = connection.prepare_cached(
@@ -174,7 +174,7 @@ fn keep_sound_end(connection: &Connection, topic: TopicId, mut state: TopicState
             }
         }
     }
-    // What a flipped bit made huge is not followed.
+    // A value that a flipped bit made huge is not followed.
     let head = if state.head < OFFSETS_MAX as u64 { state.head.max(last) } else { last };
     connection.execute(
         "DELETE FROM notifications WHERE topic_id = ?1 AND (offset <= ?2 OR offset >= ?3)",
@@ -191,13 +191,13 @@ fn keep_sound_end(connection: &Connection, topic: TopicId, mut state: TopicState
     Ok(head)
 }
 
-/// Offsets of a topic that began anew follow a multiple of this.
+/// Offsets of a restarted topic follow a multiple of this.
 pub const OFFSETS_APART: u64 = 1_000_000_000;
 /// No offset is as large.
 const OFFSETS_MAX: i64 = 1 << 53;
 
 /// A target whose place is damaged gets all that is kept; one that is damaged itself goes.
-fn mend_targets(connection: &Connection) -> rusqlite::Result<()> {
+fn repair_targets(connection: &Connection) -> rusqlite::Result<()> {
     for id in ids(connection, "targets")? {
         let ends: Option<(i64, i64)> = connection
             .query_row(
@@ -212,7 +212,7 @@ fn mend_targets(connection: &Connection) -> rusqlite::Result<()> {
         {
             continue;
         }
-        Standing::at(Offset(trimmed as u64)).put(connection, TargetId(id))?;
+        ProgressColumns::at(Offset(trimmed as u64)).put(connection, TargetId(id))?;
         if targets::one(connection, TargetId(id)).is_err() {
             connection.execute("DELETE FROM targets WHERE id = ?1", [id])?;
         }
@@ -220,8 +220,8 @@ fn mend_targets(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Numbers what every topic keeps anew, beyond its last and beyond what was given out, within a transaction.
-fn begin_anew(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqlite::Result<()> {
+/// Renumbers the notifications of every topic, beyond its last offset and all offsets in use, within a transaction.
+fn restart_log(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqlite::Result<()> {
     for (topic, mut state) in load(connection)? {
         let given = given.get(&topic).map_or(state.head, |given| state.head.max(*given));
         let base = (given / OFFSETS_APART + 1) * OFFSETS_APART;
@@ -232,7 +232,7 @@ fn begin_anew(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqlit
             let Ok(Some(mut known)) = targets::one(connection, target) else { continue };
             known.cursor = Offset(known.cursor.0.min(head) + by);
             known.generation += 1;
-            Standing::of(&known).put(connection, target)?;
+            ProgressColumns::of(&known).put(connection, target)?;
             connection
                 .prepare_cached("UPDATE progress SET sent_offset = sent_offset + ?2 WHERE target_id = ?1")?
                 .execute(params![target.0, by as i64])?;
@@ -250,7 +250,7 @@ fn begin_anew(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqlit
     Ok(())
 }
 
-/// Adds to the number of each notification; what is not sound stays so.
+/// Adds to the number of each notification; damaged ones stay damaged.
 fn renumber(connection: &Connection, topic: TopicId, by: u64) -> rusqlite::Result<()> {
     let mut numbers: Vec<(i64, Option<i64>)> = Vec::new();
     {

@@ -1,10 +1,10 @@
-//! What is wrong with one document? Reads it as it comes, in little memory, and never stops at a fault.
+//! The checker of one document. It streams in little memory and never stops at a fault.
 //!
-//! Only bytes that are no XML end the reading: behind them nothing can be told.
+//! Only bytes that are no XML end the reading: behind them nothing can be reported.
 
 use crate::finding::Findings;
 use crate::judge;
-use crate::markup::{Faults, KNOWN, Md, RS, SM, alpha, datetime, read_ln};
+use crate::markup::{ElementFaults, KNOWN, Md, RS, SM, alpha, datetime, read_ln};
 use crate::rules as r;
 use crate::values;
 use abreast_resourcesync::v1_1::{Ln, Root, SPEC_MAX_ENTRIES};
@@ -13,14 +13,14 @@ use abreast_webtypes::{MAX_URI_LENGTH, W3cDatetime, excerpt};
 
 /// Bytes a Sitemap may have, unpacked [rs-core §7].
 pub(crate) const SPEC_MAX_BYTES: u64 = 50 << 20;
-/// Links looked at in one place; further ones are counted only.
+/// Links checked in one place; further ones are counted only.
 const MAX_LINKS: usize = 1_000;
 /// Longest text of `lastmod` and `changefreq`.
 const MAX_TEXT: usize = 1_024;
 /// Pieces in which a chunk is parsed.
 const PIECE: usize = 64 << 10;
 
-/// What a document says about itself.
+/// The head of a document.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Head {
     /// `None` when the root is none of ours.
@@ -64,8 +64,8 @@ impl Entry {
     }
 }
 
-/// Learns what a document says while it is checked.
-pub(crate) trait Watch {
+/// Learns what a document states while it is checked.
+pub(crate) trait DocumentObserver {
     /// The head is complete; comes once, before the entries.
     fn head(&mut self, head: &Head);
     /// An entry was read.
@@ -73,13 +73,13 @@ pub(crate) trait Watch {
 }
 
 /// Nobody watches.
-impl Watch for () {
+impl DocumentObserver for () {
     fn head(&mut self, _head: &Head) {}
     fn entry(&mut self, _head: &Head, _entry: &Entry, _found: &mut Findings) {}
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CheckerState {
     Outside,
     Root,
     Entry,
@@ -97,13 +97,13 @@ enum Place {
 pub(crate) struct Checker<W> {
     xml: Reader,
     pub(crate) found: Findings,
-    pub(crate) watch: W,
+    pub(crate) observer: W,
     pub(crate) head: Head,
     head_done: bool,
-    place: Place,
+    place: CheckerState,
     entry: Entry,
     text: String,
-    faults: Faults,
+    faults: ElementFaults,
     state: judge::State,
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
@@ -112,18 +112,18 @@ pub(crate) struct Checker<W> {
     broken: bool,
 }
 
-impl<W: Watch> Checker<W> {
-    pub(crate) fn new(found: Findings, watch: W, max_bytes: u64) -> Self {
+impl<W: DocumentObserver> Checker<W> {
+    pub(crate) fn new(found: Findings, observer: W, max_bytes: u64) -> Self {
         Self {
             xml: Reader::with_limit(KNOWN, max_bytes),
             found,
-            watch,
+            observer,
             head: Head::default(),
             head_done: false,
-            place: Place::Outside,
+            place: CheckerState::Outside,
             entry: Entry::default(),
             text: String::new(),
-            faults: Faults::default(),
+            faults: ElementFaults::default(),
             state: judge::State::default(),
             bytes: 0,
             entries: 0,
@@ -132,7 +132,7 @@ impl<W: Watch> Checker<W> {
         }
     }
 
-    /// Can nothing more be told?
+    /// Whether nothing more can be reported.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken
     }
@@ -186,8 +186,8 @@ impl<W: Watch> Checker<W> {
                 }
                 Ok(Token::Text(text)) => {
                     let (into, most) = match self.place {
-                        Place::Loc => (&mut self.entry.loc, MAX_URI_LENGTH * 2),
-                        Place::Lastmod | Place::ChangeFreq => (&mut self.text, MAX_TEXT),
+                        CheckerState::Loc => (&mut self.entry.loc, MAX_URI_LENGTH * 2),
+                        CheckerState::Lastmod | CheckerState::ChangeFreq => (&mut self.text, MAX_TEXT),
                         _ => continue,
                     };
                     if into.len() + text.len() <= most {
@@ -236,7 +236,7 @@ impl<W: Watch> Checker<W> {
                 self.xml.line();
                 let place = self.here();
                 self.entry.clear(place);
-                self.place = Place::Entry;
+                self.place = CheckerState::Entry;
             }
             Start::HeadMd(md) => {
                 let place = self.here();
@@ -246,46 +246,48 @@ impl<W: Watch> Checker<W> {
                     self.head.md_place = place;
                     self.head.md = Some(*md);
                 }
-                self.place = Place::Skipped { open: 1, in_entry: false };
+                self.place = CheckerState::Skipped { open: 1, in_entry: false };
             }
             Start::HeadLink(link) => {
                 let place = self.here();
                 if self.head.links.len() < MAX_LINKS {
                     self.head.links.push((*link, place));
                 }
-                self.place = Place::Skipped { open: 1, in_entry: false };
+                self.place = CheckerState::Skipped { open: 1, in_entry: false };
             }
         }
     }
 
     fn end(&mut self) {
         match self.place {
-            Place::Skipped { open: 1, in_entry } => self.place = if in_entry { Place::Entry } else { Place::Root },
-            Place::Skipped { open, in_entry } => self.place = Place::Skipped { open: open - 1, in_entry },
-            Place::Loc => {
+            CheckerState::Skipped { open: 1, in_entry } => {
+                self.place = if in_entry { CheckerState::Entry } else { CheckerState::Root }
+            }
+            CheckerState::Skipped { open, in_entry } => self.place = CheckerState::Skipped { open: open - 1, in_entry },
+            CheckerState::Loc => {
                 let trimmed = self.entry.loc.trim_ascii();
                 if trimmed.len() != self.entry.loc.len() {
                     self.entry.loc = trimmed.to_owned();
                 }
-                self.place = Place::Entry;
+                self.place = CheckerState::Entry;
             }
-            Place::Lastmod => {
+            CheckerState::Lastmod => {
                 self.entry.lastmod = datetime("lastmod", &self.text, &mut self.faults);
-                self.place = Place::Entry;
+                self.place = CheckerState::Entry;
             }
-            Place::ChangeFreq => {
+            CheckerState::ChangeFreq => {
                 const DEFINED: [&str; 7] = ["always", "hourly", "daily", "weekly", "monthly", "yearly", "never"];
                 if !DEFINED.contains(&self.text.trim_ascii()) {
                     self.faults.add(&r::CHANGEFREQ, format!("`changefreq` is \"{}\"", excerpt(&self.text)));
                 }
-                self.place = Place::Entry;
+                self.place = CheckerState::Entry;
             }
-            Place::Entry => {
+            CheckerState::Entry => {
                 self.entries += 1;
                 self.end_entry();
-                self.place = Place::Root;
+                self.place = CheckerState::Root;
             }
-            Place::Root | Place::Outside => self.place = Place::Outside,
+            CheckerState::Root | CheckerState::Outside => self.place = CheckerState::Outside,
         }
     }
 
@@ -293,7 +295,7 @@ impl<W: Watch> Checker<W> {
         if !self.head_done {
             self.head_done = true;
             judge::head(&self.head, &mut self.found);
-            self.watch.head(&self.head);
+            self.observer.head(&self.head);
         }
     }
 
@@ -312,13 +314,13 @@ impl<W: Watch> Checker<W> {
             }
         }
         judge::entry(&self.head, entry, &mut self.state, found);
-        self.watch.entry(&self.head, entry, found);
+        self.observer.entry(&self.head, entry, found);
     }
 }
 
-/// What to do about the start of an element, once the token is let go.
+/// The action at the start of an element, once the token is released.
 enum Start {
-    Go(Place),
+    Go(CheckerState),
     Entry,
     HeadMd(Box<Md>),
     HeadLink(Box<Ln>),
@@ -327,30 +329,34 @@ enum Start {
 impl Start {
     fn of(
         element: &Element<'_>,
-        place: Place,
+        place: CheckerState,
         head: &mut Head,
         entry: &mut Entry,
-        faults: &mut Faults,
+        faults: &mut ElementFaults,
         head_done: bool,
     ) -> Self {
-        let skip = |in_entry| Self::Go(Place::Skipped { open: 1, in_entry });
+        let skip = |in_entry| Self::Go(CheckerState::Skipped { open: 1, in_entry });
         match place {
-            Place::Skipped { open, in_entry } => Self::Go(Place::Skipped { open: open + 1, in_entry }),
-            Place::Outside => {
+            CheckerState::Skipped { open, in_entry } => Self::Go(CheckerState::Skipped { open: open + 1, in_entry }),
+            CheckerState::Outside => {
                 head.root = root(element, faults);
-                Self::Go(if head.root.is_some() { Place::Root } else { Place::Skipped { open: 1, in_entry: false } })
+                Self::Go(if head.root.is_some() {
+                    CheckerState::Root
+                } else {
+                    CheckerState::Skipped { open: 1, in_entry: false }
+                })
             }
-            Place::Root => Self::in_root(element, head, faults, head_done),
-            Place::Entry => match (element.ns(), element.local().as_bytes()) {
+            CheckerState::Root => Self::in_root(element, head, faults, head_done),
+            CheckerState::Entry => match (element.ns(), element.local().as_bytes()) {
                 (SM, b"loc") => {
                     entry.locs += 1;
-                    if entry.locs == 1 { Self::Go(Place::Loc) } else { skip(true) }
+                    if entry.locs == 1 { Self::Go(CheckerState::Loc) } else { skip(true) }
                 }
                 (SM, b"lastmod") if !entry.has_lastmod => {
                     entry.has_lastmod = true;
-                    Self::Go(Place::Lastmod)
+                    Self::Go(CheckerState::Lastmod)
                 }
-                (SM, b"changefreq") if head.root() == Root::UrlSet => Self::Go(Place::ChangeFreq),
+                (SM, b"changefreq") if head.root() == Root::UrlSet => Self::Go(CheckerState::ChangeFreq),
                 (RS, b"md") => {
                     if entry.has_md {
                         faults.add(&r::MD_ONCE, "a second `rs:md` in one entry");
@@ -374,18 +380,18 @@ impl Start {
                     skip(true)
                 }
             },
-            Place::Loc | Place::Lastmod | Place::ChangeFreq => {
+            CheckerState::Loc | CheckerState::Lastmod | CheckerState::ChangeFreq => {
                 faults.add(&r::ELEMENTS, format!("element `{}` where only text is due", excerpt(element.local())));
                 // Two to close: this one and the field around it.
-                Self::Go(Place::Skipped { open: 2, in_entry: true })
+                Self::Go(CheckerState::Skipped { open: 2, in_entry: true })
             }
         }
     }
 
-    fn in_root(element: &Element<'_>, head: &mut Head, faults: &mut Faults, head_done: bool) -> Self {
-        let skipped = Place::Skipped { open: 1, in_entry: false };
+    fn in_root(element: &Element<'_>, head: &mut Head, faults: &mut ElementFaults, head_done: bool) -> Self {
+        let skipped = CheckerState::Skipped { open: 1, in_entry: false };
         let ns = element.ns();
-        let late = |faults: &mut Faults, what: &str| {
+        let late = |faults: &mut ElementFaults, what: &str| {
             if head_done {
                 faults.add(&r::MD_FIRST, format!("`{what}` of the document comes behind its first entry"));
             }
@@ -411,7 +417,7 @@ impl Start {
 }
 
 /// Elements of communities are welcome; ours and those of Sitemap have their places.
-fn misplaced(element: &Element<'_>, ns: Ns, faults: &mut Faults) {
+fn misplaced(element: &Element<'_>, ns: Ns, faults: &mut ElementFaults) {
     if ns == SM || ns == RS || ns == Ns::NONE {
         let name = element.local();
         let message = match alpha(name) {
@@ -422,7 +428,7 @@ fn misplaced(element: &Element<'_>, ns: Ns, faults: &mut Faults) {
     }
 }
 
-fn root(element: &Element<'_>, faults: &mut Faults) -> Option<Root> {
+fn root(element: &Element<'_>, faults: &mut ElementFaults) -> Option<Root> {
     let root = match element.local() {
         "urlset" => Root::UrlSet,
         "sitemapindex" => Root::SitemapIndex,

@@ -14,59 +14,59 @@ use tokio::sync::Notify;
 
 /// How often another connection is asked to end while somebody waits.
 const STEP: Duration = Duration::from_millis(20);
-/// How long a connection that was asked to end may go on with its request where its address has too many.
+/// How long a connection that was asked to end may continue with its request where its address has too many.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The places of one server.
 #[derive(Debug)]
-pub struct Places {
+pub struct ConnectionSlots {
     total: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<SlotsInUse>,
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct SlotsInUse {
     count: usize,
     /// Of each address, the oldest first.
-    by_address: HashMap<IpAddr, VecDeque<Arc<Holder>>>,
+    by_address: HashMap<IpAddr, VecDeque<Arc<SlotHolder>>>,
 }
 
 #[derive(Debug, Default)]
-struct Holder {
+struct SlotHolder {
     /// A request came on it.
     asked: AtomicBool,
-    /// When it was told to end.
-    told: Mutex<Option<Instant>>,
+    /// When it was asked to close.
+    asked_to_close: Mutex<Option<Instant>>,
     leave: Notify,
     force: Notify,
 }
 
 /// A place of a connection, free again when this is dropped.
 #[derive(Debug)]
-pub struct Place {
-    places: Arc<Places>,
+pub struct ConnectionSlot {
+    connection_slots: Arc<ConnectionSlots>,
     address: IpAddr,
-    holder: Arc<Holder>,
+    holder: Arc<SlotHolder>,
 }
 
-/// How a connection that is told to end does so.
+/// When a connection that was asked to close does so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum CloseWhen {
     /// At once: nothing was asked on it.
     Now,
     /// When what is in flight is answered; at once if nothing is.
     AfterAnswer,
 }
 
-impl Places {
+impl ConnectionSlots {
     /// So many places.
     pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self { total: total.max(1), taken: Mutex::default(), freed: Notify::new() })
     }
 
     /// A place for a connection from this address, as soon as there is one.
-    pub async fn enter(self: &Arc<Self>, client: IpAddr) -> Place {
+    pub async fn enter(self: &Arc<Self>, client: IpAddr) -> ConnectionSlot {
         let address = counted_as(client);
         loop {
             let freed = self.freed.notified();
@@ -74,9 +74,9 @@ impl Places {
                 let mut taken = self.lock();
                 if taken.count < self.total {
                     taken.count += 1;
-                    let holder = Arc::new(Holder::default());
+                    let holder = Arc::new(SlotHolder::default());
                     taken.by_address.entry(address).or_default().push_back(Arc::clone(&holder));
-                    return Place { places: Arc::clone(self), address, holder };
+                    return ConnectionSlot { connection_slots: Arc::clone(self), address, holder };
                 }
                 self.make_room(&taken, address);
             }
@@ -84,55 +84,56 @@ impl Places {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, SlotsInUse> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells one connection to end.
-    fn make_room(&self, taken: &Taken, newcomer: IpAddr) {
-        // Of addresses with as many, the one whose oldest connection was not told yet.
-        let most = taken
-            .by_address
-            .iter()
-            .max_by_key(|(_, holders)| (holders.len(), holders.front().is_some_and(|oldest| oldest.told().is_none())));
+    /// Asks one connection to close.
+    fn make_room(&self, taken: &SlotsInUse, newcomer: IpAddr) {
+        // Of addresses with as many, the one whose oldest connection was not asked yet.
+        let most = taken.by_address.iter().max_by_key(|(_, holders)| {
+            (holders.len(), holders.front().is_some_and(|oldest| oldest.asked_to_close().is_none()))
+        });
         let Some((address, holders)) = most else { return };
         let now = Instant::now();
         // Those that wait for a request leave before those that have one.
-        let untold = || holders.iter().filter(|holder| holder.told().is_none());
-        if let Some(holder) = untold().find(|holder| !holder.asked.load(Ordering::Relaxed)).or_else(|| untold().next())
+        let not_asked = || holders.iter().filter(|holder| holder.asked_to_close().is_none());
+        if let Some(holder) =
+            not_asked().find(|holder| !holder.asked.load(Ordering::Relaxed)).or_else(|| not_asked().next())
         {
-            holder.tell(now);
+            holder.ask_to_close(now);
         } else if *address != newcomer
             && holders.len() * 2 > self.total
-            && let Some(holder) =
-                holders.iter().find(|holder| holder.told().is_some_and(|told| now.duration_since(told) >= GRACE))
+            && let Some(holder) = holders.iter().find(|holder| {
+                holder.asked_to_close().is_some_and(|asked_to_close| now.duration_since(asked_to_close) >= GRACE)
+            })
         {
             holder.force.notify_one();
         }
     }
 }
 
-impl Holder {
-    fn told(&self) -> Option<Instant> {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner)
+impl SlotHolder {
+    fn asked_to_close(&self) -> Option<Instant> {
+        *self.asked_to_close.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, now: Instant) {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    fn ask_to_close(&self, now: Instant) {
+        *self.asked_to_close.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         self.leave.notify_one();
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// A request came on this connection.
     pub fn asked(&self) {
         self.holder.asked.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the place is needed for somebody else.
-    pub async fn leave(&self) -> Leave {
+    pub async fn leave(&self) -> CloseWhen {
         self.holder.leave.notified().await;
-        if self.holder.asked.load(Ordering::Relaxed) { Leave::AfterAnswer } else { Leave::Now }
+        if self.holder.asked.load(Ordering::Relaxed) { CloseWhen::AfterAnswer } else { CloseWhen::Now }
     }
 
     /// Waits until the place is needed and nothing in flight counts any more; after [`Self::leave`].
@@ -141,9 +142,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.connection_slots.lock();
         taken.count -= 1;
         if let Some(holders) = taken.by_address.get_mut(&self.address) {
             holders.retain(|holder| !Arc::ptr_eq(holder, &self.holder));
@@ -152,11 +153,11 @@ impl Drop for Place {
             }
         }
         drop(taken);
-        self.places.freed.notify_one();
+        self.connection_slots.freed.notify_one();
     }
 }
 
-/// What counts as one client: an IPv4 address, or a network of IPv6 as one customer has it.
+/// The unit that counts as one client: an IPv4 address, or an IPv6 network of one customer.
 fn counted_as(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(address) => {
@@ -175,7 +176,7 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
-    async fn told(place: &Place) -> Option<Leave> {
+    async fn asked_to_close(place: &ConnectionSlot) -> Option<CloseWhen> {
         tokio::time::timeout(Duration::from_millis(1), place.leave()).await.ok()
     }
 
@@ -184,38 +185,45 @@ mod tests {
     }
 
     #[test]
-    fn the_address_with_most_connections_gives_up_its_oldest_idle_one() {
+    fn the_busiest_address_loses_its_oldest_idle_connection() {
         run(async {
-            let places = Places::new(4);
-            let busy = places.enter(address(1)).await;
+            let connection_slots = ConnectionSlots::new(4);
+            let busy = connection_slots.enter(address(1)).await;
             busy.asked();
-            let (idle, newer) = (places.enter(address(1)).await, places.enter(address(1)).await);
-            let other = places.enter(address(2)).await;
-            let mut waiting = std::pin::pin!(places.enter(address(3)));
+            let (idle, newer) = (connection_slots.enter(address(1)).await, connection_slots.enter(address(1)).await);
+            let other = connection_slots.enter(address(2)).await;
+            let mut waiting = std::pin::pin!(connection_slots.enter(address(3)));
             assert!(tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err());
-            assert_eq!(told(&idle).await, Some(Leave::Now));
-            assert_eq!((told(&newer).await, told(&busy).await, told(&other).await), (None, None, None));
+            assert_eq!(asked_to_close(&idle).await, Some(CloseWhen::Now));
+            assert_eq!(
+                (asked_to_close(&newer).await, asked_to_close(&busy).await, asked_to_close(&other).await),
+                (None, None, None)
+            );
             drop(idle);
             drop(waiting.await);
             drop((busy, newer, other));
-            assert_eq!(places.lock().count, 0);
-            assert!(places.lock().by_address.is_empty());
+            assert_eq!(connection_slots.lock().count, 0);
+            assert!(connection_slots.lock().by_address.is_empty());
         });
     }
 
     #[test]
     fn requests_in_flight_end_before_their_connection_does() {
         run(async {
-            let places = Places::new(2);
-            let (one, two) = (places.enter(address(1)).await, places.enter(address(1)).await);
+            let connection_slots = ConnectionSlots::new(2);
+            let (one, two) = (connection_slots.enter(address(1)).await, connection_slots.enter(address(1)).await);
             one.asked();
             two.asked();
             // Of its own address nobody is cut off.
-            let own = tokio::time::timeout(GRACE + Duration::from_millis(500), places.enter(address(1))).await;
+            let own =
+                tokio::time::timeout(GRACE + Duration::from_millis(500), connection_slots.enter(address(1))).await;
             assert!(own.is_err());
-            assert_eq!((told(&one).await, told(&two).await), (Some(Leave::AfterAnswer), Some(Leave::AfterAnswer)));
+            assert_eq!(
+                (asked_to_close(&one).await, asked_to_close(&two).await),
+                (Some(CloseWhen::AfterAnswer), Some(CloseWhen::AfterAnswer))
+            );
             assert!(tokio::time::timeout(Duration::from_millis(1), one.force()).await.is_err());
-            let mut waiting = std::pin::pin!(places.enter(address(2)));
+            let mut waiting = std::pin::pin!(connection_slots.enter(address(2)));
             assert!(tokio::time::timeout(Duration::from_millis(1), waiting.as_mut()).await.is_err());
             one.force().await;
             drop(one);

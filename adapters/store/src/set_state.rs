@@ -23,7 +23,7 @@ impl OpenPage {
 
 /// Everything about a set that one writer needs to know to record the next change.
 #[derive(Clone, Debug)]
-pub(crate) struct Book {
+pub(crate) struct SetState {
     pub(crate) created: Timestamp,
     pub(crate) importing: bool,
     pub(crate) rule: PageRule,
@@ -38,7 +38,7 @@ pub(crate) struct Book {
     pub(crate) stored_versions: Versions,
 }
 
-impl Book {
+impl SetState {
     /// A new set, created now. Its base is still to come if it begins with one.
     pub(crate) fn new(created: Timestamp, new: &NewSet, shards: LiveShards) -> Self {
         let page = OpenPage { number: 1, after: Position(0), from: created, first: None };

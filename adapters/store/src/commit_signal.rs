@@ -1,4 +1,4 @@
-//! Who waits until something is recorded? Rung after every commit.
+//! A signal sent after every commit, for readers that wait for changes.
 
 use abreast_core::{ChangeLog, LogError, Position, SetId};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 /// A count of commits that can be waited for.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
-    rung: Mutex<u64>,
+pub(crate) struct CommitSignal {
+    commits: Mutex<u64>,
     waiting: Condvar,
 }
 
-impl Bell {
+impl CommitSignal {
     /// Readers see something new.
-    pub(crate) fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    pub(crate) fn notify(&self) {
+        *self.commits.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.waiting.notify_all();
     }
 
@@ -23,7 +23,7 @@ impl Bell {
         let begun = Instant::now();
         loop {
             // Noted before asking: what is rung meanwhile is not slept through.
-            let seen = *self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = *self.commits.lock().unwrap_or_else(PoisonError::into_inner);
             if so()? {
                 return Ok(true);
             }
@@ -31,8 +31,8 @@ impl Bell {
             if left.is_zero() {
                 return Ok(false);
             }
-            let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(self.waiting.wait_timeout_while(rung, left, |rung| *rung == seen));
+            let commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(self.waiting.wait_timeout_while(commits, left, |commits| *commits == seen));
         }
     }
 }
@@ -53,17 +53,17 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn who_waits_asks_again_after_each_ring() {
-        let (bell, so) = (Bell::default(), AtomicBool::new(false));
+    fn waiters_check_again_after_each_signal() {
+        let (commit_signal, so) = (CommitSignal::default(), AtomicBool::new(false));
         let ask = || Ok::<_, ()>(so.load(Ordering::SeqCst));
-        assert_eq!(bell.wait_until(Duration::from_millis(1), ask), Ok(false));
+        assert_eq!(commit_signal.wait_until(Duration::from_millis(1), ask), Ok(false));
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| bell.wait_until(Duration::from_secs(60), ask));
-            bell.ring();
+            let waiting = scope.spawn(|| commit_signal.wait_until(Duration::from_secs(60), ask));
+            commit_signal.notify();
             so.store(true, Ordering::SeqCst);
-            bell.ring();
+            commit_signal.notify();
             assert_eq!(waiting.join().unwrap(), Ok(true));
         });
-        assert_eq!(bell.wait_until(Duration::MAX, || Err(7)), Err(7));
+        assert_eq!(commit_signal.wait_until(Duration::MAX, || Err(7)), Err(7));
     }
 }

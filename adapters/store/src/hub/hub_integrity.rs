@@ -1,14 +1,14 @@
-//! Is a hub's store sound? Looks only; each thing is held against what says it a second time.
+//! Integrity check of a hub's store; read-only. Redundant values are compared with each other.
 
 use super::store::MIGRATIONS;
 use super::topics::{self, body_bytes, read_notification};
 use super::{targets, verifications};
-use crate::check::{Findings, integrity, open_to_look, schema};
+use crate::integrity::{Findings, integrity, open_for_check, schema};
 use abreast_core::{LogError, Offset, TopicId};
 use rusqlite::{Connection, params};
 use std::path::Path;
 
-/// What a hub's store holds.
+/// Numbers of rows in a hub's store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HubFacts {
     /// Topics.
@@ -21,12 +21,12 @@ pub struct HubFacts {
     pub verifications: u64,
 }
 
-/// Looks at a hub's store; every notification is read.
+/// Checks a hub's store; every notification is read.
 ///
 /// # Errors
 /// The file cannot be opened at all.
 pub fn check_hub(path: &Path, findings: &mut Findings) -> Result<HubFacts, LogError> {
-    let connection = open_to_look(path)?;
+    let connection = open_for_check(path)?;
     let place = path.display().to_string();
     if !integrity(&connection, &place, findings) || !schema(&connection, &place, MIGRATIONS, findings) {
         return Ok(HubFacts::default());
@@ -34,10 +34,10 @@ pub fn check_hub(path: &Path, findings: &mut Findings) -> Result<HubFacts, LogEr
     Ok(check_rows(&connection, &place, findings))
 }
 
-/// Looks at the rows of a store that SQLite can read.
+/// Checks the rows of a store that SQLite can read.
 pub(crate) fn check_rows(connection: &Connection, place: &str, findings: &mut Findings) -> HubFacts {
     let mut facts = HubFacts::default();
-    let mut look = || -> rusqlite::Result<()> {
+    let mut check = || -> rusqlite::Result<()> {
         let transaction = connection.unchecked_transaction()?;
         let mut statement = transaction.prepare("SELECT id, url, head, trimmed, bytes FROM topics ORDER BY id")?;
         let mut rows = statement.query([])?;
@@ -55,7 +55,7 @@ pub(crate) fn check_rows(connection: &Connection, place: &str, findings: &mut Fi
         facts.verifications = verifications(&transaction, place, findings)?;
         Ok(())
     };
-    if let Err(cause) = look() {
+    if let Err(cause) = check() {
         findings.add("hub.damaged", place, cause.to_string());
     }
     facts
@@ -114,7 +114,7 @@ fn strangers(connection: &Connection, place: &str, findings: &mut Findings) -> r
     Ok(())
 }
 
-/// What belongs to nothing, and where it is.
+/// Rows without a parent, and their table.
 pub(crate) const STRANGERS: [(&str, &str); 8] = [
     ("notifications of no topic", "notifications WHERE topic_id NOT IN (SELECT id FROM topics)"),
     (

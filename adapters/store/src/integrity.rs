@@ -1,6 +1,6 @@
-//! Is a store sound? Looks only; what is found has a code that does not change between versions.
+//! Integrity check of a store; read-only. Each finding has a code that does not change between versions.
 //!
-//! Each thing is held against what says it a second time: rows against their checksums and against the log, pages and
+//! Redundant data is compared: rows against their checksums and against the log, pages and
 //! shards against the rows they stand for, needs of contents against those who need them.
 
 use crate::connection::{open_read_only, sqlite_error};
@@ -16,12 +16,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Most findings of one code that are told one by one.
+/// Most findings of one code that are reported one by one.
 const TOLD_MAX: u64 = 100;
-/// Most damages that SQLite's own look tells.
+/// Most errors that SQLite's own check reports.
 const DAMAGES_MAX: i64 = 50;
 
-/// What was found, each code no more than a hundred times.
+/// The findings, each code at most a hundred times.
 #[derive(Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
@@ -34,7 +34,7 @@ impl Findings {
         self.put(Severity::Error, rule, location.into(), message.into());
     }
 
-    /// Adds one that needs no mending.
+    /// Adds a finding that needs no repair.
     pub fn note(&mut self, rule: &'static str, location: impl Into<String>, message: impl Into<String>) {
         self.put(Severity::Note, rule, location.into(), message.into());
     }
@@ -47,7 +47,7 @@ impl Findings {
         }
     }
 
-    /// Those that are told.
+    /// Those that are reported.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }
@@ -57,13 +57,13 @@ impl Findings {
         &self.counts
     }
 
-    /// Was one of these codes found?
+    /// Whether one of these codes was found.
     pub fn has(&self, rules: &[&str]) -> bool {
         rules.iter().any(|rule| self.counts.contains_key(rule))
     }
 
-    /// Is there anything to mend?
-    pub fn is_sound(&self) -> bool {
+    /// Whether there is nothing to repair.
+    pub fn is_consistent(&self) -> bool {
         self.list.iter().all(|finding| finding.severity == Severity::Note)
     }
 }
@@ -79,11 +79,11 @@ pub struct SetFacts {
     pub resources: u64,
 }
 
-/// Opens a database for looking only. One that nobody uses is left exactly as it is; one in use is read beside its user.
+/// Opens a database read-only. An unused one is left exactly as it is; one in use is read beside its user.
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn open_to_look(path: &Path) -> Result<Connection, LogError> {
+pub(crate) fn open_for_check(path: &Path) -> Result<Connection, LogError> {
     let wal = crate::connection::beside(path, "-wal");
     if wal.exists() {
         return open_read_only(path);
@@ -101,20 +101,20 @@ pub(crate) fn open_to_look(path: &Path) -> Result<Connection, LogError> {
         .map_err(|cause| sqlite_error(&format!("cannot open the store {} for reading", path.display()), cause))
 }
 
-/// SQLite's own look at a database: pages, order of rows, indexes. Says whether the rest can be looked at.
+/// SQLite's own check of a database: pages, order of rows, indexes. Returns whether the rest can be checked.
 pub(crate) fn integrity(connection: &Connection, place: &str, findings: &mut Findings) -> bool {
-    let look = || -> rusqlite::Result<Vec<String>> {
+    let check = || -> rusqlite::Result<Vec<String>> {
         let mut statement = connection.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
         statement.query_map([], |row| row.get(0))?.collect()
     };
-    match look() {
+    match check() {
         Ok(lines) => {
-            let mut sound = true;
+            let mut consistent = true;
             for line in lines.iter().flat_map(|text| text.lines()).filter(|line| *line != "ok") {
                 findings.add("store.damaged", place, line);
-                sound = false;
+                consistent = false;
             }
-            sound
+            consistent
         }
         Err(cause) => {
             findings.add("store.damaged", place, cause.to_string());
@@ -153,7 +153,7 @@ pub(crate) fn schema(connection: &Connection, place: &str, steps: &[&str], findi
     }
 }
 
-/// What defines the tables and indexes.
+/// Definitions of the tables and indexes.
 fn texts(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(
         "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || ifnull(sql, '') FROM sqlite_schema \
@@ -171,7 +171,7 @@ fn expected_texts(steps: &[&str]) -> rusqlite::Result<Vec<String>> {
     texts(&connection)
 }
 
-/// Looks at a Source's store. `needed` is told each kept content that rows need, with its length.
+/// Checks a Source's store. Each kept content that rows need is passed to `needed`, with its length.
 ///
 /// # Errors
 /// The file cannot be opened at all.
@@ -180,7 +180,7 @@ pub fn check_log(
     findings: &mut Findings,
     needed: &mut dyn FnMut(ContentId, u64),
 ) -> Result<Vec<SetFacts>, LogError> {
-    let connection = open_to_look(path)?;
+    let connection = open_for_check(path)?;
     let place = path.display().to_string();
     if !integrity(&connection, &place, findings) || !schema(&connection, &place, MIGRATIONS, findings) {
         return Ok(Vec::new());
@@ -188,17 +188,17 @@ pub fn check_log(
     Ok(check_rows(&connection, &place, findings, needed))
 }
 
-/// Looks at the database of a copy's state. Says whether the rest can be looked at.
+/// Checks the database of a copy's state. Returns whether the rest can be checked.
 ///
 /// # Errors
 /// The file cannot be opened at all.
 pub fn check_mirror(path: &Path, findings: &mut Findings) -> Result<bool, LogError> {
-    let connection = open_to_look(path)?;
+    let connection = open_for_check(path)?;
     let place = path.display().to_string();
     Ok(integrity(&connection, &place, findings) && schema(&connection, &place, &crate::mirror::STEPS, findings))
 }
 
-/// Looks at the rows of a store that SQLite can read.
+/// Checks the rows of a store that SQLite can read.
 pub(crate) fn check_rows(
     connection: &Connection,
     place: &str,
@@ -206,7 +206,7 @@ pub(crate) fn check_rows(
     needed: &mut dyn FnMut(ContentId, u64),
 ) -> Vec<SetFacts> {
     let mut facts = Vec::new();
-    let mut look = || -> rusqlite::Result<()> {
+    let mut check = || -> rusqlite::Result<()> {
         let transaction = connection.unchecked_transaction()?;
         let mut statement =
             transaction.prepare("SELECT id, slug, created, anew, importing, kept_bytes FROM sets ORDER BY id")?;
@@ -214,19 +214,19 @@ pub(crate) fn check_rows(
         while let Some(row) = rows.next()? {
             let slug: String = row.get(1)?;
             let created = Timestamp::from_micros(row.get::<_, Option<i64>>(3)?.map_or_else(|| row.get(2), Ok)?);
-            let mut set = SetLook {
+            let mut set = SetCheck {
                 connection: &transaction,
                 id: row.get(0)?,
                 place: format!("{place}: set {slug}"),
                 begins: created,
-                anew: row.get::<_, Option<i64>>(3)?.is_some(),
+                restarted: row.get::<_, Option<i64>>(3)?.is_some(),
                 importing: row.get(4)?,
                 kept_bytes: row.get(5)?,
                 findings,
                 head: (0, created),
                 live: Vec::new(),
             };
-            set.look()?;
+            set.check()?;
             let resources = set.live.iter().map(|shard| shard.resources as u64).sum();
             facts.push(SetFacts { slug, position: set.head.0 as u64, resources });
         }
@@ -245,12 +245,12 @@ pub(crate) fn check_rows(
         while let Some(row) = rows.next()? {
             match row.get_ref(0)?.as_blob().ok().and_then(ContentId::from_slice) {
                 Some(id) => needed(id, row.get::<_, i64>(1)? as u64),
-                None => findings.add("store.row", place, "an address of kept contents is no digest"),
+                None => findings.add("store.row", place, "an address of kept contents is not a digest"),
             }
         }
         Ok(())
     };
-    if let Err(cause) = look() {
+    if let Err(cause) = check() {
         findings.add("store.damaged", place, cause.to_string());
     }
     facts
@@ -267,13 +267,13 @@ struct Live {
 }
 
 /// One set.
-struct SetLook<'a> {
+struct SetCheck<'a> {
     connection: &'a Connection,
     id: i64,
     place: String,
     /// When its log begins.
     begins: Timestamp,
-    anew: bool,
+    restarted: bool,
     importing: bool,
     kept_bytes: i64,
     findings: &'a mut Findings,
@@ -282,8 +282,8 @@ struct SetLook<'a> {
     live: Vec<Live>,
 }
 
-impl SetLook<'_> {
-    fn look(&mut self) -> rusqlite::Result<()> {
+impl SetCheck<'_> {
+    fn check(&mut self) -> rusqlite::Result<()> {
         let begins_after = self.pages()?;
         self.load_shards()?;
         self.changes(&begins_after)?;
@@ -312,7 +312,7 @@ impl SetLook<'_> {
             let (from, until): (i64, Option<i64>) = (row.get(3)?, row.get(4)?);
             begins.insert(after);
             let follows = match before {
-                None => (self.anew || (number, after) == (1, 0)) && from == self.begins.as_micros(),
+                None => (self.restarted || (number, after) == (1, 0)) && from == self.begins.as_micros(),
                 Some((number_before, last_before, until_before)) => {
                     number == number_before + 1 && Some(after) == last_before && Some(from) == until_before
                 }
@@ -486,7 +486,7 @@ impl SetLook<'_> {
         Ok(())
     }
 
-    /// What left the set is remembered with its last change, and nothing else is.
+    /// Removed resources have a tombstone with their last change, and existing ones have none.
     fn tombstones(&mut self) -> rusqlite::Result<()> {
         let mut faults = Vec::new();
         let mut statement = self.connection.prepare(
