@@ -53,7 +53,8 @@ impl Writing {
 #[derive(Debug)]
 pub(crate) struct Pending {
     paths: BTreeMap<Vec<u8>, Path>,
-    /// None of them is due before this. It is found anew only when it is over: paths may be many, and events come often.
+    /// None of them is due before this. It is computed again only when that time has come: paths may be many, and
+    /// events come often.
     earliest: Option<Instant>,
     /// When the first and the last path was removed, of those that wait.
     removed: Option<(Instant, Instant)>,

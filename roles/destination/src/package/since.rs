@@ -1,7 +1,7 @@
 //! One package with all changes since a time, which a Source makes on request.
 //!
 //! How long the package will be is not known beforehand; but the changes were just read, and it holds what they list. It
-//! supplies planned bytes as any package does. When it cannot be fetched, that is reported, and the run goes on as if
+//! supplies planned bytes as any package does. When it cannot be fetched, that is reported, and the run continues as if
 //! there were none.
 
 use super::choose::{UNKNOWN_BYTES, Wanted, package_seconds};
@@ -96,7 +96,7 @@ pub(super) fn supply_since(
 }
 
 fn report_unusable(report: &mut Reporter<'_>, package: &ListedPackage, error: &Error) {
-    let message = format!("{error}\n  other packages are looked for, or resources asked for one by one");
+    let message = format!("{error}\n  other packages are tried, or the resources are requested one by one");
     report.notice(error.code(), &package.url, &message);
 }
 

@@ -8,7 +8,7 @@
 //! | `events.rs` | event streams, for those who cannot be called |
 //! | `inbox.rs` | notifications that wait for a run |
 //!
-//! What a notification says, and whether it goes on from where the copy stands, is for the reader
+//! What a notification contains, and whether it continues from the cursor, is for the reader
 //! (`read/resourcesync/pushed.rs`).
 //!
 //! A notification is never more than a hint that comes early: the Change Lists are the truth, and what does not fit is

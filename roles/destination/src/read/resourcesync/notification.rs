@@ -47,7 +47,9 @@ pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
     }
     let Some(from) = head.from.map(|from| from.instant) else { return odd("it does not say since when it knows") };
     let newest = entries.last().and_then(|entry| entry.datetime).map(|newest| newest.instant);
-    let Some(until) = head.until.map(|until| until.instant).or(newest) else { return odd("it tells nothing") };
+    let Some(until) = head.until.map(|until| until.instant).or(newest) else {
+        return odd("it contains no changes and no time");
+    };
     let mut last = from;
     for entry in &entries {
         let time = entry.datetime.map(|datetime| datetime.instant);

@@ -1,5 +1,5 @@
-//! Notifications that go on from where the copy stands: their changes are what is to be done, like those of a list of
-//! changes, and nobody is asked for one [rs-change-notification §3].
+//! Notifications that continue from the cursor of the copy: their changes are applied like those of a Change List, and
+//! none is requested [rs-change-notification §3].
 //!
 //! Each notification says since when it knows all changes. One that begins after what the copy knows was preceded by
 //! others that are missing: then, and whenever anything is odd, the lists are asked. What ends before is old, and
@@ -29,7 +29,7 @@ const CLOCK_MICROS: i64 = 60_000_000;
 enum Place {
     /// All of it is known.
     Old,
-    /// It goes on from what is known.
+    /// It continues from the cursor.
     Next,
     /// Others are missing before it, or that cannot be decided.
     Apart,
@@ -138,7 +138,7 @@ fn place(from: Timestamp, until: Timestamp, cursor: Timestamp, announced: Option
     if until < cursor || until == cursor && is_fine {
         return Place::Old;
     }
-    // Whoever repeats the last one repeats what was done, unless another change followed within that second.
+    // A notification that repeats the last one repeats what was done, unless another change followed within that second.
     if until == cursor || announced.is_some_and(|announced| until <= announced) {
         return Place::Apart;
     }
@@ -171,7 +171,7 @@ mod tests {
             // What ends where the copy stands, or before, is old.
             (begin - 9, begin - 5, None, Place::Old),
             (begin - 9, begin, None, Place::Old),
-            // What begins there, or before, goes on.
+            // One that begins there, or before, continues.
             (begin, begin + 5, None, Place::Next),
             (begin - 9, begin + 5, None, Place::Next),
             // What begins later does not, unless it was stated that nothing was between.

@@ -280,7 +280,8 @@ impl ResourceSync {
                 return plan_since(run, &baseline, changes);
             }
             if let (Some(changes), None) = (changes, cursor::get(run.planner.mirror)?) {
-                let message = "there is no Resource List to begin from; only what this Change List tells is copied";
+                let message =
+                    "there is no Resource List to begin from; only the changes in this Change List are applied";
                 run.report.notice("gap", changes, message);
                 run.report.summary.mode = Mode::Incremental;
                 return skip_gap(run, changes);

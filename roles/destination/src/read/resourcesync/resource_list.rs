@@ -215,7 +215,7 @@ impl Visitor for Compared<'_, '_, '_> {
         if self.failed > LIST_BUDGET.max(named / 100) {
             let message = format!("{} of {named} lists named by {} could not be read", self.failed, self.list);
             return Err(Error::new("budget.lists", ExitCode::Limit, message)
-                .with_help("nothing was changed; the Source has to mend its index"));
+                .with_help("nothing was changed; the Source has to correct its index"));
         }
         Ok(())
     }

@@ -166,7 +166,7 @@ impl ResolvedDocument for Resolved<'_> {
                 let span = span.map(|(first, last)| [first.begin, last.end].map(|at| at.as_micros() as u64));
                 Version { of: span.ok_or(PublishError::NotFound)?, immutable: false }
             }
-            // A dump is made once, and one that was made anew for the same time has other packages.
+            // A dump is made once, and one that was made again for the same time has other packages.
             DocumentPath::ArchivedDump(..) => Version { of: [0, 0], immutable: false },
             DocumentPath::ArchivedResourceList(..) | DocumentPath::ArchivedResourceListPart(..) => {
                 Version { of: [0, 0], immutable: true }
