@@ -4,9 +4,10 @@ use abreast_folder::Stat;
 use bytes::Bytes;
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, SizeHint};
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -85,8 +86,16 @@ impl FileBody {
 }
 
 fn read_chunk(file: &File, stat: &Stat, at: u64, wanted: usize, last: bool) -> io::Result<Vec<u8>> {
-    let mut chunk = vec![0; wanted];
-    file.read_exact_at(&mut chunk, at)?;
+    let mut chunk = Vec::with_capacity(wanted);
+    while chunk.len() < wanted {
+        let at = at + chunk.len() as u64;
+        match rustix::io::pread(file, spare_capacity(&mut chunk), at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    chunk.truncate(wanted);
     if last && !unchanged(file, stat)? {
         return Err(io::Error::other("the file was written while it was sent"));
     }

@@ -266,7 +266,12 @@ impl DocumentCache {
                 io::copy(&mut fs::File::open(&plain.path)?, &mut encoder)?;
                 let file = encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
                 kept.length = file.metadata()?.len();
-                Ok::<_, io::Error>(Body::File(Arc::new(kept)))
+                // Compressed it may be small.
+                Ok::<_, io::Error>(if kept.length < MEMORY_DOCUMENT as u64 {
+                    Body::Memory(fs::read(&kept.path)?.into())
+                } else {
+                    Body::File(Arc::new(kept))
+                })
             }
         })?;
         let body = document.gzip.get_or_init(|| body).clone();
