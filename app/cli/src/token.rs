@@ -50,11 +50,7 @@ impl StoreArgs {
         let data = match (&self.config, &self.data) {
             (Some(config), _) => {
                 let file = File::read(config)?;
-                match (file.data, file.set.as_slice()) {
-                    (Some(data), _) => data,
-                    (None, [only]) if !only.is_records() => only.folder.join(".abreast"),
-                    _ => bail!(UsageError(format!("`{}` names no `data`", config.display()))),
-                }
+                file.store_folder().ok_or_else(|| UsageError(format!("`{}` names no `data`", config.display())))?
             }
             (None, Some(data)) => {
                 check_data(data)?;

@@ -148,9 +148,5 @@ fn data_of(args: &LogAccessArgs) -> Result<PathBuf> {
         ));
     };
     let file = File::read(config)?;
-    match (file.data, file.set.as_slice()) {
-        (Some(data), _) => Ok(data),
-        (None, [only]) if !only.is_records() => Ok(only.folder.join(".abreast")),
-        _ => bail!(UsageError(format!("`{}` names no `data`", config.display()))),
-    }
+    file.store_folder().ok_or_else(|| UsageError(format!("`{}` names no `data`", config.display())).into())
 }

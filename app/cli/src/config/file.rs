@@ -1,0 +1,235 @@
+//! The configuration file as it is written: its tables, and reading it.
+
+use super::UsageError;
+use super::set::slug_of;
+use crate::faults::Origins;
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// The configuration file of `abreast serve`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    /// Address to listen on, `host:port`. Default `127.0.0.1:8080`.
+    pub(crate) listen: Option<String>,
+    /// Public base URL of everything published; every URL in documents starts with it.
+    /// Default: `http://` and the listen address.
+    pub(crate) base_url: Option<String>,
+    /// Folder of the store. Default: `.abreast` in the published folder, if there is only one.
+    pub(crate) data: Option<PathBuf>,
+    /// The API.
+    pub(crate) api: Option<crate::api::ApiFile>,
+    /// The hub.
+    pub(crate) hub: Option<crate::push::HubFile>,
+    /// Notifications.
+    pub(crate) notify: Option<crate::push::NotifyFile>,
+    /// The mirrors that `abreast sync` keeps; `jobs.rs` reads them.
+    #[serde(default)]
+    pub(crate) mirror: Vec<toml::Table>,
+    /// The sets to publish.
+    #[serde(default)]
+    pub(crate) set: Vec<SetFile>,
+    /// The line of each key in the file, and its errors.
+    #[serde(skip)]
+    pub(crate) origins: Origins,
+}
+
+/// One `[[set]]` of the configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetFile {
+    /// Name in URLs: small letters, digits, `.`, `_`, `-`. Default: made from the folder's name.
+    pub(crate) name: Option<String>,
+    /// Title for people. Default: the name.
+    pub(crate) title: Option<String>,
+    /// Description of the set for people: a few sentences.
+    pub(crate) description: Option<String>,
+    /// Terms of use: the address of a licence, or its name.
+    pub(crate) licence: Option<String>,
+    /// Whom to ask: a mail address, or that of a page.
+    pub(crate) contact: Option<String>,
+    /// The origin of the resources: `folder` (default), or `records` of resources that live elsewhere, which come through
+    /// the API.
+    pub(crate) origin: Option<String>,
+    /// The folder to publish.
+    #[serde(default)]
+    pub(crate) folder: PathBuf,
+    /// The older spelling of `origin = "records"`, which is still read.
+    pub(crate) records: Option<bool>,
+    /// Rules for links of resources.
+    #[serde(default)]
+    pub(crate) links: Vec<crate::api::RuleFile>,
+    /// Links of the set as a whole.
+    #[serde(default)]
+    pub(crate) set_links: Vec<crate::api::SetLinkFile>,
+    /// Digests to compute: `md5` (default), `sha-256` or `both`.
+    pub(crate) digests: Option<String>,
+    /// How long a path must be quiet before it is read, such as `200ms` (default).
+    pub(crate) debounce: Option<String>,
+    /// Apply the same wait to files that were closed by their writer or moved into place. Default false.
+    pub(crate) wait_for_quiet: Option<bool>,
+    /// How long the deletion of most of a set waits for a confirmation, such as `7d` (default); `0s` for not at all.
+    pub(crate) hold_deletions: Option<String>,
+    /// Time between full scans, such as `1h` (default); `0s` for none but the first.
+    pub(crate) rescan: Option<String>,
+    /// Time between scans that read every file, even if it seems unchanged; `0s` (default) for none.
+    pub(crate) reread: Option<String>,
+    /// Use the system's file events. Default true; false on network file systems.
+    pub(crate) events: Option<bool>,
+    /// Follow relative symbolic links to published files within the folder. Default false.
+    pub(crate) follow_links: Option<bool>,
+    /// Publish what matches one of these patterns, and nothing else but what other rules take.
+    #[serde(default)]
+    pub(crate) include: Vec<String>,
+    /// Do not publish what matches one of these patterns, as in `.gitignore`.
+    #[serde(default)]
+    pub(crate) exclude: Vec<String>,
+    /// Rules, `+ PATTERN` or `- PATTERN`: the first that matches decides, after `include` and `exclude`.
+    #[serde(default)]
+    pub(crate) filter: Vec<String>,
+    /// Files with such rules, one a line.
+    #[serde(default)]
+    pub(crate) filter_from: Vec<PathBuf>,
+    /// Keep old Resource Lists, and list old Change Lists. Default no.
+    pub(crate) archives: Option<ArchivesFile>,
+    /// Changes in one Change List, 1 to 50000; default 5000.
+    pub(crate) changes_per_list: Option<u32>,
+    /// Dumps: packages of all resources, and of changes. Default none.
+    pub(crate) dumps: Option<crate::dumps::DumpsFile>,
+    /// Earlier versions to keep: a number, or bounds on count, age and size. Default none.
+    pub(crate) versions: Option<crate::versions::VersionsFile>,
+}
+
+/// `archives` of a `[[set]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArchivesFile {
+    /// Time between two archived Resource Lists, such as `7d`.
+    pub(crate) every: String,
+    /// How many of them are kept, 1 to 10000; default 52.
+    pub(crate) keep: Option<u32>,
+}
+
+impl File {
+    /// The folder of a set.
+    ///
+    /// # Errors
+    /// The set does not exist, or has no folder.
+    pub(crate) fn folder_of(&self, name: &str) -> Result<PathBuf> {
+        let is_meant =
+            |set: &&SetFile| set.name.as_ref().map_or_else(|| slug_of(&set.folder) == name, |known| known == name);
+        match self.set.iter().find(is_meant) {
+            None => bail!(UsageError(format!("there is no set `{name}`"))),
+            Some(set) if set.is_records() => {
+                bail!(UsageError(format!("the set `{name}` has no folder: it is a set of records")))
+            }
+            Some(set) => Ok(set.folder.clone()),
+        }
+    }
+
+    /// Reads a configuration file; its faults are kept, to be reported with those that are found later.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn read_with_faults(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let mut file = crate::faults::read(&text);
+        file.origins.name(path);
+        Ok(file)
+    }
+
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// It cannot be read, or has keys that are unknown or values of a wrong type: all of them at once.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let file = Self::read_with_faults(path)?;
+        file.refuse_faults().with_context(|| format!("cannot use the configuration `{}`", path.display()))?;
+        Ok(file)
+    }
+
+    /// The folder of the store: the one named, or `.abreast` in the published folder if there is only one.
+    pub(crate) fn store_folder(&self) -> Option<PathBuf> {
+        match (&self.data, self.set.as_slice()) {
+            (Some(data), _) => Some(data.clone()),
+            (None, [only]) if !only.is_records() => Some(only.folder.join(".abreast")),
+            (None, _) => None,
+        }
+    }
+
+    fn refuse_faults(&self) -> Result<()> {
+        match self.origins.faults() {
+            [] => Ok(()),
+            faults => bail!(UsageError(crate::faults::report(faults.to_vec()))),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let file = crate::faults::read(text);
+        file.refuse_faults()?;
+        Ok(file)
+    }
+
+    /// Flags and environment variables take precedence over the file.
+    pub(crate) fn given(&mut self, listen: Option<&String>, base_url: Option<&String>, data: Option<&PathBuf>) {
+        if listen.is_some() {
+            self.listen = listen.cloned();
+            self.origins.forget("listen");
+        }
+        if base_url.is_some() {
+            self.base_url = base_url.cloned();
+            self.origins.forget("base_url");
+        }
+        if data.is_some() {
+            self.data = data.cloned();
+            self.origins.forget("data");
+        }
+    }
+}
+
+impl SetFile {
+    /// Whether its resources are records, in either spelling.
+    pub(crate) fn is_records(&self) -> bool {
+        self.origin.as_deref().map_or(self.records == Some(true), |origin| origin == "records")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{FILE_KEYS, SET_KEYS};
+
+    #[test]
+    fn unknown_keys_are_refused_with_line_and_nearest_name() {
+        let error = File::parse("listen = \"127.0.0.1:1\"\nbase_ulr = \"x\"\n[[set]]\nfoldr = \"a\"\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 2: unknown key `base_ulr` (help: did you mean `base_url`?)\n\
+             line 4: unknown key `foldr` in `[[set]]` (help: did you mean `folder`?)"
+        );
+    }
+
+    #[test]
+    fn the_example_configuration_shows_every_key() {
+        let example = include_str!("../../../../abreast.example.toml");
+        let uncommented: String = example
+            .lines()
+            .map(|line| {
+                line.strip_prefix("#").filter(|rest| rest.contains(" = ") && !rest.starts_with(' ')).unwrap_or(line)
+            })
+            .fold(String::new(), |text, line| text + line + "\n");
+        let file = File::parse(&uncommented).unwrap();
+        assert!(file.listen.is_some() && file.base_url.is_some() && file.data.is_some());
+        for key in FILE_KEYS.iter().chain(SET_KEYS) {
+            assert!(uncommented.contains(key), "{key}");
+        }
+        let tables: toml::Table = toml::from_str(&uncommented).unwrap();
+        for (name, known) in [("hub", crate::push::HUB_KEYS), ("notify", crate::push::NOTIFY_KEYS)] {
+            let table = tables[name].as_table().unwrap();
+            assert!(known.iter().all(|key| table.contains_key(*key)), "{name}");
+        }
+        assert_eq!(file.set.len(), 2);
+    }
+}

@@ -1,0 +1,48 @@
+//! The address to listen on, and the public URL.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+
+/// The listen address. If it does not imply the public URL, that must be given.
+pub(crate) fn check_address(listen: Option<&str>, base_url: Option<&str>, problems: &mut Vec<String>) -> SocketAddr {
+    let default = SocketAddr::from(([127, 0, 0, 1], 8080));
+    let listen = match listen.map(address_of) {
+        None => default,
+        Some(Ok(address)) => address,
+        Some(Err(reason)) => {
+            problems.push(reason);
+            default
+        }
+    };
+    if base_url.is_none() && listen.ip().is_unspecified() {
+        problems.push(format!(
+            "`base_url`: listening on every address ({listen}) needs the public URL (help: for example --base-url https://example.org/)"
+        ));
+    }
+    if let Some(base) = base_url
+        && let Err(expected) = crate::address::base_url(base)
+    {
+        problems
+            .push(format!("`base_url`: `{base}` cannot be used: {expected} (help: for example https://example.org/)"));
+    }
+    listen
+}
+
+/// Where to listen: an address or a host name with a port.
+fn address_of(text: &str) -> Result<SocketAddr, String> {
+    let refused = |reason: &dyn std::fmt::Display| {
+        format!("`listen`: `{text}` is not an address: {reason} (help: for example 127.0.0.1:8080 or localhost:8080)")
+    };
+    let mut found = text.to_socket_addrs().map_err(|error| refused(&error))?;
+    found.next().ok_or_else(|| refused(&"the name has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_name_is_an_address_to_listen_on() {
+        assert_eq!(address_of("localhost:8080").unwrap().port(), 8080);
+        assert!(address_of("localhost").is_err() && address_of(":8080").is_err());
+    }
+}

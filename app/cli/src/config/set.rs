@@ -1,0 +1,225 @@
+//! One set of the configuration, checked: its name, its origin and its settings.
+
+use super::file::SetFile;
+use abreast_core::filter::Filter;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Names of sets that would hide other addresses.
+const RESERVED: &[&str] =
+    &["api", "hub", "sourcedescription", "livez", "readyz", "metrics", "sdshare", "timegate", "timemap", "r", "m"];
+
+/// A set, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct SetConfig {
+    pub(crate) slug: String,
+    pub(crate) title: String,
+    /// Title for people.
+    pub(crate) about: abreast_source::publish::About,
+    pub(crate) origin: Origin,
+    pub(crate) links: crate::api::LinksConfig,
+    pub(crate) archives: Option<abreast_source::archive::ArchiveRule>,
+    pub(crate) changes_per_list: u32,
+    pub(crate) dumps: Option<abreast_source::dump::DumpOptions>,
+    pub(crate) versions: Option<abreast_core::VersionPolicy>,
+}
+
+/// The origin of a set's resources.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// Files in a folder.
+    Folder(FolderOrigin),
+    /// Records of resources that live elsewhere, which come through the API.
+    Records,
+}
+
+impl Origin {
+    /// The folder, if there is one.
+    pub(crate) fn folder(&self) -> Option<&FolderOrigin> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Records => None,
+        }
+    }
+}
+
+/// A folder that is published, and how it is read.
+#[derive(Clone, Debug)]
+pub(crate) struct FolderOrigin {
+    pub(crate) path: PathBuf,
+    pub(crate) digests: abreast_source::DigestPolicy,
+    pub(crate) debounce: Duration,
+    pub(crate) wait_for_quiet: bool,
+    pub(crate) hold_deletions: Duration,
+    pub(crate) rescan: Duration,
+    pub(crate) reread: Duration,
+    pub(crate) events: bool,
+    pub(crate) follow_links: bool,
+    pub(crate) filter: Arc<Filter>,
+}
+
+/// Checks one set; `slugs` are the names of the sets before it.
+pub(super) fn check_set(set: SetFile, slugs: &mut HashSet<String>, problems: &mut Vec<String>) -> SetConfig {
+    let records = set.is_records();
+    check_origin(&set, problems);
+    let filter = crate::rule_args::check(&set, records, problems);
+    let folder = check_folder(&set, problems);
+    let slug = set.name.unwrap_or_else(|| slug_of(&folder));
+    check_slug(&slug, problems);
+    if !slugs.insert(slug.clone()) {
+        problems.push(format!("`name`: two sets are called `{slug}` (help: give each a `name` of its own)"));
+    }
+    let mut duration = |key: &str, value: Option<String>, default: Duration| match value {
+        None => default,
+        Some(text) => humantime::parse_duration(&text).unwrap_or_else(|error| {
+            problems.push(format!(
+                "`{key}`: `{text}` is not a duration: {error} (help: write it as `200ms`, `30s` or `1h`)"
+            ));
+            default
+        }),
+    };
+    let defaults = abreast_source::watch::WatchOptions::new(&folder);
+    let debounce = duration("debounce", set.debounce, defaults.debounce);
+    let hold_deletions = duration("hold_deletions", set.hold_deletions, defaults.hold_deletions);
+    let rescan = duration("rescan", set.rescan, defaults.rescan);
+    let reread = duration("reread", set.reread, defaults.reread);
+    let archives = set.archives.map(|archives| abreast_source::archive::ArchiveRule {
+        every: duration("archives.every", Some(archives.every), Duration::from_secs(7 * 24 * 3_600)),
+        keep: archives.keep.unwrap_or(52) as usize,
+    });
+    if archives.is_some_and(|rule| !(1..=10_000).contains(&rule.keep) || rule.every < Duration::from_secs(1)) {
+        problems.push("`archives`: `every` is less than `1s`, or `keep` not 1 to 10000 (help: for example `{ every = \"7d\", keep = 52 }`)".to_owned());
+    }
+    let digests = match set.digests.as_deref() {
+        None | Some("md5") => abreast_source::DigestPolicy::Md5,
+        Some("sha-256") => abreast_source::DigestPolicy::Sha256,
+        Some("both") => abreast_source::DigestPolicy::Both,
+        Some(other) => {
+            problems.push(format!("`digests`: `{other}` is not known (help: md5, sha-256 or both)"));
+            abreast_source::DigestPolicy::Md5
+        }
+    };
+    let changes_per_list = set.changes_per_list.unwrap_or(abreast_core::PageRule::default().changes);
+    if !(1..=50_000).contains(&changes_per_list) {
+        problems.push(format!("`changes_per_list`: {changes_per_list} is out of range (help: 1 to 50000)"));
+    }
+    if records && set.dumps.is_some() {
+        problems.push("`dumps`: a set of records has no bytes to package (help: leave it out)".to_owned());
+    }
+    let dumps = crate::dumps::check(set.dumps.as_ref(), digests, problems);
+    let title = set.title.unwrap_or_else(|| slug.clone());
+    let about = abreast_source::publish::About {
+        title: title.clone(),
+        description: set.description,
+        licence: set.licence,
+        contact: set.contact,
+    };
+    let versions =
+        crate::versions::check(set.versions, problems).or_else(|| crate::dumps::versions_needed(dumps.as_ref()));
+    let links = crate::api::check_links(&slug, set.links, set.set_links, problems);
+    let origin = if records {
+        Origin::Records
+    } else {
+        Origin::Folder(FolderOrigin {
+            path: folder,
+            digests,
+            debounce,
+            wait_for_quiet: set.wait_for_quiet.unwrap_or(false),
+            hold_deletions,
+            rescan,
+            reread,
+            events: set.events.unwrap_or(true),
+            follow_links: set.follow_links.unwrap_or(false),
+            filter,
+        })
+    };
+    SetConfig { slug, title, about, origin, links, archives, changes_per_list, dumps, versions }
+}
+
+/// Checks `origin` and the older `records`.
+fn check_origin(set: &SetFile, problems: &mut Vec<String>) {
+    match (set.origin.as_deref(), set.records) {
+        (None | Some("folder" | "records"), None) => {}
+        (None, Some(_)) => {
+            let name = set.name.as_deref().unwrap_or_default();
+            let help = if set.is_records() { "write `origin = \"records\"`" } else { "leave it out" };
+            tracing::warn!("set `{name}`: `records` is the older spelling of `origin` (help: {help})");
+        }
+        (Some("folder" | "records"), Some(_)) => {
+            problems.push("`records`: `origin` is given as well (help: leave `records` out)".to_owned());
+        }
+        (Some(other), _) => problems.push(format!("`origin`: `{other}` is not known (help: folder or records)")),
+    }
+}
+
+/// The folder that is published, resolved; a set of records has none, and needs a name instead.
+fn check_folder(set: &SetFile, problems: &mut Vec<String>) -> PathBuf {
+    let shown = set.folder.display();
+    let has_folder = !set.folder.as_os_str().is_empty();
+    if set.is_records() {
+        if has_folder {
+            problems.push(format!("`folder`: a set of records has none (help: leave out `{shown}`)"));
+        }
+        if set.name.is_none() {
+            problems.push("`name`: a set of records needs one (help: add `name = \"records\"`)".to_owned());
+        }
+        return PathBuf::new();
+    }
+    match std::fs::canonicalize(&set.folder) {
+        _ if !has_folder => {
+            problems.push("`folder`: the set has none (help: name one, or set `origin = \"records\"`)".to_owned());
+        }
+        Ok(folder) if folder.is_dir() => return folder,
+        Ok(_) => {
+            problems.push(format!("`folder`: `{shown}` is not a folder (help: name the folder that contains it)"));
+        }
+        Err(error) => {
+            problems.push(format!("`folder`: cannot open `{shown}`: {error} (help: create it, or correct the path)"));
+        }
+    }
+    set.folder.clone()
+}
+
+/// Checks that a name can be a part of URLs, and hides no address of the server.
+fn check_slug(slug: &str, problems: &mut Vec<String>) {
+    let well_formed = !slug.is_empty()
+        && slug.len() <= 64
+        && slug.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && slug.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'));
+    if !well_formed {
+        problems.push(format!(
+            "`name`: `{slug}` is not 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit (help: for \
+             example `papers-2026`)"
+        ));
+    }
+    if RESERVED.contains(&slug) {
+        problems
+            .push(format!("`name`: `{slug}` is an address of the server itself (help: choose another with --name)"));
+    }
+}
+
+/// A set's name made from a folder's name.
+pub(crate) fn slug_of(folder: &Path) -> String {
+    let name = folder.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let slug: String = name
+        .chars()
+        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-') { c } else { '-' })
+        .collect();
+    let slug = slug.trim_matches(['-', '.', '_']);
+    let slug: String = slug.chars().take(64).collect();
+    if slug.is_empty() || RESERVED.contains(&slug.as_str()) { "set".to_owned() } else { slug }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_sets_are_made_from_folders() {
+        assert_eq!(slug_of(Path::new("/x/My Papers (2026)")), "my-papers--2026");
+        assert_eq!(slug_of(Path::new("/")), "set");
+        assert_eq!(slug_of(Path::new("/x/api")), "set");
+    }
+}
