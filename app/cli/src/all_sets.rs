@@ -7,6 +7,7 @@
 use crate::log_access::ExitCodeError;
 use crate::report::Reporter;
 use crate::sync::failed;
+use abreast_destination::check::CopyPlace;
 use abreast_destination::{
     AuditOptions, AuditReport, Event, Mode, NewFolders, Observer, Problem, SETS_RECORD as RECORD, SinkOptions,
     SourceSet, Summary, SyncOptions, source_sets,
@@ -297,9 +298,17 @@ pub(crate) fn take(dir: &Path) -> Result<Option<Locked>> {
     Ok(Some(abreast_destination::lock(&state.root(), LOCK, dir)?))
 }
 
-/// Where the record is: in the folder, or in the one of the state.
+/// Where the record is: in the folder or its state folder, or in a folder elsewhere (`--state`), which a copy in the folder
+/// names.
 fn state_in(dir: &Path) -> Option<PathBuf> {
-    [dir.join(STATE_FOLDER), dir.to_owned()].into_iter().find(|state| state.join(RECORD).is_file())
+    let has_record = |state: &PathBuf| state.join(RECORD).is_file();
+    if let Some(state) = [dir.join(STATE_FOLDER), dir.to_owned()].into_iter().find(has_record) {
+        return Some(state);
+    }
+    let folders =
+        std::fs::read_dir(dir).ok()?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut states = folders.filter_map(|entry| CopyPlace::find(&entry.path())?.state.parent().map(Path::to_owned));
+    states.find(has_record)
 }
 
 /// Asks the Source for its sets, and gives each its folder.

@@ -8,11 +8,11 @@
 //! Contents are copied before the database is, and what it names besides afterwards: no row is without its content. A
 //! backup gets its name when all of it is durable.
 
-use crate::check::{HUB_DATABASE, StateFolders};
 use crate::config::UsageError;
+use crate::logging;
 use crate::repair::code_of;
+use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of};
 use crate::terminal::line;
-use crate::{check, logging};
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_store::backup::{check_copy, copy, needed_contents};
@@ -72,6 +72,16 @@ pub(crate) struct Manifest {
     pub(crate) files: Vec<FileEntry>,
 }
 
+impl Manifest {
+    /// Prints a line for each set.
+    pub(crate) fn print_sets(&self) {
+        for set in &self.sets {
+            let resources = count(set.resources, "resource");
+            line(&format!("set {}: {resources}, up to position {}", set.name, set.position));
+        }
+    }
+}
+
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct SetEntry {
     pub(crate) name: String,
@@ -106,14 +116,7 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
                         .to_string(),
                 );
             } else {
-                for set in &manifest.sets {
-                    line(&format!(
-                        "set {}: {}, up to position {}",
-                        set.name,
-                        count(set.resources, "resource"),
-                        set.position
-                    ));
-                }
+                manifest.print_sets();
                 line(&format!("{} copied", count(contents, "content")));
                 line(&format!("backup {}", path.display()));
             }
@@ -137,8 +140,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     fs::create_dir_all(backups).with_context(|| format!("cannot make `{}`", backups.display()))?;
     let folder = abreast_folder::Folder::open(backups)?;
     let Some(_lock) = folder.root().lock(b"backup.lock")? else {
-        let pid =
-            check::holder_of(&backups.join("backup.lock")).map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        let pid = holder_of(&backups.join("backup.lock")).map(|pid| format!(" (process {pid})")).unwrap_or_default();
         return Err(abreast_core::LogError::new(
             abreast_core::ErrorKind::Busy,
             format!("another backup{pid} is writing to `{}`\n  help: wait for it", backups.display()),

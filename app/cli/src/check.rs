@@ -1,10 +1,11 @@
 //! `abreast check`: checks stored data for damage. Read-only, and safe beside a running server.
 
 use crate::logging;
+use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_contents::{Condition, ErrorKind, View};
 use abreast_core::{ContentId, Finding, Severity};
-use abreast_destination::check as copy;
+use abreast_destination::check::check_copy;
 use abreast_store::hub::check_hub;
 use abreast_store::integrity::{Findings, check_log};
 use abreast_webtypes::count;
@@ -13,7 +14,7 @@ use clap::Args;
 use serde_json::json;
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,58 +68,6 @@ impl DataArgs {
     }
 }
 
-/// Topics, subscriptions and pending deliveries, beside the Source's store.
-pub(crate) const HUB_DATABASE: &str = "hub.db";
-
-/// The stores and copies in a folder.
-pub(crate) struct StateFolders {
-    /// The folder of a Source's store.
-    pub(crate) store: Option<PathBuf>,
-    /// The database of a hub; usually in the same folder.
-    pub(crate) hub: Option<PathBuf>,
-    /// The folder of a copy.
-    pub(crate) copy: Option<PathBuf>,
-}
-
-impl StateFolders {
-    pub(crate) fn find(dir: &str) -> Self {
-        let dir = PathBuf::from(dir.strip_prefix("warc:").unwrap_or(dir));
-        let own = dir.join(".abreast");
-        let folder_of = |database: &str| {
-            let names = [database.to_owned(), format!("{database}.salvaged")];
-            [&dir, &own].into_iter().find(|folder| names.iter().any(|name| folder.join(name).is_file())).cloned()
-        };
-        let (store, hub) = (folder_of("source.db"), folder_of(HUB_DATABASE).map(|folder| folder.join(HUB_DATABASE)));
-        Self { store, hub, copy: copy::state_of(&dir).map(|_| dir) }
-    }
-
-    /// Contents of a folder; with `--all-sets` of each set's folder, with its name. Empty if there are none.
-    pub(crate) fn find_all(dir: &str) -> Result<Vec<(Option<String>, Self)>> {
-        let own = Self::find(dir);
-        if !own.is_none() {
-            return Ok(vec![(None, own)]);
-        }
-        let sets = crate::all_sets::folders(Path::new(dir.strip_prefix("warc:").unwrap_or(dir)))?;
-        Ok(sets.into_iter().map(|(name, folder)| (Some(name), Self::find(&folder.to_string_lossy()))).collect())
-    }
-
-    pub(crate) fn is_none(&self) -> bool {
-        self.store.is_none() && self.hub.is_none() && self.copy.is_none()
-    }
-}
-
-/// The process that holds a lock file, according to the kernel.
-pub(crate) fn holder_of(lock: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-    let inode = std::fs::metadata(lock).ok()?.ino().to_string();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "FLOCK", _, _, pid, file, ..] = words.as_slice() else { return None };
-        if file.rsplit(':').next() == Some(inode.as_str()) { pid.parse().ok() } else { None }
-    })
-}
-
 /// Help for a finding.
 pub(crate) const fn way_out(rule: &str) -> &'static str {
     match rule.as_bytes() {
@@ -164,20 +113,8 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
     let places = match StateFolders::find_all(&args.dir) {
         Ok(places) => places,
-        Err(error) => {
-            logging::failure(&error, 13);
-            return ExitCode::from(13);
-        }
+        Err(code) => return code,
     };
-    if places.is_empty() {
-        let error = anyhow::anyhow!(
-            "there is neither a store nor a copy in `{}`\n  help: name the folder of a store (it has a file source.db or hub.db) \
-             or of a copy",
-            args.dir
-        );
-        logging::failure(&error, 2);
-        return ExitCode::from(2);
-    }
     let (mut findings, mut notes) = (Findings::default(), Vec::new());
     let mut checked = Ok(());
     for (set, place) in &places {
@@ -234,13 +171,13 @@ fn check_folder(
             facts.targets
         ));
     }
-    if let Some(folder) = &place.copy {
-        if let Some(pid) = holder_of(&copy::lock_of(folder)) {
+    if let Some(place) = &place.copy {
+        if let Some(pid) = place.lock_file().and_then(|lock| holder_of(&lock)) {
             notes.push(format!(
                 "process {pid} is using the copy: its changes during the check may be reported as findings"
             ));
         }
-        let facts = copy::check_copy(folder, &wants, findings, cancel)?;
+        let facts = check_copy(place, &wants, findings, cancel)?;
         notes.push(format!("copy: {}, {} read", count(facts.resources, "resource"), facts.read));
     }
     Ok(())

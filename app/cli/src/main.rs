@@ -39,6 +39,7 @@ mod settings;
 mod shell;
 mod signals;
 mod source_args;
+mod state_folders;
 mod stores;
 mod subscribe;
 mod sync;

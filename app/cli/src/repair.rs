@@ -1,12 +1,13 @@
 //! `abreast repair`: repairs stores and copies without guessing, and reports what Destinations will notice.
 
-use crate::check::{DataArgs, StateFolders, check_store, holder_of, named};
+use crate::check::{DataArgs, check_store, named};
 use crate::config::UsageError;
 use crate::logging;
+use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_contents::Contents;
 use abreast_core::{Clock as _, ContentId, SystemClock};
-use abreast_destination::check as copy;
+use abreast_destination::check::{repair_copy, repair_state};
 use abreast_folder::Folder;
 use abreast_source::dump::remove_unsound_dumps;
 use abreast_store::hub::repair_hub;
@@ -58,8 +59,8 @@ impl std::fmt::Display for InUse {
 
 impl std::error::Error for InUse {}
 
-fn in_use(what: &Path, lock: &Path) -> InUse {
-    let by = holder_of(lock).map(|pid| format!(" (process {pid})")).unwrap_or_default();
+fn in_use(what: &Path, lock: Option<&Path>) -> InUse {
+    let by = lock.and_then(holder_of).map(|pid| format!(" (process {pid})")).unwrap_or_default();
     InUse(format!("`{}` is in use by another process{by}\n  help: stop it, then repair", what.display()))
 }
 
@@ -68,15 +69,8 @@ pub(crate) fn run(args: &RepairArgs) -> ExitCode {
     let cancel = crate::signals::cancel_on_signal();
     let places = match StateFolders::find_all(&args.dir) {
         Ok(places) => places,
-        Err(error) => {
-            logging::failure(&error, 13);
-            return ExitCode::from(13);
-        }
+        Err(code) => return code,
     };
-    if places.is_empty() {
-        logging::failure(&anyhow::anyhow!("there is neither a store nor a copy in `{}`", args.dir), 2);
-        return ExitCode::from(2);
-    }
     let mut steps = Vec::new();
     let done = repair_folders(args, &places, &mut steps, &cancel);
     for step in &steps {
@@ -155,16 +149,18 @@ fn repair_folder(args: &RepairArgs, place: &StateFolders, steps: &mut Vec<String
         let repaired = repair_hub(hub, args.dry_run)?;
         steps.extend(repaired.steps.into_iter().map(|step| format!("hub: {step}")));
     }
-    if let Some(folder) = &place.copy {
-        let lock = if folder.join(".abreast").is_dir() { copy::take_copy(folder)? } else { None };
-        if lock.is_none() && folder.join(".abreast").is_dir() {
-            return Err(in_use(folder, &copy::lock_of(folder)).into());
-        }
-        let salvaged = copy::repair_state(folder, args.dry_run)?;
+    if let Some(copy) = &place.copy {
+        let lock = copy.lock_file();
+        let _lock = if args.dry_run && !lock.as_ref().is_some_and(|lock| lock.exists()) {
+            None
+        } else {
+            Some(copy.take()?.ok_or_else(|| in_use(copy.shown_folder(), lock.as_deref()))?)
+        };
+        let salvaged = repair_state(copy, args.dry_run)?;
         let unreadable = args.dry_run && !salvaged.is_empty();
         steps.extend(salvaged);
         if !unreadable {
-            steps.extend(copy::repair_copy(folder, &wants, args.dry_run, cancel)?);
+            steps.extend(repair_copy(copy, &wants, args.dry_run, cancel)?);
         }
     }
     Ok(())
@@ -178,7 +174,7 @@ pub(crate) fn hold(store: &Path, dry_run: bool) -> Result<Option<abreast_folder:
     let folder = Folder::open(store).context("cannot open the store's folder")?;
     match folder.root().lock(b"source.lock").context("cannot lock the store")? {
         Some(lock) => Ok(Some(lock)),
-        None => Err(in_use(store, &store.join("source.lock")).into()),
+        None => Err(in_use(store, Some(&store.join("source.lock"))).into()),
     }
 }
 

@@ -1,15 +1,14 @@
 //! `abreast restore`: a store as a backup has it, verified first, never over one that is there.
 
 use crate::backup::{FORMAT, MANIFEST, Manifest, copy_content};
-use crate::check::HUB_DATABASE;
 use crate::logging;
 use crate::repair::code_of;
+use crate::state_folders::HUB_DATABASE;
 use crate::terminal::line;
 use abreast_contents::{Condition, Contents, View, digest};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_store::backup::{check_copy, needed_contents, restart_log};
 use abreast_store::hub::{check_hub_copy, restart_hub_log};
-use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::json;
@@ -69,14 +68,7 @@ pub(crate) fn run(args: &RestoreArgs) -> ExitCode {
                     .to_string(),
                 );
             } else {
-                for set in &manifest.sets {
-                    line(&format!(
-                        "set {}: {}, up to position {}",
-                        set.name,
-                        count(set.resources, "resource"),
-                        set.position
-                    ));
-                }
+                manifest.print_sets();
                 line(&format!("restored as of {}", manifest.created));
                 if !args.same_log {
                     line("the log was restarted: Destinations compare everything once");

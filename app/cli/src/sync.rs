@@ -206,6 +206,9 @@ fn given_as(job: Option<&str>, config: Option<&Path>, mirror: &MirrorArgs) -> St
     if job.is_none() && mirror.all_sets {
         words.push("--all-sets".to_owned());
     }
+    if let Some(state) = &mirror.state {
+        words.extend(["--state".to_owned(), state.display().to_string()]);
+    }
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 

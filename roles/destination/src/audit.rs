@@ -139,8 +139,7 @@ fn find_source(
     options: &AuditOptions,
     observer: &dyn Observer,
 ) -> Result<Start, Error> {
-    let state = options.sync.state.clone().unwrap_or_else(|| options.sync.folder.join(STATE_FOLDER)).join("mirror.db");
-    let mirror = if state.exists() { Some(Mirror::open(&state)?) } else { None };
+    let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
     reader.find_read_only(requests, &options.sync, mirror.as_ref(), observer)
 }
 

@@ -2,16 +2,18 @@
 //!
 //! Damaged files can be fetched again: a repair notes them in the plan, and the next run fetches them.
 
-use crate::error::Error;
+use crate::error::{Error, ExitCode};
 use crate::path_map::STATE_FOLDER;
 use crate::probe::FileSystem;
 use crate::sink::folder::FolderKept;
 use crate::sink::kept::{is_distrusted, plan_again, read_back};
-use crate::state::{DATABASE, LOCK};
+use crate::state::{DATABASE, LOCK, folder_of, state_elsewhere};
+use crate::state_folder::make_folder;
 use abreast_folder::{Folder, Locked};
 use abreast_store::integrity::{Findings, check_mirror};
 use abreast_store::mirror::{Mirror, Row};
 use abreast_webtypes::count;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,36 +31,68 @@ pub struct CopyFacts {
     pub pending: u64,
 }
 
-/// Where the state of the copy in this folder is, if it is one.
-pub fn state_of(folder: &Path) -> Option<PathBuf> {
-    let own = folder.join(STATE_FOLDER);
-    if own.join(DATABASE).is_file() {
-        return Some(own);
-    }
-    if let Ok(owner) = std::fs::read_to_string(own.join("owner")) {
-        let elsewhere = PathBuf::from(owner.trim_end());
-        return elsewhere.join(DATABASE).is_file().then_some(elsewhere);
-    }
-    folder.join(DATABASE).is_file().then(|| folder.to_owned())
+/// Where a copy is, and where its state is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyPlace {
+    /// The folder of its files; unknown where only the state is given and does not name it.
+    pub folder: Option<PathBuf>,
+    /// The folder of its state.
+    pub state: PathBuf,
 }
 
-/// The file that the process at work on a copy holds locked.
-pub fn lock_of(folder: &Path) -> PathBuf {
-    folder.join(STATE_FOLDER).join(std::ffi::OsStr::new(std::str::from_utf8(LOCK).unwrap_or("lock")))
+impl CopyPlace {
+    /// The copy in a folder, or the one whose state is in that folder.
+    pub fn find(dir: &Path) -> Option<Self> {
+        let own = dir.join(STATE_FOLDER);
+        let state = if own.join(DATABASE).is_file() { Some(own) } else { state_elsewhere(dir) };
+        if let Some(state) = state {
+            return Some(Self { folder: Some(dir.to_owned()), state });
+        }
+        if !dir.join(DATABASE).is_file() {
+            return None;
+        }
+        let folder = folder_of(dir).or_else(|| {
+            let real = dir.canonicalize().ok()?;
+            real.ends_with(STATE_FOLDER).then(|| real.parent().map(Path::to_owned)).flatten()
+        });
+        Some(Self { folder, state: dir.to_owned() })
+    }
+
+    /// The file that the process at work on the copy holds locked.
+    pub fn lock_file(&self) -> Option<PathBuf> {
+        let marker = self.folder.as_ref()?.join(STATE_FOLDER);
+        Some(marker.join(std::ffi::OsStr::from_bytes(LOCK)))
+    }
+
+    /// Takes the copy for a repair; `None` when another process has it.
+    ///
+    /// # Errors
+    /// The state does not name the folder, or the lock cannot be made.
+    pub fn take(&self) -> Result<Option<Locked>, Error> {
+        let folder = self.folder.as_ref().ok_or_else(|| {
+            let message = format!("the state in {} does not name the folder of its copy", self.state.display());
+            Error::new("folder.state", ExitCode::Usage, message).with_help("name the folder of the copy")
+        })?;
+        Ok(make_folder(&Folder::open(folder)?.root(), STATE_FOLDER.as_bytes())?.lock(LOCK)?)
+    }
+
+    /// The folder, or that of the state where the folder is unknown.
+    pub fn shown_folder(&self) -> &Path {
+        self.folder.as_ref().unwrap_or(&self.state)
+    }
 }
 
-/// Looks at the copy in a folder. `wants` says of which resources the bytes are read.
+/// Checks a copy. `wants` selects the resources whose bytes are read.
 ///
 /// # Errors
 /// The folder or the state cannot be read at all, or it was stopped.
 pub fn check_copy(
-    folder: &Path,
+    place: &CopyPlace,
     wants: &dyn Fn(&str) -> bool,
     findings: &mut Findings,
     cancel: &AtomicBool,
 ) -> Result<CopyFacts, Error> {
-    let Some(state) = state_of(folder) else { return Ok(CopyFacts::default()) };
-    let database = state.join(DATABASE);
+    let database = place.state.join(DATABASE);
     if !check_mirror(&database, findings)? {
         return Ok(CopyFacts::default());
     }
@@ -68,10 +102,13 @@ pub fn check_copy(
     facts.pending = counts.fetches + counts.deletes + counts.held + counts.conflicts;
     if facts.pending > 0 {
         let message = format!("the next run has {} to bring up to date", count(facts.pending, "resource"));
-        findings.note("copy.pending", folder.display().to_string(), message);
+        findings.note("copy.pending", place.shown_folder().display().to_string(), message);
     }
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
-    let mut kept = read_back(&kind, folder, &mirror)?;
+    let mut kept = match &place.folder {
+        Some(folder) => read_back(&kind, folder, &mirror)?,
+        None => None,
+    };
     each_row(&mirror, cancel, &mut |row| {
         facts.resources += 1;
         // What is known to be damaged is part of the plan.
@@ -87,6 +124,11 @@ pub fn check_copy(
         }
         Ok(())
     })?;
+    let Some(folder) = &place.folder else {
+        let message = "the state does not name the folder of its copy, so that no file was checked; name that folder";
+        findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
+        return Ok(facts);
+    };
     match kind.as_str() {
         "folder" => {
             if let Some(files) = FolderKept::open(folder, &mirror)? {
@@ -99,25 +141,25 @@ pub fn check_copy(
         _ => {
             let message =
                 format!("what a copy of the kind `{kind}` keeps elsewhere is not checked; `abreast audit` does that");
-            findings.note("copy.elsewhere", folder.display().to_string(), message);
+            findings.note("copy.elsewhere", place.shown_folder().display().to_string(), message);
         }
     }
     Ok(facts)
 }
 
-/// Notes in the plan what is damaged or missing, so that the next run fetches it, and removes what killed runs left.
-/// Gives back the steps. The caller holds the copy's lock.
+/// Adds what is damaged or missing to the plan, so that the next run fetches it, and removes what killed runs left.
+/// Returns the steps. The caller holds the copy's lock.
 ///
 /// # Errors
 /// The state cannot be written, or it was stopped.
 pub fn repair_copy(
-    folder: &Path,
+    place: &CopyPlace,
     wants: &dyn Fn(&str) -> bool,
     dry_run: bool,
     cancel: &AtomicBool,
 ) -> Result<Vec<String>, Error> {
-    let Some(state) = state_of(folder) else { return Ok(Vec::new()) };
-    let database = state.join(DATABASE);
+    let Some(folder) = &place.folder else { return Ok(Vec::new()) };
+    let database = place.state.join(DATABASE);
     let mirror = if dry_run { Mirror::open_read_only(&database)? } else { Mirror::open(&database)? };
     let mut steps = Vec::new();
     let kind = mirror.meta("sink")?.unwrap_or_else(|| "folder".to_owned());
@@ -159,22 +201,12 @@ pub fn repair_copy(
     Ok(steps)
 }
 
-/// Mends the state's own database first: what is salvaged is compared with the Source by the next run.
+/// Repairs the database of the state first: salvaged rows are compared with the Source by the next run.
 ///
 /// # Errors
 /// Nothing of it can be read.
-pub fn repair_state(folder: &Path, dry_run: bool) -> Result<Vec<String>, Error> {
-    let Some(state) = state_of(folder) else { return Ok(Vec::new()) };
-    Ok(abreast_store::repair::repair_mirror(&state.join(DATABASE), dry_run)?.steps)
-}
-
-/// Takes a copy for a repair; `None` when another process has it.
-///
-/// # Errors
-/// The lock cannot be made.
-pub fn take_copy(folder: &Path) -> Result<Option<Locked>, Error> {
-    let folder = Folder::open(folder)?;
-    Ok(folder.root().dir(STATE_FOLDER.as_bytes())?.lock(LOCK)?)
+pub fn repair_state(place: &CopyPlace, dry_run: bool) -> Result<Vec<String>, Error> {
+    Ok(abreast_store::repair::repair_mirror(&place.state.join(DATABASE), dry_run)?.steps)
 }
 
 /// What a file system does, in words.

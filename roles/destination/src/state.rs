@@ -10,7 +10,7 @@ use crate::sink::warc::{ARCHIVE, INDEXES};
 use crate::state_folder::{StateFolder, make_folder, read_text};
 use abreast_folder::{Dir, Folder, Kind, Locked};
 use abreast_store::mirror::Mirror;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The database's name in the state folder.
 pub(crate) const DATABASE: &str = "mirror.db";
@@ -29,6 +29,8 @@ const NESTED_MAX: usize = 1_000_000;
 /// Facts about the mirror as a whole.
 pub(crate) mod key {
     pub(crate) const BASE: &str = "base";
+    /// The folder of a copy whose state is elsewhere.
+    pub(crate) const FOLDER: &str = "folder";
     pub(crate) const FILE_SYSTEM: &str = "file-system";
     pub(crate) const SOURCE_URL: &str = "source-url";
     /// The set that was chosen, in the user's words.
@@ -119,12 +121,12 @@ impl State {
         if options.state.is_some() {
             own.write_text(OWNER, &owner_text(&path)?)?;
             let text = real.to_string_lossy();
-            match mirror.meta("folder")? {
+            match mirror.meta(key::FOLDER)? {
                 Some(other) if other != text => {
                     return Err(overlap(format!("the state in {} belongs to the folder {other}", path.display())));
                 }
                 Some(_) => {}
-                None => mirror.set_meta("folder", Some(&text))?,
+                None => mirror.set_meta(key::FOLDER, Some(&text))?,
             }
         }
         Ok(Self { mirror, folder, own_folder: state, lock, lost, made })
@@ -308,11 +310,32 @@ fn unusable(path: &Path, cause: std::io::Error) -> Error {
     Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
 }
 
+/// The state of a copy that has it elsewhere, as the copy's folder names it.
+pub(crate) fn state_elsewhere(folder: &Path) -> Option<PathBuf> {
+    let marker = Folder::open(folder).ok()?.root().dir(STATE_FOLDER.as_bytes()).ok()?;
+    let state = PathBuf::from(read_text(&marker, OWNER.as_bytes(), OWNER_BYTES_MAX)?.trim_end_matches('\n'));
+    state.join(DATABASE).is_file().then_some(state)
+}
+
+/// The folder of the copy whose state this is, as the state names it; only states outside of their copies do.
+pub(crate) fn folder_of(state: &Path) -> Option<PathBuf> {
+    let mirror = Mirror::open_read_only(&state.join(DATABASE)).ok()?;
+    mirror.meta(key::FOLDER).ok()?.map(PathBuf::from)
+}
+
+/// Whether a state elsewhere names this folder too.
+fn is_of(state: &Path, folder: &Path) -> bool {
+    folder_of(state).is_some_and(|named| folder.canonicalize().is_ok_and(|real| real == named))
+}
+
 /// Opens the state of a copy that is there, to read or to repair it; `None` when there is none.
 pub(crate) fn open_known(folder: &Path, state: Option<&Path>) -> Result<Option<Mirror>, Error> {
     let known = match state {
         Some(path) => path.join(DATABASE).exists().then(|| StateFolder::at(path)),
-        None => folder.join(STATE_FOLDER).join(DATABASE).exists().then(|| StateFolder::in_copy(&Folder::open(folder)?)),
+        None if folder.join(STATE_FOLDER).join(DATABASE).exists() => {
+            Some(Folder::open(folder).map_err(Error::from).and_then(|folder| StateFolder::in_copy(&folder)))
+        }
+        None => state_elsewhere(folder).filter(|state| is_of(state, folder)).map(|state| StateFolder::at(&state)),
     };
     known.transpose()?.map(|state| Ok(Mirror::open(&state.path().join(DATABASE))?)).transpose()
 }

@@ -470,3 +470,63 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+#[test]
+fn a_copy_with_its_state_elsewhere_is_checked_and_repaired() {
+    let world = world(10);
+    let source = world.serve(0);
+    for target in ["", "warc:"] {
+        let copy = world.copy.with_extension(target.trim_end_matches(':'));
+        let named = PathBuf::from(format!("{target}{}", copy.display()));
+        let state = world.copy.with_file_name(format!("state-{}", target.trim_end_matches(':')));
+        let sync = || tool(&["sync"], &[Path::new(&source.url()), &named, Path::new("--state"), &state], 0);
+        sync();
+        for given in [&named, &state] {
+            let text = tool(&["check", "--read-data"], &[given], 0);
+            assert!(
+                text.contains("copy: 10 resources, 10 read") && text.contains("no damage found"),
+                "{given:?}: {text}"
+            );
+        }
+        let damage =
+            if target.is_empty() { copy.join("f001.txt") } else { files_below(&copy.join("archive")).remove(0) };
+        for given in [&named, &state] {
+            fs::write(&damage, "").unwrap();
+            let found = codes(&tool(&["check", "--json"], &[given], 1));
+            assert!(found.iter().all(|code| code.starts_with("copy.")), "{given:?}: {found:?}");
+            let planned = tool(&["repair", "--dry-run"], &[given], 0);
+            assert_eq!(planned, tool(&["repair"], &[given], 0));
+            if target.is_empty() {
+                assert_eq!(found, ["copy.changed"]);
+                assert_eq!(planned.lines().count(), 1, "{planned}");
+                sync();
+                assert_equal(&world.original, &copy);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_repair_of_a_state_elsewhere_takes_the_copy() {
+    let world = world(3);
+    let source = world.serve(0);
+    let (url, state) = (source.url(), world.copy.with_extension("state"));
+    let paths: [&Path; 4] = [Path::new(&url), &world.copy, Path::new("--state"), &state];
+    tool(&["sync"], &paths, 0);
+    let held = fs::File::open(world.copy.join(".abreast/lock")).unwrap();
+    held.lock().unwrap();
+    for given in [&world.copy, &state] {
+        for words in [&["repair"][..], &["repair", "--dry-run"]] {
+            let text = tool(words, &[given], 10);
+            assert!(text.contains("in use by another process"), "{given:?}: {text}");
+        }
+        assert!(tool(&["check"], &[given], 0).contains("is using the copy"));
+    }
+    drop(held);
+    // A state that names no copy is repaired by the folder of the copy only.
+    let (other, alone) = (world.copy.with_extension("other"), world.copy.with_extension("alone"));
+    tool(&["sync"], &[Path::new(&url), &other], 0);
+    abreast_testkit::folder::copy(&other.join(".abreast"), &alone);
+    assert!(tool(&["check"], &[&alone], 0).contains("name that folder"));
+    assert!(tool(&["repair"], &[&alone], 2).contains("help: name the folder of the copy"));
+}

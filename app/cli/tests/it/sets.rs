@@ -240,26 +240,36 @@ fn the_folder_of_all_sets_is_not_taken_for_a_copy() {
 fn check_and_repair_go_through_all_sets() {
     let world = World::new(&["maps", "papers"]);
     let source = world.serve();
-    let (root, copy) = (source.url(), world.path("copy"));
-    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
-    let on_copy = |words: &[&str]| {
-        let output = run(abreast().args(words).arg(&copy));
-        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-        (output.status.code().unwrap(), text)
-    };
-    let (code, text) = on_copy(&["check"]);
-    assert_eq!(code, 0, "{text}");
-    assert!(text.contains("maps: copy: 1 resource,") && text.contains("papers: copy: 1 resource,"), "{text}");
-    fs::remove_file(copy.join("papers/of-papers.txt")).unwrap();
-    let (code, text) = on_copy(&["check"]);
-    assert!(code == 1 && text.contains("[copy.missing]") && text.contains("of-papers.txt"), "{code} {text}");
-    let (code, text) = on_copy(&["repair"]);
-    assert!(code == 0 && text.contains("papers: fetch ") && !text.contains("maps:"), "{code} {text}");
-    assert_eq!(told(&["sync", &root, "--all-sets"], &copy).0, 0);
-    assert_eq!(on_copy(&["check"]).0, 0);
-    fs::remove_dir_all(copy.join("maps")).unwrap();
-    let (code, text) = on_copy(&["check"]);
-    assert!(code == 0 && text.contains("[sets.missing]"), "{code} {text}");
+    let (root, copy, elsewhere) = (source.url(), world.path("copy"), world.path("elsewhere"));
+    let (other, state) = (world.path("other"), world.path("state"));
+    let state_word = state.display().to_string();
+    let beside = ["--state", state_word.as_str()];
+    // With the state in the copies; elsewhere, checked by the folder of the copies; elsewhere, checked by that of the state.
+    for (copy, given, more) in [(&copy, &copy, &[][..]), (&other, &other, &beside), (&other, &state, &beside)] {
+        let sync = || told(&[&["sync", root.as_str(), "--all-sets"], more].concat(), copy).0;
+        let on_copies = |words: &[&str]| {
+            let output = run(abreast().args(words).arg(given));
+            let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+            (output.status.code().unwrap(), text)
+        };
+        assert_eq!(sync(), 0);
+        let (code, text) = on_copies(&["check"]);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains("maps: copy: 1 resource,") && text.contains("papers: copy: 1 resource,"), "{text}");
+        fs::remove_file(copy.join("papers/of-papers.txt")).unwrap();
+        let (code, text) = on_copies(&["check"]);
+        assert!(code == 1 && text.contains("[copy.missing]") && text.contains("of-papers.txt"), "{code} {text}");
+        let (code, text) = on_copies(&["repair"]);
+        assert!(code == 0 && text.contains("papers: fetch ") && !text.contains("maps:"), "{code} {text}");
+        assert_eq!(sync(), 0);
+        assert_eq!(on_copies(&["check"]).0, 0);
+        if given == copy {
+            fs::rename(copy.join("maps"), &elsewhere).unwrap();
+            let (code, text) = on_copies(&["check"]);
+            assert!(code == 0 && text.contains("[sets.missing]"), "{code} {text}");
+            fs::rename(&elsewhere, copy.join("maps")).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! Stores and copies that a folder holds, and the processes that use them.
+
+use crate::logging;
+use abreast_destination::check::CopyPlace;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Topics, subscriptions and pending deliveries, beside the Source's store.
+pub(crate) const HUB_DATABASE: &str = "hub.db";
+
+/// The stores and copies in a folder.
+pub(crate) struct StateFolders {
+    /// The folder of a Source's store.
+    pub(crate) store: Option<PathBuf>,
+    /// The database of a hub; usually in the same folder.
+    pub(crate) hub: Option<PathBuf>,
+    /// A copy, and its state.
+    pub(crate) copy: Option<CopyPlace>,
+}
+
+impl StateFolders {
+    pub(crate) fn find(dir: &str) -> Self {
+        let dir = PathBuf::from(dir.strip_prefix("warc:").unwrap_or(dir));
+        let own = dir.join(".abreast");
+        let folder_of = |database: &str| {
+            let names = [database.to_owned(), format!("{database}.salvaged")];
+            [&dir, &own].into_iter().find(|folder| names.iter().any(|name| folder.join(name).is_file())).cloned()
+        };
+        let (store, hub) = (folder_of("source.db"), folder_of(HUB_DATABASE).map(|folder| folder.join(HUB_DATABASE)));
+        Self { store, hub, copy: CopyPlace::find(&dir) }
+    }
+
+    /// What is in a folder; with `--all-sets` in the folder of each set, with its name. An error, also that there is nothing, is
+    /// reported, and returned as the exit code.
+    pub(crate) fn find_all(dir: &str) -> Result<Vec<(Option<String>, Self)>, ExitCode> {
+        let fail = |error: &anyhow::Error, code| {
+            logging::failure(error, code);
+            Err(ExitCode::from(code))
+        };
+        let own = Self::find(dir);
+        if !own.is_none() {
+            return Ok(vec![(None, own)]);
+        }
+        match crate::all_sets::folders(Path::new(dir.strip_prefix("warc:").unwrap_or(dir))) {
+            Err(error) => fail(&error, 13),
+            Ok(sets) if sets.is_empty() => {
+                let error = anyhow::anyhow!(
+                    "there is neither a store nor a copy in `{dir}`\n  help: name the folder of a store (it has a file source.db \
+                     or hub.db) or of a copy"
+                );
+                fail(&error, 2)
+            }
+            Ok(sets) => {
+                Ok(sets.into_iter().map(|(name, folder)| (Some(name), Self::find(&folder.to_string_lossy()))).collect())
+            }
+        }
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.store.is_none() && self.hub.is_none() && self.copy.is_none()
+    }
+}
+
+/// The process that holds a lock file, according to the kernel.
+pub(crate) fn holder_of(lock: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = std::fs::metadata(lock).ok()?.ino().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, file, ..] = words.as_slice() else { return None };
+        if file.rsplit(':').next() == Some(inode.as_str()) { pid.parse().ok() } else { None }
+    })
+}
