@@ -1,11 +1,66 @@
 //! The fuzzed properties hold for the seeds, and for the seeds with a byte removed.
 #![allow(clippy::unwrap_used)]
 
-use abreast_conformance::{properties, websub};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A fuzz target: its name, the path of its property as text, and the property.
+type Target = (&'static str, &'static str, fn(&[u8]));
+
+macro_rules! targets {
+    ($($name:ident => $($part:ident)::+,)*) => {
+        /// Every file of `fuzz/fuzz_targets`. That folder is a workspace of its own, which other builds do not compile: that
+        /// its calls exist is checked here.
+        const TARGETS: &[Target] =
+            &[$((stringify!($name), concat!($("::", stringify!($part)),+), $($part)::+ as fn(&[u8]))),*];
+
+        mod seeds_hold_the_property_of {
+            $(#[test]
+            fn $name() {
+                super::each_folder(stringify!($name), $($part)::+);
+            })*
+        }
+    };
+}
+
+targets! {
+    bandwidth => abreast_net::fuzz_property::bandwidth,
+    batch => abreast_server::fuzz_property::batch,
+    discovery => abreast_destination::fuzz_property::discovery,
+    event_stream => abreast_conformance::websub::events,
+    filter => abreast_core::fuzz_property::filter,
+    freshness => abreast_destination::fuzz_property::freshness,
+    import => abreast_server::fuzz_property::import,
+    link_header => abreast_conformance::properties::link_header,
+    links => abreast_source::links::check_any_input,
+    netrc => abreast_net::fuzz_property::netrc,
+    package => abreast_destination::fuzz_property::package,
+    patch => abreast_destination::fuzz_property::patch,
+    request => abreast_server::fuzz_property::request,
+    robots => abreast_destination::fuzz_property::robots,
+    sitemap => abreast_conformance::properties::sitemap,
+    uri_to_path => abreast_destination::fuzz_property::uri_to_path,
+    validator => abreast_validator::fuzz_property::document,
+    validator_package => abreast_validator::fuzz_property::package,
+    w3c_datetime => abreast_conformance::properties::w3c_datetime,
+    warc => abreast_conformance::properties::warc,
+    websub_discovery => abreast_conformance::websub::discovery,
+    websub_form => abreast_conformance::websub::form,
+    websub_signature => abreast_conformance::websub::signature,
+}
+
+/// Seeds that a target takes besides its own.
+const MORE_SEEDS: [(&str, &str); 3] = [
+    ("sitemap", "conformance/resourcesync-1.1"),
+    ("validator", "conformance/resourcesync-1.1"),
+    ("validator_package", "fuzz/seeds/package"),
+];
+
+fn in_root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
 
 fn each_seed(folder: &str, property: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let folder = in_root(folder);
     let mut count = 0;
     for file in std::fs::read_dir(&folder).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
@@ -19,70 +74,30 @@ fn each_seed(folder: &str, property: fn(&[u8])) {
     assert!(count > 0, "{}", folder.display());
 }
 
-#[test]
-fn documents_read_the_same_however_cut_and_can_be_written() {
-    each_seed("resourcesync-1.1", properties::sitemap);
-    each_seed("../fuzz/seeds/sitemap", properties::sitemap);
-}
-
-#[test]
-fn datetimes_can_be_written() {
-    each_seed("../fuzz/seeds/w3c_datetime", properties::w3c_datetime);
-}
-
-#[test]
-fn links_can_be_written() {
-    each_seed("../fuzz/seeds/link_header", properties::link_header);
-}
-
-#[test]
-fn warc_reads_the_same_however_cut_and_as_written() {
-    each_seed("../fuzz/seeds/warc", properties::warc);
-}
-
-#[test]
-fn properties_of_the_destination_hold() {
-    each_seed("../fuzz/seeds/uri_to_path", abreast_destination::check_path_map);
-    each_seed("../fuzz/seeds/package", abreast_destination::check_package);
-    each_seed("../fuzz/seeds/robots", abreast_destination::check_robots);
-    each_seed("../fuzz/seeds/filter", abreast_destination::check_filter);
-    each_seed("../fuzz/seeds/patch", abreast_destination::check_patch);
-    each_seed("../fuzz/seeds/discovery", abreast_destination::check_discovery);
-    each_seed("../fuzz/seeds/freshness", abreast_destination::check_freshness);
-    each_seed("../fuzz/seeds/netrc", abreast_net::fuzz_property::netrc);
-    each_seed("../fuzz/seeds/bandwidth", abreast_net::fuzz_property::bandwidth);
-}
-
-#[test]
-fn properties_of_the_source_hold() {
-    each_seed("../fuzz/seeds/links", abreast_source::links::check_any_input);
-    each_seed("../fuzz/seeds/request", abreast_server::fuzz_property::request);
-    each_seed("../fuzz/seeds/batch", abreast_server::fuzz_property::batch);
-    each_seed("../fuzz/seeds/import", abreast_server::fuzz_property::import);
-}
-
-#[test]
-fn validator_reports_the_same_however_a_document_is_cut() {
-    each_seed("resourcesync-1.1", abreast_validator::fuzz_property::document);
-    each_seed("../fuzz/seeds/validator", abreast_validator::fuzz_property::document);
-    each_seed("../fuzz/seeds/validator_package", abreast_validator::fuzz_property::package);
-    each_seed("../fuzz/seeds/package", abreast_validator::fuzz_property::package);
-}
-
-#[test]
-fn websub_messages_round_trip_and_verify() {
-    each_seed("../fuzz/seeds/websub_form", websub::form);
-    each_seed("../fuzz/seeds/websub_signature", websub::signature);
-    each_seed("../fuzz/seeds/websub_discovery", websub::discovery);
-    each_seed("../fuzz/seeds/event_stream", websub::events);
-}
-
-#[test]
-fn every_fuzz_target_has_seeds() {
-    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
-    for target in std::fs::read_dir(fuzz.join("fuzz_targets")).unwrap() {
-        let target = target.unwrap().path();
-        let name = target.file_stem().unwrap();
-        assert!(fuzz.join("seeds").join(name).is_dir(), "{}", name.display());
+fn each_folder(target: &str, property: fn(&[u8])) {
+    each_seed(&format!("fuzz/seeds/{target}"), property);
+    for (_, folder) in MORE_SEEDS.iter().filter(|(of, _)| *of == target) {
+        each_seed(folder, property);
     }
+}
+
+#[test]
+fn every_fuzz_target_calls_its_property() {
+    let mut names = Vec::new();
+    for target in std::fs::read_dir(in_root("fuzz/fuzz_targets")).unwrap() {
+        let target = target.unwrap().path();
+        let name = target.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&target).unwrap();
+        let call = TARGETS.iter().find(|(of, ..)| *of == name).map(|(_, path, _)| path.trim_start_matches("::"));
+        let call = call.unwrap_or_else(|| panic!("{name} is not in the list"));
+        assert!(text.ends_with(&format!("fuzz_target!(|data: &[u8]| {call}(data));\n")), "{name} calls {call}: {text}");
+        names.push(name);
+    }
+    names.sort();
+    assert_eq!(names, TARGETS.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
+    let manifest: toml::Table = std::fs::read_to_string(in_root("fuzz/Cargo.toml")).unwrap().parse().unwrap();
+    let mut built: Vec<_> =
+        manifest["bin"].as_array().unwrap().iter().map(|bin| bin["name"].as_str().unwrap()).collect();
+    built.sort_unstable();
+    assert_eq!(built, names);
 }

@@ -3,9 +3,7 @@
 //! Patterns are those of `.gitignore` files, matched against the path in the folder, the whole URI, or the media type.
 //! A Destination chooses with them what it copies, a Source what it publishes.
 
-mod check;
-
-pub use check::check_any_input;
+pub(crate) mod fuzz_property;
 
 use abreast_webtypes::W3cDatetime;
 use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};

@@ -24,3 +24,9 @@ pub use topic::{
     NewNotification, Notification, Offset, PUBLISH_PATIENCE, Payload, PublishDone, TopicId, TopicLog, publish,
 };
 pub use version::{Collected, Order, Version, VersionPolicy};
+
+/// What holds for any input: for fuzzing and for the tests of its seeds.
+#[doc(hidden)]
+pub mod fuzz_property {
+    pub use crate::filter::fuzz_property::check as filter;
+}

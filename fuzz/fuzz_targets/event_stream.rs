@@ -1,4 +1,4 @@
 //! An event stream: the same events however it is cut.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| abreast_conformance::websub::events(bytes));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| abreast_conformance::websub::events(data));

@@ -1,4 +1,4 @@
 //! Filter rules: the first that decides alone decides among others.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| abreast_destination::check_filter(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| abreast_core::fuzz_property::filter(data));

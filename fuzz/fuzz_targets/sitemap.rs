@@ -1,4 +1,4 @@
 //! A ResourceSync document: same outcome however it is cut, and it can be written and read back.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| abreast_conformance::properties::sitemap(bytes));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| abreast_conformance::properties::sitemap(data));

@@ -1,4 +1,4 @@
 //! A W3C Datetime: what is read can be written and read back.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| abreast_conformance::properties::w3c_datetime(bytes));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| abreast_conformance::properties::w3c_datetime(data));

@@ -94,8 +94,18 @@ pub struct Server {
 struct Shared {
     stop: Arc<AtomicBool>,
     connections: AtomicUsize,
+    open: AtomicUsize,
     seen: Mutex<Vec<Request>>,
     changed: Condvar,
+}
+
+/// A connection that is being served.
+struct Open(Arc<Shared>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, SeqCst);
+    }
 }
 
 impl Server {
@@ -133,8 +143,12 @@ impl Server {
                 }
                 let connection = own.connections.fetch_add(1, SeqCst);
                 let _ = stream.set_nodelay(true);
-                let serve = Arc::clone(&serve);
-                std::thread::spawn(move || serve(connection, stream));
+                own.open.fetch_add(1, SeqCst);
+                let (own, serve) = (Arc::clone(&own), Arc::clone(&serve));
+                std::thread::spawn(move || {
+                    let _open = Open(own);
+                    serve(connection, stream);
+                });
             }
         });
         Self { address, shared, thread: Some(thread) }
@@ -172,6 +186,11 @@ impl Server {
     /// Every request so far.
     pub fn seen(&self) -> Vec<Request> {
         self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// How many accepted connections are being served.
+    pub fn open(&self) -> usize {
+        self.shared.open.load(SeqCst)
     }
 
     /// How many connections were accepted.

@@ -3,13 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub mod bits;
+pub mod digest;
+pub mod documents;
 mod environment;
 pub mod folder;
 pub mod http;
+pub mod pages;
 pub mod power;
 mod process;
 pub mod tls;
 mod wait;
+pub mod zip;
 
 pub use abreast_core::testing::Random;
 pub use environment::{kills, number, provided, seed, seeds, skipped};

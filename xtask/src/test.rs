@@ -16,7 +16,7 @@ const SKIP_LOG: &str = "ABREAST_TEST_SKIP_LOG";
 
 /// Tests of abilities that the default build leaves out.
 const FEATURES: [&[&str]; 1] =
-    [&["-p", "abreast-destination", "--features", "s3", "--test", "objects", "--test", "deletion"]];
+    [&["-p", "abreast-destination", "--features", "s3", "--test", "it", "--", "objects::", "deletion::"]];
 
 /// Sum over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]

@@ -1,8 +1,6 @@
 //! Freshness: for how long a list need not be requested again, as its server states.
 
-mod check;
-
-pub use check::check_any_input;
+pub(crate) mod fuzz_property;
 
 use abreast_net::{Response, retry_after};
 use std::cell::Cell;

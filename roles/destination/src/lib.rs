@@ -28,9 +28,6 @@ mod requests;
 mod robots;
 mod run;
 mod select;
-#[cfg(test)]
-#[path = "../tests/server/mod.rs"]
-mod server;
 mod settle;
 mod sink;
 mod state;
@@ -44,23 +41,13 @@ pub use audit::{AuditReport, audit};
 pub use error::{Error, ExitCode};
 pub use events::{Event, Filtered, Item, ItemAction, Mode, Observer, Problem, Silent, Status, Summary};
 pub use filter::Filter;
-#[doc(hidden)]
-pub use filter::check_any_input as check_filter;
 pub use follow::follow;
-#[doc(hidden)]
-pub use freshness::check_any_input as check_freshness;
 pub use options::{AuditOptions, CallbackOptions, Dumps, MaxDelete, Push, SyncOptions};
-#[doc(hidden)]
-pub use path_map::check_any_input as check_path_map;
 pub use path_map::{BaseError, Form, MAX_PATH_BYTES, NameRules, PathError, PathMap, STATE_FOLDER, common_directory};
 pub use provisional::NewFolders;
-#[doc(hidden)]
-pub use read::check_discovery;
-#[doc(hidden)]
-pub use read::check_package;
 pub use read::{SourceSet, Tolerance, check_url, name_of as set_name, source_sets};
 #[doc(hidden)]
-pub use robots::{check_any_input as check_robots, matcher as robots_matcher};
+pub use robots::matcher as robots_matcher;
 pub use run::{sync, test_filter};
 pub use sink::lines::{LinesOptions, Output};
 #[cfg(feature = "s3")]
@@ -68,5 +55,13 @@ pub use sink::objects::ObjectsOptions;
 pub use sink::options::SinkOptions;
 pub use sink::warc::WarcOptions;
 pub use state::{SETS_RECORD, check_places, lock};
+
+/// What holds for any input: for fuzzing and for the tests of its seeds.
 #[doc(hidden)]
-pub use transfer::fetch::patch::check_any_input as check_patch;
+pub mod fuzz_property {
+    pub use crate::freshness::fuzz_property::check as freshness;
+    pub use crate::path_map::fuzz_property::check as uri_to_path;
+    pub use crate::read::fuzz_property::{discovery, package};
+    pub use crate::robots::fuzz_property::check as robots;
+    pub use crate::transfer::fetch::patch::fuzz_property::check as patch;
+}

@@ -3,10 +3,8 @@
 //! A Source's own documents are published to be read by programs, and the user named the Source; whether its resources
 //! may be fetched by programs is for the host to say.
 
-mod check;
+pub(crate) mod fuzz_property;
 mod rules;
-
-pub use check::{check_any_input, matcher};
 
 use crate::sink::outcome::Failure;
 use abreast_net::{Client, ErrorKind, Request};
@@ -208,6 +206,12 @@ fn path_of(uri: &str) -> &str {
     let path = &uri[host_end(uri)..];
     let path = path.split('#').next().unwrap_or_default();
     if path.starts_with('/') { path } else { "/" }
+}
+
+/// Whether paths may be fetched by a robots.txt, for measuring.
+pub fn matcher(text: &str) -> impl Fn(&str) -> bool {
+    let rules = parse(text).rules;
+    move |path| rules.allow(path)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use abreast_net::{Client, Options, Request, Shared, with_retries};
 
 use crate::{client, get, quick};
-use abreast_testkit::http::{Server, answer, ok};
+use abreast_testkit::http::{Server, answer, ok, unused_address};
 
 #[tokio::test]
 async fn transient_failures_are_repeated_until_success() {
@@ -109,7 +109,7 @@ async fn host_is_paused_even_when_the_request_is_given_up() {
 #[tokio::test]
 async fn callers_own_attempts_are_counted() {
     let client = client(quick());
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = unused_address();
     let url = format!("http://{closed}/");
     let mut made = Vec::new();
     let error = with_retries(&client, &url, async |before| {

@@ -3,7 +3,7 @@
 use abreast_net::{ErrorKind, Options, Post, Request};
 
 use crate::{client, get, quick};
-use abreast_testkit::http::{Server, ok};
+use abreast_testkit::http::{Server, ok, unused_address};
 
 #[tokio::test]
 async fn path_and_query_are_sent_as_written() {
@@ -54,7 +54,7 @@ async fn name_can_be_connected_to_a_given_address() {
 
 #[tokio::test]
 async fn second_address_is_tried_when_the_first_refuses() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = unused_address();
     let server = Server::saying(ok("x"));
     let name = || "museum.example:80".to_owned();
     let options = Options { connect_to: vec![(name(), closed), (name(), server.address())], ..quick() };

@@ -6,9 +6,9 @@
 
 use crate::world::{Source, abreast, catch_up, get};
 use abreast_resourcesync::v1_1::{Change, Document, Root};
+use abreast_testkit::digest::md5_hex;
 use abreast_testkit::folder::{files, same};
 use abreast_testkit::{Random, eventually_ok, kills, seed};
-use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -165,7 +165,7 @@ fn assert_whole(copy: &Path) -> u64 {
         let text = String::from_utf8_lossy(bytes);
         let (body, sum) =
             text.trim_end().rsplit_once('\n').unwrap_or_else(|| panic!("{} is torn: {text:?}", path.display()));
-        assert_eq!(md5(body), sum, "{} is torn", path.display());
+        assert_eq!(md5_hex(body), sum, "{} is torn", path.display());
     }
     files.len() as u64
 }
@@ -176,7 +176,7 @@ fn path_of(folder: &Path, number: u64) -> PathBuf {
 
 fn content(number: u64, version: u64) -> String {
     let body = format!("file {number}, version {version}\n").repeat(1 + (number * version % 97) as usize) + "end";
-    let sum = md5(&body);
+    let sum = md5_hex(&body);
     format!("{body}\n{sum}\n")
 }
 
@@ -186,18 +186,6 @@ pub(crate) fn write_version(folder: &Path, number: u64, version: u64) {
     let aside = folder.join(format!(".{number}.{:?}.new", std::thread::current().id()));
     fs::write(&aside, content(number, version)).unwrap();
     fs::rename(aside, path_of(folder, number)).unwrap();
-}
-
-fn md5(text: &str) -> String {
-    hex(&Md5::digest(text))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn fetch(address: &str, path: &str) -> Option<Document> {
@@ -241,7 +229,7 @@ pub(crate) fn recorded(source: &Source, original: &Path) {
 /// The base is 60 files of version 0; the log says what became of them.
 fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
     let mut table: BTreeMap<String, String> =
-        (0..60).map(|number| (format!("f{number:03}.txt"), format!("md5:{}", md5(&content(number, 0))))).collect();
+        (0..60).map(|number| (format!("f{number:03}.txt"), format!("md5:{}", md5_hex(content(number, 0))))).collect();
     for entry in change_lists(source)?.into_iter().flat_map(|list| list.entries) {
         let name = entry.loc.rsplit('/').next().unwrap().to_owned();
         match entry.change? {
@@ -255,6 +243,6 @@ fn replay(source: &Source) -> Option<BTreeMap<String, String>> {
 fn digests(folder: &Path) -> BTreeMap<String, String> {
     files(folder)
         .into_iter()
-        .map(|(path, bytes)| (path.to_string_lossy().into_owned(), format!("md5:{}", hex(&Md5::digest(bytes)))))
+        .map(|(path, bytes)| (path.to_string_lossy().into_owned(), format!("md5:{}", md5_hex(bytes))))
         .collect()
 }

@@ -3,6 +3,7 @@
 use crate::world::{Source, get};
 use abreast_resourcesync::package::member_name;
 use abreast_resourcesync::v1_1::{Change, Document, Entry, Root};
+use abreast_testkit::digest::md5_hex;
 use abreast_testkit::folder::{files, same};
 use abreast_testkit::{Random, eventually, eventually_ok, kills, provided, run, seed};
 use abreast_webtypes::Timestamp;
@@ -172,11 +173,7 @@ fn is_making(store: &Path) -> bool {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Md5::digest(bytes).iter().fold("md5:".to_owned(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("md5:{}", md5_hex(bytes))
 }
 
 #[test]

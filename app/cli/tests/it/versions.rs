@@ -1,9 +1,9 @@
 //! Versions over HTTP: found by another client of RFC 7089, and never lost or torn by kills.
 
-use crate::crash::{change_lists, hex, recorded, spawn, write_version, writer};
+use crate::crash::{change_lists, recorded, spawn, write_version, writer};
 use crate::world::{Source, get};
+use abreast_testkit::digest::md5_hex;
 use abreast_testkit::{Random, eventually, kills, provided, run, seed};
-use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -221,7 +221,7 @@ fn reader(address: String, seed: u64, seen: Arc<Mutex<BTreeMap<String, String>>>
 }
 
 fn digest(body: &[u8]) -> String {
-    format!("md5:{}", hex(&Md5::digest(body)))
+    format!("md5:{}", md5_hex(body))
 }
 
 /// Kept contents in the folder, as another process than the Source sees them.

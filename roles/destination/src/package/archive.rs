@@ -414,7 +414,7 @@ impl Read for Checked<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::zip::Zip;
+    use abreast_testkit::zip::Zip;
     use std::io::Write as _;
 
     fn open(bytes: &[u8]) -> Result<Package, Error> {
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_the_directory_and_their_header_describe_differently_are_not_read() {
+    fn members_with_contradicting_headers_are_not_read() {
         let bytes = || {
             let mut zip = Zip::new();
             zip.add("name", b"hello");
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_unpacks_to_far_more_is_refused_before_it_is_unpacked() {
+    fn a_member_of_excessive_length_is_refused_before_unpacking() {
         let mut zip = Zip::new();
         zip.deflated("bomb", &vec![0; 20 << 20]).deflated("dense", &vec![0; 1 << 20]);
         let package = open(&zip.finish()).unwrap();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_resources_are_cheaper_in_a_package_and_few_are_not() {
+    fn only_many_small_resources_are_cheaper_in_a_package() {
         let pace = Pace::default();
         let whole = package(Some(65_000_000));
         assert!(wanted(20_000, 62_000_000).better(whole, pace).is_some());

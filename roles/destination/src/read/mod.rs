@@ -24,9 +24,13 @@ use abreast_webtypes::{SyntaxError, Timestamp};
 use std::sync::atomic::AtomicBool;
 
 pub use resourcesync::Tolerance;
-pub use resourcesync::links::check_any_input as check_discovery;
-pub use resourcesync::manifest::check_any_input as check_package;
 pub use resourcesync::sets::name_of;
+
+/// What holds for any input of the readers.
+pub(crate) mod fuzz_property {
+    pub use super::resourcesync::links::fuzz_property::check as discovery;
+    pub use super::resourcesync::manifest::fuzz_property::check as package;
+}
 
 /// What was found of a Source before anything is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

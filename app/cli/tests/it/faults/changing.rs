@@ -1,11 +1,12 @@
 //! A Source that changes without pause while it is listed and copied: what was listed and the changes since are all of it.
 
 use super::Copy;
-use super::web::{Web, md5_hex};
+use super::web::Web;
 use crate::api::send;
 use crate::crash::{spawn, writer};
 use crate::world::Source;
 use abreast_destination::{Dumps, MaxDelete, Mode};
+use abreast_testkit::digest::md5_hex;
 use abreast_testkit::folder::{files, same};
 use abreast_testkit::{Random, eventually, eventually_ok, seeds};
 use std::collections::BTreeMap;

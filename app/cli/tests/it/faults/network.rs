@@ -2,9 +2,10 @@
 
 use super::Copy;
 use super::proxy::{FaultProxy, STALL};
-use super::web::{Web, document};
+use super::web::Web;
 use crate::world::Source;
 use abreast_destination::{AuditOptions, Dumps, Mode, Silent, audit};
+use abreast_testkit::documents::document;
 use abreast_testkit::folder::{assert_equal, files, same};
 use abreast_testkit::{Random, eventually, eventually_ok, number, seeds};
 use std::collections::BTreeMap;

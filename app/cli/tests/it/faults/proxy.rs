@@ -3,8 +3,8 @@
 //! Each request has its own draw, from the seed, its path and how often that path was asked for, so that it does not
 //! matter in which order connections come. A Source published at the proxy's address is behind it as a whole.
 
-use super::web::md5_hex;
 use abreast_testkit::Random;
+use abreast_testkit::digest::md5_hex;
 use abreast_testkit::http::Server;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};

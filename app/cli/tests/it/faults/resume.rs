@@ -1,12 +1,14 @@
 //! Killed half-way, a run is continued: at most 1 % of what was finished is fetched again.
 
-use super::web::{BEGIN, Page, Sent, Web, document, md5_hex};
+use super::web::{Page, Sent, Web};
 use crate::world::{abreast, sync};
+use abreast_testkit::digest::md5_hex;
+use abreast_testkit::documents::{BEGIN, document};
 use abreast_testkit::folder::{assert_equal, files};
+use abreast_testkit::zip::Zip;
 use abreast_testkit::{Random, eventually};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Cursor, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -178,21 +180,17 @@ fn a_package_killed_half_way_is_continued_there() {
     let (web, place) = (Web::start(), tempfile::tempdir().unwrap());
     let (original, copy) = (place.path().join("original"), place.path().join("copy"));
     fs::create_dir(&original).unwrap();
-    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let mut zip = Zip::new();
     let (mut members, mut entries) = (String::new(), String::new());
     for number in 0..1_000 {
         let (path, body) = (format!("/d/f{number}"), noise(number, 24_000));
         fs::write(original.join(&path[3..]), &body).unwrap();
         entries += &web.entry(&path, &body, "");
         members += &web.entry(&path, &body, &format!(" path=\"/r{number}\""));
-        zip.start_file(format!("r{number}"), stored).unwrap();
-        zip.write_all(&body).unwrap();
+        zip.add(&format!("r{number}"), &body);
     }
-    zip.start_file("manifest.xml", stored).unwrap();
     let manifest = document("urlset", &format!("capability=\"resourcedump-manifest\" at=\"{BEGIN}\""), &members);
-    zip.write_all(manifest.as_bytes()).unwrap();
-    let package = zip.finish().unwrap().into_inner();
+    let package = zip.add("manifest.xml", manifest.as_bytes()).finish();
     let listed = format!(
         "<url><loc>{}</loc><rs:md type=\"application/zip\" hash=\"md5:{}\" length=\"{}\"/></url>",
         web.url("/one.zip"),

@@ -1,8 +1,9 @@
 //! A hundred changes within one second, as Sources tell them that know whole seconds only: none is lost.
 
 use super::Copy;
-use super::web::{BEGIN, Web, document};
+use super::web::Web;
 use abreast_destination::Mode;
+use abreast_testkit::documents::{BEGIN, document};
 use abreast_testkit::folder::files;
 use abreast_testkit::{Random, seeds};
 use std::collections::BTreeMap;

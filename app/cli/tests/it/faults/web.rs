@@ -1,15 +1,14 @@
 //! A web server whose pages a test writes, that counts what it sends, and holds bodies back when told to.
 
+use abreast_testkit::digest::md5_hex;
+use abreast_testkit::documents::{self, capability_list};
 use abreast_testkit::http::{Request, Server};
-use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
-
-pub(super) const BEGIN: &str = "2026-01-01T00:00:00Z";
 
 #[derive(Clone, Default)]
 pub(super) struct Page {
@@ -115,44 +114,21 @@ impl Web {
 
     /// A resource as an entry with length and digest; `more` are further attributes.
     pub(super) fn entry(&self, path: &str, body: &[u8], more: &str) -> String {
-        format!(
-            "<url><loc>{}</loc><lastmod>2025-06-01T00:00:00Z</lastmod><rs:md hash=\"md5:{}\" length=\"{}\"{more}/></url>\n",
-            self.url(path),
-            md5_hex(body),
-            body.len()
-        )
+        documents::entry(&self.url(path), body, more)
     }
 
     /// A Capability List that offers documents.
     pub(super) fn offer(&self, documents: &[(&str, &str)]) {
-        let entries = documents.iter().fold(String::new(), |mut out, (capability, path)| {
-            let _ = writeln!(out, "<url><loc>{}</loc><rs:md capability=\"{capability}\"/></url>", self.url(path));
-            out
-        });
-        self.body("/caps.xml", document("urlset", "capability=\"capabilitylist\"", &entries));
+        let documents = documents.iter().map(|(capability, path)| (capability, self.url(path)));
+        self.body("/caps.xml", capability_list(documents));
     }
-}
-
-pub(super) fn md5_hex(bytes: &[u8]) -> String {
-    Md5::digest(bytes).iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
-}
-
-/// A document of one kind: `attributes` of its `rs:md`, and its entries as XML.
-pub(super) fn document(root: &str, attributes: &str, entries: &str) -> String {
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" \
-         xmlns:rs=\"http://www.openarchives.org/rs/terms/\">\n<rs:md {attributes}/>\n{entries}</{root}>\n"
-    )
 }
 
 /// Answers a request; `None` ends the connection.
 fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> Option<()> {
     let path = request.target();
     let page = inner.pages.lock().unwrap().get(path).cloned().unwrap_or_else(|| Page::status(404));
-    let etag = format!("\"{}\"", &md5_hex(&page.body)[..16]);
+    let etag = format!("\"{}\"", &md5_hex(page.body.as_slice())[..16]);
     let length = page.body.len();
     let begin = request
         .header("range")

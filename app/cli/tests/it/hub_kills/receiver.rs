@@ -1,12 +1,12 @@
-//! Subscribers of a test: one HTTP server that answers as it should, with an error, late, too early or not at all, and
-//! looks at each delivery the moment it is there.
+//! Subscribers of a test: HTTP servers that answer correctly, with an error, late, too early or not at all, and check each
+//! delivery when it arrives.
 
 use abreast_testkit::Random;
-use abreast_testkit::http::{Request, send};
+use abreast_testkit::http::{Request, Server, send};
 use abreast_websub::{Key, Method};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -69,15 +69,15 @@ struct Found {
 
 /// All subscribers of a test.
 pub(crate) struct Receiver {
-    ports: Vec<u16>,
+    servers: Vec<Server>,
     shared: Arc<Shared>,
 }
 
 struct Shared {
     found: Mutex<Found>,
     random: Mutex<Random>,
-    /// Connections that wait for a request, or are reading one.
-    reading: AtomicUsize,
+    /// Connections that have recorded a request and not answered it.
+    recorded: AtomicUsize,
     /// Counts the starts of the hub.
     life: AtomicU64,
     kills: Mutex<Vec<Instant>>,
@@ -98,35 +98,30 @@ impl Receiver {
     pub(crate) fn start(seed: u64) -> Self {
         let shared = Arc::new(Shared::new(seed));
         let listen = |_| {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let (port, shared) = (listener.local_addr().unwrap().port(), Arc::clone(&shared));
-            std::thread::spawn(move || {
-                for stream in listener.incoming() {
-                    let Ok(stream) = stream else { continue };
-                    shared.reading.fetch_add(1, SeqCst);
-                    let shared = Arc::clone(&shared);
-                    std::thread::spawn(move || shared.converse(stream));
-                }
-            });
-            port
+            let shared = Arc::clone(&shared);
+            Server::raw(move |stream| {
+                let mut stream = BufReader::new(stream);
+                while shared.exchange(&mut stream).is_some() {}
+            })
         };
-        let ports = (0..LISTENERS).map(listen).collect();
-        Self { ports, shared }
+        let servers = (0..LISTENERS).map(listen).collect();
+        Self { servers, shared }
     }
 
     pub(crate) fn callback(&self, subscription: Subscription) -> String {
-        format!("http://127.0.0.1:{}{}", self.ports[subscription.number % LISTENERS], subscription.path())
+        self.servers[subscription.number % LISTENERS].url(&subscription.path())
     }
 
-    /// The hub was killed. Gives back when all that it still sent was looked at, before another one starts.
+    /// To be called when the hub was killed: returns when everything that it sent is recorded, before another one starts.
     pub(crate) fn after_kill(&self) {
-        for port in &self.ports {
+        for server in &self.servers {
             // Connections are accepted one after the other: those of the hub before this one.
-            let mut stream = TcpStream::connect(("127.0.0.1", *port)).unwrap();
+            let mut stream = TcpStream::connect(server.address()).unwrap();
             stream.write_all(b"GET /last HTTP/1.1\r\n\r\n").unwrap();
             let _ = stream.read_to_end(&mut Vec::new());
         }
-        while self.shared.reading.load(SeqCst) > 0 {
+        // In this order: a connection that records its request in between is not counted as one that reads.
+        while self.servers.iter().map(Server::open).sum::<usize>() > self.shared.recorded.load(SeqCst) {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.shared.begin_life();
@@ -169,7 +164,7 @@ impl Shared {
         Self {
             found: Mutex::default(),
             random: Mutex::new(Random::new(seed)),
-            reading: AtomicUsize::new(0),
+            recorded: AtomicUsize::new(0),
             life: AtomicU64::new(0),
             kills: Mutex::default(),
             flaky: AtomicBool::new(true),
@@ -185,13 +180,7 @@ impl Shared {
         self.found.lock().unwrap()
     }
 
-    /// One connection. It is counted in `reading` except while it has a request that is recorded.
-    fn converse(&self, stream: TcpStream) {
-        let mut stream = BufReader::new(stream);
-        while self.exchange(&mut stream).is_some() {}
-        self.reading.fetch_sub(1, SeqCst);
-    }
-
+    /// One request and its answer; `None` ends the connection.
     fn exchange(&self, stream: &mut BufReader<TcpStream>) -> Option<()> {
         let request = Request::read(stream)?;
         let path = request.target();
@@ -202,13 +191,13 @@ impl Shared {
         }
         let subscription = Subscription::of_path(path)?;
         let fate = self.record(subscription, &request, self.fate());
-        self.reading.fetch_sub(1, SeqCst);
+        self.recorded.fetch_add(1, SeqCst);
         match fate {
             Fate::TakeLate(pause) | Fate::NoAnswer(pause) => std::thread::sleep(Duration::from_millis(pause)),
             Fate::Take | Fate::Error => {}
         }
-        // Whoever is told of the answer may send the next request: it is waited for from now on.
-        self.reading.fetch_add(1, SeqCst);
+        // A client that has the answer may send the next request, which is waited for.
+        self.recorded.fetch_sub(1, SeqCst);
         let answer: &[u8] = match fate {
             Fate::Take => b"HTTP/1.1 204 No Content\r\n\r\n",
             Fate::TakeLate(_) => b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
@@ -218,7 +207,7 @@ impl Shared {
         stream.get_mut().write_all(answer).ok()
     }
 
-    /// Looks at a delivery and says what is done with it.
+    /// Checks a delivery; returns what is done with it.
     fn record(&self, subscription: Subscription, request: &Request, fate: Fate) -> Fate {
         let (life, now) = (self.life.load(SeqCst), Instant::now());
         let message = request.text().trim_end().to_owned();

@@ -1,8 +1,6 @@
 //! Links to ResourceSync documents in HTTP headers, web pages and robots.txt [rs-core §6.3].
 
-mod check;
-
-pub use check::check_any_input;
+pub(crate) mod fuzz_property;
 
 /// Targets with `rel=resourcesync` in a `Link` header.
 ///

@@ -1,8 +1,6 @@
 //! Manifests of packages, read out of the packages themselves [rs-core §11.2, §13.2].
 
-mod check;
-
-pub use check::check_any_input;
+pub(crate) mod fuzz_property;
 
 use super::change_list::span_of;
 use super::document::{at_earliest, is_zoneless, note_findings, syntax_error};
@@ -94,7 +92,7 @@ pub(crate) fn read_manifest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::zip::Zip;
+    use abreast_testkit::zip::Zip;
     use std::io::Write as _;
 
     fn manifest(capability: &str, entries: &str) -> String {

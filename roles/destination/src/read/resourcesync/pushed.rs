@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_whole_seconds_does_not_say_which_change_of_a_second_is_meant() {
+    fn a_clock_of_whole_seconds_is_ambiguous_within_a_second() {
         let begin = 1_000 * SECOND;
         assert_eq!(
             place(begin - SECOND, begin, begin, Some(begin)),

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_committed_is_cut_off_and_what_was_committed_is_merged_by_the_next_run() {
+    fn the_next_run_cuts_off_uncommitted_lines_and_merges_others() {
         let place = tempfile::tempdir().unwrap();
         let mirror = Mirror::open(&place.path().join("mirror.db")).unwrap();
         let open = || Index::open(place.path().to_owned(), place.path().join("journal"), &mirror).unwrap();

@@ -3,9 +3,7 @@
 //! The result counts only if it has the digest that the Source lists for the new version; else the resource
 //! is fetched whole, as if there were no patch.
 
-mod check;
-
-pub use check::check_any_input;
+pub(crate) mod fuzz_property;
 
 use crate::alternates::{Patch, is_public_only};
 use crate::sink::outcome::Outcome;
@@ -317,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn json_never_grows_beyond_its_length_nor_deeper_than_it_is_read() {
+    fn patched_json_exceeds_neither_its_length_nor_its_depth() {
         let times = |operation: &str, count| format!("[{}]", vec![operation; count].join(","));
         let doubling = times(r#"{"op":"copy","from":"","path":"/-"}"#, 1_000);
         assert_eq!(apply_json(b"[1,2]", doubling.as_bytes(), BYTES_MAX), None);

@@ -1,0 +1,45 @@
+//! Properties of every patch: for fuzzing and for the tests of its seeds.
+
+use super::{DIFFERENCE_MARK, Kind, apply_json};
+
+/// Longest JSON that is made.
+const JSON_MAX: u64 = 4_096;
+
+/// The first byte says which kind of patch; up to the next zero byte is what is kept, behind it the patch. What comes
+/// out is never longer than it should be, JSON is JSON, and a difference leads to what it was made of.
+///
+/// # Panics
+/// When that is not so.
+pub fn check(bytes: &[u8]) {
+    let Some((kind, rest)) = bytes.split_first() else { return };
+    let middle = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+    let (kept, patch) = (&rest[..middle], rest.get(middle + 1..).unwrap_or_default());
+    match kind {
+        b'j' => {
+            let Some(new) = apply_json(kept, patch, JSON_MAX) else { return };
+            assert!(new.len() as u64 <= JSON_MAX);
+            let read: Result<serde_json::Value, _> = serde_json::from_slice(&new);
+            assert!(read.is_ok(), "{}", String::from_utf8_lossy(&new));
+        }
+        b'a' => {
+            let length = bytes.len() as u64;
+            assert!(Kind::Append.apply(kept.to_vec(), patch, length).is_none_or(|new| new.len() as u64 == length));
+        }
+        b'd' => {
+            let mut made = head(patch.len());
+            if bsdiff::diff(kept, patch, &mut made).is_ok() {
+                assert_eq!(Kind::Difference.apply(kept.to_vec(), &made, patch.len() as u64).as_deref(), Some(patch));
+            }
+        }
+        _ => {
+            let length = usize::from(*kind);
+            let patch = [&head(length), patch].concat();
+            let new = Kind::Difference.apply(kept.to_vec(), &patch, length as u64);
+            assert!(new.is_none_or(|new| new.len() == length));
+        }
+    }
+}
+
+fn head(length: usize) -> Vec<u8> {
+    [&DIFFERENCE_MARK[..], &(length as u64).to_le_bytes()].concat()
+}

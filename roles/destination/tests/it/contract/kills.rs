@@ -1,0 +1,99 @@
+//! The contract of sinks that keep each resource under a name of its own, for runs that are killed after they stored or
+//! deleted something and before the state knows it.
+
+use super::{Reader, seen};
+use crate::copy::{Copy, Ran};
+use crate::source::Source;
+use abreast_destination::{Event, ItemAction, SinkOptions, sync};
+use abreast_testkit::pages::Answer;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+/// A run that does its work and whose state is then put back to what a kill right before its commit would have left.
+fn run_killed(copy: &Copy) {
+    let state = copy.folder().join(".abreast");
+    let names = ["mirror.db", "mirror.db-wal"];
+    let before: Mutex<Option<Vec<Option<Vec<u8>>>>> = Mutex::new(None);
+    let observer = |event: &Event<'_>| {
+        let mut before = before.lock().unwrap();
+        if let Event::Item(item) = event
+            && item.action != ItemAction::Unchanged
+            && before.is_none()
+        {
+            *before = Some(names.iter().map(|name| std::fs::read(state.join(name)).ok()).collect());
+        }
+    };
+    sync(&copy.options, &observer, &AtomicBool::new(false)).unwrap();
+    let before = before.into_inner().unwrap().expect("the run had something to do");
+    let _ = std::fs::remove_file(state.join("mirror.db-shm"));
+    for (name, bytes) in names.iter().zip(before) {
+        let path = state.join(name);
+        match bytes {
+            Some(bytes) => std::fs::write(path, bytes).unwrap(),
+            None => drop(std::fs::remove_file(path)),
+        }
+    }
+}
+
+/// The next run ends with what the Source has, whatever happened there meanwhile, and takes nothing of its own for
+/// somebody else's.
+pub(crate) fn killed(sink: fn(&Path) -> SinkOptions, reader: Reader) {
+    type Step = fn(&mut Source);
+    let text = "some text";
+    let cases: [(&str, Step, Step); 9] = [
+        ("created, then deleted", |source| source.set("/new", "1"), |source| source.delete("/new")),
+        ("created, then updated", |source| source.set("/new", "1"), |source| source.set("/new", "2 longer")),
+        ("created, then nothing", |source| source.set("/new", "1"), |_| {}),
+        ("updated, then deleted", |source| source.set("/old", "1"), |source| source.delete("/old")),
+        ("updated, then back", |source| source.set("/old", "1"), |source| source.set("/old", "some text")),
+        ("updated, then again", |source| source.set("/old", "1"), |source| source.set("/old", "2 longer")),
+        ("deleted, then back", |source| source.delete("/old"), |source| source.set("/old", "some text")),
+        ("deleted, then other", |source| source.delete("/old"), |source| source.set("/old", "2 longer")),
+        ("deleted, then nothing", |source| source.delete("/old"), |_| {}),
+    ];
+    for (what, first, then) in cases {
+        for baseline in [false, true] {
+            let what = format!("{what}{}", if baseline { ", compared with the list" } else { "" });
+            let mut source = Source::new();
+            source.set("/old", text);
+            source.set("/other", "stays");
+            source.snapshot();
+            let mut copy = Copy::kept_in(&source, sink);
+            copy.options.immutable = true;
+            copy.run();
+            first(&mut source);
+            run_killed(&copy);
+            then(&mut source);
+            if baseline {
+                source.snapshot();
+                copy.options.baseline = true;
+            }
+            let Ran { result, codes, .. } = copy.try_run();
+            let summary = result.unwrap_or_else(|error| panic!("{what}: {error} {codes:?}"));
+            assert_eq!(summary.exit_code, 0, "{what}: {codes:?}");
+            assert!(codes.iter().all(|code| !code.starts_with("local.")), "{what}: {codes:?}");
+            assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept), "{what}");
+            assert_eq!(copy.audit(true).exit_code, 0, "{what}");
+        }
+    }
+}
+
+/// Killed twice: what the first run stored is known although the plan has changed since.
+pub(crate) fn killed_twice(sink: fn(&Path) -> SinkOptions, reader: Reader) {
+    let mut source = Source::new();
+    source.set("/other", "stays");
+    source.snapshot();
+    let copy = Copy::kept_in(&source, sink);
+    copy.run();
+    source.set("/new", "1");
+    run_killed(&copy);
+    source.set("/new", "2 longer");
+    // Planned anew, and killed before anything came.
+    source.server.put("/new", Answer::status(503));
+    let result = copy.try_run().result;
+    assert_ne!(result.unwrap().exit_code, 0);
+    source.delete("/new");
+    assert_eq!(copy.run().exit_code, 0);
+    assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
+}

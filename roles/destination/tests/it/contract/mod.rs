@@ -1,0 +1,134 @@
+//! The contract of every sink: one sequence of changes, run with each of them.
+
+pub(crate) mod kills;
+
+use crate::copy::{self, Copy, Ran};
+use crate::source::Source;
+use abreast_destination::{MaxDelete, Mode, SinkOptions, WarcOptions};
+use abreast_testkit::digest::md5_hex;
+use abreast_testkit::documents::document;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub(crate) type Kept = BTreeMap<String, Vec<u8>>;
+
+/// Path to bytes, for comparison with what the Source has.
+pub(crate) type Reader = fn(&Copy, &Source) -> Kept;
+
+/// What a failing test prints instead of all bytes.
+fn seen(kept: &Kept) -> Vec<String> {
+    kept.iter().map(|(path, body)| format!("{path} {} {}", body.len(), md5_hex(body))).collect()
+}
+
+/// Every file in the copy's folder.
+pub(crate) fn files(copy: &Copy, _: &Source) -> Kept {
+    copy::files(copy.folder()).into_iter().map(|(path, bytes)| (format!("/{path}"), bytes)).collect()
+}
+
+/// What every sink owes: equal to its Source after each run, cheap when nothing has changed, verified or not at all,
+/// and nothing deleted beyond the limit.
+pub(crate) fn contract(sink: fn(&Path) -> SinkOptions, reader: Reader) {
+    let mut source = Source::new();
+    let large = "0123456789abcdef".repeat(200_000);
+    let text = "the same bytes under two names. ".repeat(20);
+    for (path, body) in
+        [("/a.txt", "one"), ("/dir/b.txt", &text), ("/dir/c.txt", &text), ("/empty", ""), ("/large.bin", &large)]
+    {
+        source.set(path, body);
+    }
+    source.snapshot();
+    let copy = Copy::kept_in(&source, sink);
+    let first = copy.run();
+    assert_eq!((first.mode, first.created, first.exit_code), (Mode::Baseline, 5, 0));
+    assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
+    assert_eq!(copy.audit(false).exit_code, 0);
+    assert_eq!((copy.audit(true).exit_code, copy.audit(true).same), (0, 5));
+
+    source.server.take_log();
+    let second = copy.run();
+    assert_eq!((second.created, second.updated, second.deleted), (0, 0, 0));
+    assert!(source.server.take_log().len() <= 2);
+
+    source.set("/a.txt", "two");
+    source.set("/new.txt", "new");
+    source.delete("/dir/b.txt");
+    let third = copy.run();
+    assert_eq!((third.mode, third.created, third.updated, third.deleted), (Mode::Incremental, 1, 1, 1));
+    assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
+    assert_eq!(copy.audit(true).exit_code, 0);
+
+    // Back under its old name, with the bytes of another.
+    source.set("/dir/b.txt", &text);
+    assert_eq!(copy.run().created, 1);
+    assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
+
+    // Bytes that are not as listed are never kept; the old ones are.
+    source.set("/a.txt", "three");
+    source.server.body("/a.txt", "other");
+    let Ran { result, codes, .. } = copy.try_run();
+    assert_eq!(result.unwrap().exit_code, 3);
+    assert!(codes.contains(&"fixity.mismatch".to_owned()), "{codes:?}");
+    assert_eq!(reader(&copy, &source).get("/a.txt").unwrap(), b"two");
+    let report = copy.audit(true);
+    assert_eq!((report.updated, report.missing, report.extra, report.exit_code), (1, 0, 0, 1));
+    source.server.body("/a.txt", "three");
+    assert_eq!(copy.run().exit_code, 0);
+
+    // Beyond the limit nothing is deleted.
+    source.delete("/a.txt");
+    source.delete("/dir/c.txt");
+    let mut held = Copy { place: tempfile::tempdir().unwrap(), options: copy.options.clone() };
+    held.options.max_delete = MaxDelete::Count(1);
+    let summary = held.run();
+    assert_eq!((summary.deleted, summary.held, summary.exit_code), (0, 2, 7));
+    assert_eq!(reader(&copy, &source).len(), source.kept.len() + 2);
+    assert_eq!(copy.run().deleted, 2);
+    assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
+
+    // A comparison with the whole list finds nothing to do.
+    source.snapshot();
+    held.options.max_delete = MaxDelete::Default;
+    held.options.baseline = true;
+    let compared = held.run();
+    assert_eq!((compared.created, compared.updated, compared.deleted), (0, 0, 0));
+    assert_eq!(seen(&reader(&copy, &source)), seen(&source.kept));
+
+    // Unlisted digests: the server's word that nothing changed is taken, and the same bytes are not kept twice.
+    let entry = format!("<url><loc>{}</loc></url>\n", source.server.url("/plain.txt"));
+    source.server.body("/plain.txt", "plain");
+    let attributes = format!("capability=\"resourcelist\" at=\"{}\"", source.now());
+    source.server.body("/resourcelist.xml", document("urlset", &attributes, &entry));
+    held.options.max_delete = MaxDelete::Percent(100.0);
+    assert_eq!(held.run().unverified, 1);
+    let before = reader(&copy, &source);
+    let again = held.run();
+    assert_eq!((again.created, again.updated, again.unchanged), (0, 0, 1));
+    assert_eq!(seen(&reader(&copy, &source)), seen(&before));
+
+    // A dry run changes nothing.
+    source.set("/dry.txt", "dry");
+    held.options.baseline = false;
+    held.options.dry_run = true;
+    held.run();
+    assert_eq!(seen(&reader(&copy, &source)), seen(&before));
+
+    let other = if held.options.sink == SinkOptions::Folder {
+        SinkOptions::Warc(WarcOptions::default())
+    } else {
+        SinkOptions::Folder
+    };
+    held.options.sink = other;
+    held.options.dry_run = false;
+    let result = held.try_run().result;
+    assert_eq!(result.unwrap_err().code(), "sink.kind");
+}
+
+/// A Source with some files.
+pub(crate) fn some(count: usize) -> Source {
+    let mut source = Source::new();
+    for number in 0..count {
+        source.set(&format!("/f{number:03}"), &format!("file {number} {}", "x".repeat(number)));
+    }
+    source.snapshot();
+    source
+}

@@ -1,0 +1,37 @@
+//! Copies of Sources that a test writes, on the loopback interface.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "tests may stop, and need not be fast"
+)]
+
+mod again;
+mod alternates;
+mod audit;
+mod bad_lists;
+mod change_dumps;
+mod changes_since;
+mod choices;
+mod contract;
+mod copy;
+mod damage;
+mod deletion;
+mod discovery;
+mod dry_run;
+mod dump_source;
+mod fixity;
+mod held;
+mod interrupted;
+mod names;
+#[cfg(feature = "s3")]
+mod objects;
+mod own_files;
+mod packages;
+mod planted;
+mod push;
+mod reading;
+mod sinks;
+mod source;
+mod sync;

@@ -1,0 +1,264 @@
+//! Copies in an object store: a folder through its interface, and a server that speaks S3.
+
+use crate::contract::{self, Kept, contract, some};
+use crate::copy::{self, Copy, Ran};
+use crate::source::Source;
+use abreast_destination::{ObjectsOptions, SinkOptions};
+use abreast_testkit::http::unused_address;
+use abreast_testkit::{Running, eventually, provided};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+fn local(place: &Path) -> SinkOptions {
+    let url = format!("file://{}", place.join("store").display());
+    SinkOptions::Objects(ObjectsOptions { url, settings: Vec::new() })
+}
+
+fn stored(copy: &Copy, _: &Source) -> Kept {
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let root = Path::new(options.url.strip_prefix("file://").unwrap());
+    copy::files(root).into_iter().map(|(path, bytes)| (format!("/{path}"), bytes)).collect()
+}
+
+#[test]
+fn a_store_in_a_folder_keeps_the_contract() {
+    contract(local, stored);
+}
+
+#[test]
+fn objects_left_by_a_killed_run_are_recognised() {
+    contract::kills::killed(local, stored);
+    contract::kills::killed_twice(local, stored);
+}
+
+#[test]
+fn an_audit_finds_changed_missing_and_extra_objects() {
+    let source = some(6);
+    let copy = Copy::kept_in(&source, local);
+    copy.run();
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
+    std::fs::remove_file(root.join("f001")).unwrap();
+    std::fs::write(root.join("f002"), "file 2 XX").unwrap();
+    std::fs::write(root.join("f003"), "another length").unwrap();
+    std::fs::write(root.join("stranger"), "").unwrap();
+    let quick = copy.audit(false);
+    assert_eq!((quick.same, quick.updated, quick.missing, quick.extra), (4, 1, 1, 1));
+    let full = copy.audit(true);
+    assert_eq!((full.same, full.updated, full.missing, full.extra), (3, 2, 1, 1));
+}
+
+/// Loses one object, lengthens one and alters one, and has them restored.
+fn restored(copy: &mut Copy, source: &Source, reader: contract::Reader, damage: impl Fn(&str, Option<&str>)) {
+    damage("f001", None);
+    damage("f002", Some("another length"));
+    damage("f003", Some("FILE 3 XXX"));
+    assert_eq!(copy.run().requests, 1, "nothing has changed at the Source");
+    copy.options.baseline = true;
+    let Ran { result: ran, codes, .. } = copy.try_run();
+    let ran = ran.unwrap();
+    assert_eq!((ran.exit_code, ran.damaged, ran.updated), (0, 2, 2), "{codes:?}");
+    assert_eq!(codes, ["local.missing", "local.altered"]);
+    copy.options.full = true;
+    let ran = copy.run();
+    assert_eq!((ran.exit_code, ran.damaged, ran.updated), (0, 1, 1));
+    assert_eq!(reader(copy, source), source.kept);
+    assert_eq!(copy.audit(true).exit_code, 0);
+    let ran = copy.run();
+    assert_eq!((ran.exit_code, ran.damaged, ran.updated), (0, 0, 0));
+}
+
+#[test]
+fn a_baseline_restores_objects_that_were_lost_or_altered() {
+    let source = some(6);
+    let mut copy = Copy::kept_in(&source, local);
+    copy.run();
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
+    restored(&mut copy, &source, stored, |name, body| match body {
+        Some(body) => std::fs::write(root.join(name), body).unwrap(),
+        None => std::fs::remove_file(root.join(name)).unwrap(),
+    });
+}
+
+#[test]
+fn names_with_control_characters_are_escaped_in_keys() {
+    let mut source = some(1);
+    source.set("/a%0Ab", "two lines");
+    source.set("/%7F", "delete");
+    source.snapshot();
+    let copy = Copy::kept_in(&source, local);
+    assert_eq!((copy.run().exit_code, copy.audit(true).same, copy.audit(true).exit_code), (0, 3, 0));
+    let names: Vec<String> = stored(&copy, &source).into_keys().collect();
+    assert_eq!(names, ["/%_%257F", "/%_a%250Ab", "/f000"]);
+    source.delete("/a%0Ab");
+    assert_eq!(copy.run().deleted, 1);
+}
+
+#[test]
+fn a_folder_store_keeps_foreign_files_and_adopts_identical_ones() {
+    let mut source = some(3);
+    let large = "0123456789abcdef".repeat(200_000);
+    source.set("/large", &large);
+    source.set("/large2", &large);
+    source.snapshot();
+    let copy = Copy::kept_in(&source, local);
+    let SinkOptions::Objects(options) = &copy.options.sink else { panic!("another kind") };
+    let root = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
+    std::fs::create_dir_all(&root).unwrap();
+    for (name, body) in [("f001", "precious"), ("f002", "file 2 xx"), ("large", "precious"), ("large2", large.as_str())]
+    {
+        std::fs::write(root.join(name), body).unwrap();
+    }
+    let Ran { result, codes, .. } = copy.try_run();
+    assert_eq!((result.unwrap().exit_code, codes), (3, vec!["local.changed".to_owned(); 2]));
+    for name in ["f001", "large"] {
+        assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), "precious");
+    }
+    assert_eq!(copy.audit(true).same, 3);
+}
+
+#[test]
+fn the_state_of_one_store_is_not_used_for_another() {
+    let mut source = some(3);
+    let mut copy = Copy::kept_in(&source, local);
+    copy.run();
+    let SinkOptions::Objects(options) = &mut copy.options.sink else { panic!("another kind") };
+    let first = options.url.clone();
+    options.url = format!("{first}-other");
+    // What is there under the same name was never written by us.
+    let other = Path::new(options.url.strip_prefix("file://").unwrap()).to_owned();
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("f000"), "precious").unwrap();
+    source.delete("/f000");
+    for dry_run in [true, false] {
+        copy.options.dry_run = dry_run;
+        let result = copy.try_run().result;
+        assert_eq!(result.unwrap_err().code(), "sink.kind");
+    }
+    assert!(other.join("f000").exists());
+    let SinkOptions::Objects(options) = &mut copy.options.sink else { panic!("another kind") };
+    options.url = format!("{first}/");
+    assert_eq!(copy.run().deleted, 1);
+}
+
+/// A server that speaks S3; ends with the test.
+struct S3 {
+    _program: Running,
+    address: String,
+}
+
+fn request(address: &str, method: &str, path: &str, body: &str) -> String {
+    let Ok(mut stream) = TcpStream::connect(address) else { return String::new() };
+    let length = body.len();
+    // The server asks for a signature, and does not look at it.
+    let signed = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0";
+    let head = format!("Host: {address}\r\nAuthorization: {signed}\r\nContent-Length: {length}");
+    write!(stream, "{method} {path} HTTP/1.0\r\n{head}\r\n\r\n{body}").unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn s3(test: &str) -> Option<S3> {
+    let program = provided(test, "ABREAST_TEST_S3")?;
+    let address = unused_address();
+    let mut command = Command::new(program);
+    command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    let server = S3 { _program: Running::start(&mut command), address: address.to_string() };
+    eventually("the S3 server answers", || request(&server.address, "PUT", "/bucket", "").contains(" 200 "));
+    Some(server)
+}
+
+static ADDRESS: OnceLock<String> = OnceLock::new();
+
+fn remote(_: &Path) -> SinkOptions {
+    let settings = [
+        ("aws_endpoint", format!("http://{}", ADDRESS.get().unwrap())),
+        ("aws_allow_http", "true".to_owned()),
+        ("aws_access_key_id", "test".to_owned()),
+        ("aws_secret_access_key", "test".to_owned()),
+        ("aws_region", "us-east-1".to_owned()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    SinkOptions::Objects(ObjectsOptions { url: "s3://bucket/papers".to_owned(), settings })
+}
+
+fn keys() -> Vec<String> {
+    let listing = request(ADDRESS.get().unwrap(), "GET", "/bucket?list-type=2", "");
+    let keys = listing.split("<Key>").skip(1);
+    keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
+}
+
+fn fetched(_: &Copy, _: &Source) -> Kept {
+    let body = |key: &String| {
+        let answer = request(ADDRESS.get().unwrap(), "GET", &format!("/bucket/{key}"), "");
+        answer.split_once("\r\n\r\n").unwrap().1.as_bytes().to_vec()
+    };
+    keys().iter().map(|key| (key.strip_prefix("papers").unwrap().to_owned(), body(key))).collect()
+}
+
+#[test]
+fn a_bucket_keeps_the_contract_and_foreign_objects() {
+    let Some(server) = s3("a_bucket_keeps_the_contract_and_foreign_objects") else { return };
+    ADDRESS.set(server.address.clone()).unwrap();
+    contract(remote, fetched);
+
+    // What lies under the key of a new resource, and is not ours, stays.
+    let source = some(2);
+    for key in keys() {
+        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+    }
+    request(&server.address, "PUT", "/bucket/papers/f001", "precious");
+    let copy = Copy::kept_in(&source, remote);
+    let Ran { result, codes, .. } = copy.try_run();
+    assert_eq!((result.unwrap().exit_code, codes), (3, vec!["local.changed".to_owned()]));
+    assert!(request(&server.address, "GET", "/bucket/papers/f001", "").ends_with("precious"));
+    let head = request(&server.address, "HEAD", "/bucket/papers/f000", "").to_ascii_lowercase();
+    assert!(head.contains("x-amz-meta-abreast-hash: md5:"), "{head}");
+    assert!(head.contains(&format!("x-amz-meta-abreast-uri: {}/f000", source.server.base)), "{head}");
+    // One that a killed run of ours left is taken over.
+    request(&server.address, "DELETE", "/bucket/papers/f001", "");
+    std::fs::remove_dir_all(copy.folder().join(".abreast")).unwrap();
+    assert_eq!(copy.run().exit_code, 0);
+    assert_eq!(copy.audit(true).same, 2);
+
+    let source = some(6);
+    for key in keys() {
+        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+    }
+    let mut copy = Copy::kept_in(&source, remote);
+    copy.run();
+    restored(&mut copy, &source, fetched, |name, body| {
+        let method = if body.is_some() { "PUT" } else { "DELETE" };
+        request(&server.address, method, &format!("/bucket/papers/{name}"), body.unwrap_or_default());
+    });
+
+    // A bucket that is not there is one error, and nothing is forgotten.
+    for key in keys() {
+        request(&server.address, "DELETE", &format!("/bucket/{key}"), "");
+    }
+    let answer = request(&server.address, "DELETE", "/bucket", "");
+    assert!(answer.contains(" 204 "), "{answer}");
+    let is_missing = |ran: Ran| {
+        let error = ran.result.unwrap_err();
+        assert_eq!((error.code(), error.exit_code().number()), ("objects.bucket", 2), "{error}");
+        assert!(ran.codes.is_empty(), "{:?}", ran.codes);
+    };
+    is_missing(copy.try_run());
+    assert_eq!(Ran::audit(&copy.options, false).code(), "objects.bucket");
+    let fresh = Copy::kept_in(&source, remote);
+    is_missing(fresh.try_run());
+    copy.options.baseline = false;
+    let mut source = source;
+    source.delete("/f001");
+    is_missing(copy.try_run());
+    request(&server.address, "PUT", "/bucket", "");
+    copy.options.baseline = true;
+    let ran = copy.run();
+    assert_eq!((ran.exit_code, ran.damaged), (0, 5));
+    assert_eq!(copy.audit(true).exit_code, 0);
+}
