@@ -83,6 +83,7 @@ fn each_folder(target: &str, property: fn(&[u8])) {
 
 #[test]
 fn every_fuzz_target_calls_its_property() {
+    let manifest: toml::Table = std::fs::read_to_string(in_root("fuzz/Cargo.toml")).unwrap().parse().unwrap();
     let mut names = Vec::new();
     for target in std::fs::read_dir(in_root("fuzz/fuzz_targets")).unwrap() {
         let target = target.unwrap().path();
@@ -91,11 +92,12 @@ fn every_fuzz_target_calls_its_property() {
         let call = TARGETS.iter().find(|(of, ..)| *of == name).map(|(_, path, _)| path.trim_start_matches("::"));
         let call = call.unwrap_or_else(|| panic!("{name} is not in the list"));
         assert!(text.ends_with(&format!("fuzz_target!(|data: &[u8]| {call}(data));\n")), "{name} calls {call}: {text}");
+        let dependency = call.split("::").next().unwrap().replace('_', "-");
+        assert!(manifest["dependencies"].get(&dependency).is_some(), "fuzz/Cargo.toml does not have {dependency}");
         names.push(name);
     }
     names.sort();
     assert_eq!(names, TARGETS.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
-    let manifest: toml::Table = std::fs::read_to_string(in_root("fuzz/Cargo.toml")).unwrap().parse().unwrap();
     let mut built: Vec<_> =
         manifest["bin"].as_array().unwrap().iter().map(|bin| bin["name"].as_str().unwrap()).collect();
     built.sort_unstable();

@@ -29,8 +29,13 @@ const QUICK_STEPS: [Step; 8] = [
 
 const TEST_STEPS: [Step; 1] = [("tests", || if test::run(&[]) { Ok(()) } else { bail!("tests failed") })];
 
-const MORE_STEPS: [Step; 4] =
-    [("dependencies", deny), ("each feature", each_feature), ("oldest Rust", oldest_rust), ("short fuzz", short_fuzz)];
+const MORE_STEPS: [Step; 5] = [
+    ("dependencies", deny),
+    ("each feature", each_feature),
+    ("oldest Rust", oldest_rust),
+    ("fuzz targets", fuzz_targets),
+    ("short fuzz", short_fuzz),
+];
 
 fn run_steps(steps: &[Step]) -> Result<()> {
     for (name, step) in steps {
@@ -97,6 +102,12 @@ fn oldest_rust() -> Result<()> {
     let mut command = Command::new("rustup");
     command.args(["run", toolchain, "cargo", "check", "--workspace", "--all-targets", "--target-dir", "target/oldest"]);
     process::run(command.current_dir(root()))
+}
+
+/// Compiles the fuzz targets, a workspace of their own. That their calls exist is a test too: `conformance/tests/seeds.rs`,
+/// which the step `clippy` compiles.
+fn fuzz_targets() -> Result<()> {
+    process::run(&mut cargo(&["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"]))
 }
 
 fn short_fuzz() -> Result<()> {
