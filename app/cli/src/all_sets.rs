@@ -161,7 +161,9 @@ pub(crate) fn audit(
     let began = Instant::now();
     let whole = reporter(None);
     let mut total = AuditReport { full: options.full, ..AuditReport::default() };
-    let copies = match place(&options.sync, &whole, cancel) {
+    let mut sync = options.sync.clone();
+    sync.state = states_elsewhere(&sync).or(sync.state);
+    let copies = match place(&sync, &whole, cancel) {
         Ok(copies) => copies,
         Err(error) => return not_opened(error, &whole).map(|code| (code, total)),
     };
@@ -259,6 +261,13 @@ fn common_state(options: &SyncOptions) -> PathBuf {
     }
 }
 
+/// Where the copies have their states, if that is elsewhere and the options do not name it.
+fn states_elsewhere(options: &SyncOptions) -> Option<PathBuf> {
+    let is_unnamed = options.state.is_none() && matches!(options.sink, SinkOptions::Folder | SinkOptions::Warc(_));
+    let state = is_unnamed.then(|| state_in(&options.folder)).flatten()?;
+    (state != common_state(options) && state != options.folder).then_some(state)
+}
+
 /// Takes the copies for this run, and finds which there are.
 fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Result<(Option<Locked>, Copies)> {
     if options.dry_run {
@@ -266,6 +275,11 @@ fn open(options: &SyncOptions, reporter: &Reporter, cancel: &AtomicBool) -> Resu
     }
     abreast_destination::check_url(&options.url)?;
     abreast_destination::check_places(options)?;
+    if let Some(state) = states_elsewhere(options) {
+        let (copies, state) = (options.folder.display(), state.display());
+        let message = format!("the copies in {copies} have their states in {state}\n  help: give `--state {state}`");
+        bail!(ExitCodeError { message, code: 2 });
+    }
     let state = common_state(options);
     let new = NewFolders::make(&state).with_context(|| format!("cannot make `{}`", state.display()))?;
     let dir = Folder::open(&state).context("cannot open the folder of the state")?.root();

@@ -196,12 +196,7 @@ pub(crate) fn check_store(
         needed.insert(id, length);
     })?;
     for set in &sets {
-        notes.push(format!(
-            "set {}: {}, {}",
-            set.slug,
-            count(set.resources, "resource"),
-            count(set.position, "change")
-        ));
+        notes.push(format!("set {}: {}, up to position {}", set.slug, count(set.resources, "resource"), set.position));
     }
     let contents = store.join("contents");
     let place = contents.display().to_string();

@@ -45,7 +45,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     let seconds = wait_until_equal(&original, &copy, &follower)?;
     line(&format!("   {} copied and verified in {seconds:.1} s", count_of(files(&copy)?.len(), "file")));
 
-    line("4. The museum works on: a description is corrected, a picture is taken down, a new record is added.");
+    line(
+        "4. The museum changes its records: a description is corrected, a picture is taken down, a new record is added.",
+    );
     fs::write(original.join("objects/0007.jsonld"), record(7, "Beaker with a lid, silver gilt, about 1560"))?;
     fs::remove_file(original.join("pictures/0003.svg"))?;
     fs::write(original.join("objects/0999 – a new find.jsonld"), record(999, "Amphora, found this morning"))?;
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     let seconds = wait_until_equal(&original, &copy, &follower)?;
     line(&format!("   the copy followed {seconds:.1} s later"));
 
-    line("6. Are they really equal?  abreast audit URL copy --full");
+    line("6. An audit compares copy and museum:  abreast audit URL copy --full");
     let mut audit = SyncOptions::new(source.base_url.clone(), &copy);
     audit.connections = 4;
     let options = abreast_destination::AuditOptions { sync: audit, full: true };
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     if report.exit_code != 0 {
         bail!("the copy differs: {} updated, {} missing, {} extra", report.updated, report.missing, report.extra);
     }
-    line(&format!("   yes: {}, each with the digest that the museum states", count(report.same, "file")));
+    line(&format!("   equal: {}, each with the digest that the museum states", count(report.same, "file")));
 
     if args.keep {
         let mut signals = crate::signals::Signals::listen()?;

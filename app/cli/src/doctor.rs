@@ -27,6 +27,8 @@ const CLOCK_MIN: u64 = 1_735_689_600;
 const CLOCK_APART: i64 = 60;
 /// Bytes of an answer that are read.
 const ANSWER_MAX: u64 = 64 << 20;
+/// Addresses of a host that are printed.
+const ADDRESSES_SHOWN: usize = 4;
 const SPACE_MIN: u64 = 1 << 30;
 const INODES_MIN: u64 = 100_000;
 const FILES_MIN: u64 = 4_096;
@@ -214,10 +216,13 @@ fn address(doctor: &mut Doctor, text: &str, access: &AccessArgs) {
     {
         use std::net::ToSocketAddrs as _;
         let found = (host.trim_matches(['[', ']']), url.port_or_known_default().unwrap_or(80)).to_socket_addrs();
-        let what = found
-            .as_ref()
-            .map_or_else(|error| format!("{host}: {error}"), |found| format!("{host} has {} addresses", found.len()));
-        doctor.report("dns", found.is_ok(), &what, "check the name and the resolver (/etc/resolv.conf)");
+        let found = found.map(|found| found.take(ADDRESSES_SHOWN).map(|address| address.ip().to_string()));
+        let is_found = found.is_ok();
+        let what = match found {
+            Ok(addresses) => format!("{host} resolves to {}", addresses.collect::<Vec<_>>().join(", ")),
+            Err(error) => format!("{host}: {error}"),
+        };
+        doctor.report("dns", is_found, &what, "check the name and the resolver (/etc/resolv.conf)");
     }
     let asked = || -> anyhow::Result<(u16, Option<String>)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

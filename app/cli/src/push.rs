@@ -80,6 +80,9 @@ pub(crate) const HUB_KEYS: &[&str] = &[
 ];
 pub(crate) const NOTIFY_KEYS: &[&str] = &["enabled", "debounce", "most", "open_lists"];
 
+/// The lease granted when none is requested.
+const LEASE: Duration = Duration::from_secs(10 * 24 * 3_600);
+
 /// Defaults of `[hub]`.
 pub(crate) fn hub_default_of(key: &str, is_local: bool) -> Option<toml::Value> {
     let options = HubOptions::new("");
@@ -90,7 +93,7 @@ pub(crate) fn hub_default_of(key: &str, is_local: bool) -> Option<toml::Value> {
         "open" | "redirect_permanent" => Some(false.into()),
         "private_callbacks" => Some(is_local.into()),
         "signature" => Some(options.signature.name().into()),
-        "lease" => Some("10d".into()),
+        "lease" => Some(humantime::format_duration(LEASE).to_string().into()),
         "keep" => Some(humantime::format_duration(options.keep).to_string().into()),
         _ => None,
     }
@@ -164,7 +167,7 @@ pub(crate) fn check(
     };
     let mut options = HubOptions::new("");
     let (minute, day) = (Duration::from_secs(60), Duration::from_secs(24 * 3_600));
-    let lease = time("hub.lease", hub.lease.as_ref(), 10 * day);
+    let lease = time("hub.lease", hub.lease.as_ref(), LEASE);
     options.keep = time("hub.keep", hub.keep.as_ref(), options.keep);
     let debounce = time("notify.debounce", notify.debounce.as_ref(), NotifyOptions::default().debounce);
     let open_lists = time("notify.open_lists", notify.open_lists.as_ref(), minute);

@@ -251,6 +251,11 @@ const fn word(action: ItemAction) -> &'static str {
 
 /// A run in one line.
 pub(crate) fn summary_line(summary: &Summary) -> String {
+    if summary.dry_run && summary.requests == 0 {
+        // A test of filters, which compares nothing.
+        let (taken, excluded) = (HumanCount(summary.selected), HumanCount(summary.excluded));
+        return format!("{taken} taken, {excluded} excluded by filters");
+    }
     let changed = summary.created + summary.updated + summary.deleted;
     let how = match summary.mode {
         Mode::Baseline => "compared with the Resource List",
@@ -263,7 +268,6 @@ pub(crate) fn summary_line(summary: &Summary) -> String {
         (summary.created, "created"),
         (summary.updated, "updated"),
         (summary.deleted, "deleted"),
-        (summary.selected, "taken"),
         (summary.excluded, "excluded by filters"),
         (summary.skipped, "refused"),
         (summary.failed, "failed"),

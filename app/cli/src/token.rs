@@ -173,6 +173,6 @@ fn revoke(args: &RevokeArgs) -> Result<()> {
         bail!(UsageError(format!("there is no token `{}` (help: abreast token list)", args.name)));
     }
     write_tokens(&path, &tokens).with_context(|| format!("cannot write `{}`", path.display()))?;
-    line(&format!("`{}` is of no use any more", args.name));
+    line(&format!("revoked `{}`", args.name));
     Ok(())
 }

@@ -224,7 +224,7 @@ pub struct FileSystemFacts {
 /// Nothing can be written there.
 pub fn file_system(folder: &Path) -> Result<FileSystemFacts, Error> {
     let found = FileSystem::probe(&Folder::open(folder)?.root())?;
-    let case = if found.rules.folds_case { "does not tell A from a" } else { "tells A from a" };
+    let case = if found.rules.folds_case { "does not distinguish A from a" } else { "distinguishes A from a" };
     let text = if found.rules.ascii_only { "changes or refuses some names" } else { "keeps every name as it is" };
     let names = format!("the file system {case} and {text}; names are escaped where needed");
     Ok(FileSystemFacts { names, times: format!("times are kept to {} ns", found.time_step) })

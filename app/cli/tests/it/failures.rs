@@ -178,7 +178,9 @@ fn one_is_written_in_the_singular() {
     let mut shown = text(&run(&mut command).stdout);
     shown += &text(&run(abreast().arg("check").arg(&data)).stdout);
     shown += &text(&run(abreast().arg("backup").arg(&data).arg(place.path().join("backups"))).stdout);
-    for part in ["1 file, 0 changes", "1 resource copied", "set papers: 1 resource, 0 changes", "1 resource, up to"] {
+    for part in
+        ["1 file, 0 changes", "1 resource copied", "set papers: 1 resource, up to position 0", "1 resource, up to"]
+    {
         assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
     }
 }

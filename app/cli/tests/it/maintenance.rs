@@ -453,7 +453,7 @@ fn doctor_reports_problems() {
     assert!(of("port")["help"].as_str().unwrap().contains("--listen"));
     assert_eq!(output.status.code(), Some(1));
     let text = tool(&["doctor", "--json", "--listen", "127.0.0.1:0"], &[&world.original], 0);
-    assert!(text.contains("\"writable\"") && text.contains("tells A from a"), "{text}");
+    assert!(text.contains("\"writable\"") && text.contains("distinguishes A from a"), "{text}");
     assert_eq!(fs::read_dir(&world.original).unwrap().count(), 1, "nothing is left behind");
 }
 

@@ -139,7 +139,7 @@ fn the_demo_ends_well() {
     let output = run(abreast().arg("demo"));
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("6. Are they really equal?") && text.contains("   yes: 241 files"), "{text}");
+    assert!(text.contains("6. An audit compares copy and museum") && text.contains("   equal: 241 files"), "{text}");
 }
 
 #[test]

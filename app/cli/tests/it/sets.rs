@@ -1,7 +1,7 @@
 //! Sources with several sets: one is chosen, or each is copied into its own folder.
 
 use crate::world::{Source, abreast};
-use abreast_testkit::folder::{assert_equal, files};
+use abreast_testkit::folder::{assert_equal, files, paths};
 use abreast_testkit::{Running, eventually, run};
 use std::fmt::Write as _;
 use std::fs;
@@ -270,6 +270,13 @@ fn check_and_repair_go_through_all_sets() {
             fs::rename(&elsewhere, copy.join("maps")).unwrap();
         }
     }
+    // An audit finds the states that the copies name; a run is refused, since the user knows why they are there.
+    let before = paths(&other);
+    let (code, lines, errors) = told(&["audit", &root, "--all-sets"], &other);
+    assert_eq!((code, &of_type(&lines, "audit")[0]["same"]), (0, &2.into()), "{errors}");
+    let (code, _, errors) = told(&["sync", &root, "--all-sets"], &other);
+    assert!(code == 2 && errors.contains(&format!("help: give `--state {state_word}`")), "{code} {errors}");
+    assert_eq!(paths(&other), before);
 }
 
 #[test]
