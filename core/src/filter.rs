@@ -40,6 +40,9 @@ pub struct Filter {
 #[derive(Clone, Debug)]
 struct Rule {
     take: bool,
+    /// The outermost names of every path that it matches: as many as its pattern states without wildcards. None for a rule
+    /// that is not about paths.
+    within: Vec<String>,
     /// As written.
     text: String,
 }
@@ -138,7 +141,8 @@ impl Filter {
                 };
                 numbers.push(number);
             }
-            filter.rules.push(Rule { take: sign == "+", text: text.to_owned() });
+            let within = if is_path { fixed_names(&globs[0]) } else { Vec::new() };
+            filter.rules.push(Rule { take: sign == "+", within, text: text.to_owned() });
             let _ = writeln!(filter.text, "{text}");
         }
         if !filter.rules.is_empty() {
@@ -217,7 +221,7 @@ impl Filter {
         let found = folders.matches_candidate(&Candidate::new(Path::new(OsStr::from_bytes(path))));
         let first = found.into_iter().map(|found| numbers[found]).min();
         // A rule before it may take something in the folder.
-        first.is_some_and(|first| self.rules[..=first].iter().all(|rule| !rule.take))
+        first.is_some_and(|first| !self.rules[..=first].iter().any(|rule| rule.take && rule.may_match_in(path)))
     }
 
     /// The decision on a resource, and the rule that made it.
@@ -273,6 +277,19 @@ impl Filter {
 
 fn build_glob(glob: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build()
+}
+
+impl Rule {
+    /// Whether it may match something in the folder at this path.
+    fn may_match_in(&self, folder: &[u8]) -> bool {
+        folder.split(|byte| *byte == b'/').zip(&self.within).all(|(name, fixed)| name == fixed.as_bytes())
+    }
+}
+
+/// The names that a pattern begins with, up to the first with a wildcard or an escape.
+fn fixed_names(glob: &str) -> Vec<String> {
+    let is_fixed = |name: &&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\']);
+    glob.split('/').take_while(is_fixed).map(str::to_owned).collect()
 }
 
 /// The meaning of a pattern of `.gitignore` files: the name itself, and everything in the folder of that name.
@@ -343,6 +360,10 @@ mod tests {
             (&["- **/old/**"], &["old", "x/old"], &["x"]),
             (&["- [a-c]?/"], &["a1"], &["d1"]),
             (&["+ keep", "- drafts/"], &[], &["drafts"]),
+            (&["+ drafts/keep", "- drafts/"], &["a/drafts"], &["drafts"]),
+            (&["+ /other/keep", "- drafts/"], &["drafts", "x/drafts"], &["other"]),
+            (&["+ a?/x", "- drafts/"], &[], &["drafts"]),
+            (&["+ drafts/*/keep", "- drafts/"], &["a/drafts"], &["drafts", "drafts/b"]),
             (&["- drafts/", "+ drafts/keep"], &["drafts"], &[]),
             (&["+ drafts/"], &[], &["drafts"]),
             (&["- type:image/*", "- uri:**"], &[], &["drafts"]),
