@@ -27,6 +27,12 @@ mod watching;
 mod writers;
 mod writes;
 
+/// Properties of any input: for fuzzing and for the tests of its seeds.
+#[doc(hidden)]
+pub mod fuzz_property {
+    pub use crate::links::fuzz_property::check as links;
+}
+
 pub use projection::resourcesync::dumps as dump;
 
 pub use guard::{Deletions, Held};

@@ -3,15 +3,13 @@
 //! A link's target is stored as keys are: an absolute URI, or a reference relative to the set's resources. So the
 //! public base may change without a change in the log.
 
-mod check;
+pub(crate) mod fuzz_property;
 mod header;
 mod policy;
 mod record;
 mod relation;
 mod rules;
 
-#[doc(hidden)]
-pub use check::check_any_input;
 pub(crate) use header::href_of;
 pub use header::{PublishedLinks, header_links};
 pub use policy::{FileLinks, Links, explain};

@@ -1,4 +1,4 @@
-//! What is true of all links of a file and of every rule? For fuzzing and for the tests of its seeds.
+//! Properties of all links of a file and of every rule: for fuzzing and for the tests of its seeds.
 
 use super::rules::{Rule, RuleOptions};
 use super::{LinkRecord, explain, header_links, is_absolute, published_links, read_links};
@@ -12,15 +12,16 @@ use std::sync::LazyLock;
 const RESOURCES: &str = "https://example.org/set/r/";
 /// Longest pattern that is compiled: it takes most of the time, and the target of filters has others.
 const PATTERN_MAX: usize = 4;
-/// What others are taken for.
+/// The pattern in place of longer ones.
 static ANY: LazyLock<GlobMatcher> = LazyLock::new(|| Glob::new("**").expect("a literal pattern").compile_matcher());
 
-/// The lines are a path, a rule's pattern, its relation, its template, and behind them a sidecar. Targets stay in the
-/// set, what is stored is told so that it is read as the same, headers carry it, and a rule finds its resources again.
+/// The lines are a path, a rule's pattern, its relation, its template, and after them a sidecar. Targets stay in the
+/// set, stored links are published so that they are read as the same, headers carry them, and a rule finds its resources
+/// again.
 ///
 /// # Panics
-/// When that is not so.
-pub fn check_any_input(bytes: &[u8]) {
+/// When a property does not hold.
+pub fn check(bytes: &[u8]) {
     let mut lines = bytes.splitn(5, |byte| *byte == b'\n');
     let mut line = || lines.next().unwrap_or_default();
     let (path, pattern, rel, href, sidecar) = (line(), line(), line(), line(), line());
@@ -62,7 +63,7 @@ fn check_rule(rule: &Rule, path: &[u8]) {
     rule.matches(path);
     let Ok(link) = rule.link(path, RESOURCES) else { return };
     check_links(std::slice::from_ref(&link));
-    // Files are looked for by their paths.
+    // Files are found by their paths.
     let target = path_of(&link.target);
     if rule.if_exists && is_published_path(&target) {
         let (key, target) = (key_of(path), key_of(&target));
@@ -78,22 +79,22 @@ fn check_rule(rule: &Rule, path: &[u8]) {
 }
 
 fn check_links(links: &[Link]) {
-    let told = published_links(links, RESOURCES);
-    for (link, told) in links.iter().zip(&told) {
+    let published = published_links(links, RESOURCES);
+    for (link, published) in links.iter().zip(&published) {
         if !is_absolute(&link.target) {
             assert!(!link.target.starts_with('/'), "{}", link.target);
             assert!(!link.target.split('/').any(|name| matches!(name, "." | "..")), "{}", link.target);
         }
         assert_eq!(LinkRecord::of(link).to_link("else/where").as_ref(), Ok(link));
-        assert!(is_absolute(&told.href));
-        let json = serde_json::to_vec(told).unwrap_or_default();
-        assert_eq!(serde_json::from_slice::<LinkRecord>(&json).ok().as_ref(), Some(told));
+        assert!(is_absolute(&published.href));
+        let json = serde_json::to_vec(published).unwrap_or_default();
+        assert_eq!(serde_json::from_slice::<LinkRecord>(&json).ok().as_ref(), Some(published));
     }
     for value in header_links(RESOURCES, links) {
         assert!(value.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{value}");
         let read = parse_link_header(&value);
         assert!(
-            read.is_ok_and(|read| read.len() == 1 && told.iter().any(|told| told.href == read[0].target)),
+            read.is_ok_and(|read| read.len() == 1 && published.iter().any(|link| link.href == read[0].target)),
             "{value}"
         );
     }
