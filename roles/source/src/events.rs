@@ -1,11 +1,13 @@
 //! Change events of a tree: inotify on every folder of it, Linux only.
 //!
-//! Only events that can mean a change are asked for: reading a file, as every request does, wakes nobody. A watch belongs
-//! to a folder, not to its path: the path that is known of it is the one where it was met last. Folders that cannot be
-//! watched are noted, for others to read them again and again.
+//! Only events that can mean a change are requested: reading a file, as every request does, causes none. A watch belongs
+//! to a folder, not to its path: the known path is the one where the folder was found last. Folders in which the rules of
+//! the set leave out everything are not watched: the number of watches is limited. Folders that cannot be watched are
+//! noted; the watch reads them at intervals.
 
 use crate::links::owner_of;
 use crate::names::is_published_name;
+use abreast_folder::{Folder, Kind};
 use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -40,10 +42,12 @@ pub(crate) enum Hint {
     Attributes,
 }
 
-/// Watches on a folder and every folder beneath it.
+/// Watches on a folder and every selected folder beneath it.
 pub(crate) struct Events {
     inotify: Inotify,
     root: PathBuf,
+    /// Selects the folders that may hold files of the set.
+    folder: Folder,
     paths: HashMap<WatchDescriptor, Vec<u8>>,
     watches: BTreeMap<Vec<u8>, WatchDescriptor>,
     buffer: Vec<u8>,
@@ -66,14 +70,15 @@ pub(crate) enum Blocked {
 }
 
 impl Events {
-    /// Watches a tree, as far as possible: see [`Events::blocked`].
+    /// Watches the tree of a folder that is at this path, as far as possible: see [`Events::blocked`].
     ///
     /// # Errors
-    /// Not even the topmost folder can be watched; the system's limits, most likely.
-    pub(crate) fn start(root: &Path) -> std::io::Result<Self> {
+    /// The topmost folder cannot be watched; the system's limits, most likely.
+    pub(crate) fn start(root: &Path, folder: &Folder) -> std::io::Result<Self> {
         let mut events = Self {
             inotify: Inotify::init()?,
             root: root.to_owned(),
+            folder: folder.clone(),
             paths: HashMap::new(),
             watches: BTreeMap::new(),
             buffer: vec![0; BUFFER],
@@ -206,6 +211,10 @@ impl Events {
     fn watch_tree(&mut self, top: Vec<u8>) {
         let mut folders = vec![top];
         while let Some(folder) = folders.pop() {
+            if !folder.is_empty() && !self.folder.selects(&folder, Kind::Folder) {
+                self.blocked.remove(&folder);
+                continue;
+            }
             let absolute = self.root.join(OsStr::from_bytes(&folder));
             match self.inotify.watches().add(&absolute, mask()) {
                 Ok(watch) => self.bind(&folder, &watch),
@@ -347,7 +356,7 @@ mod tests {
         }
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("moved")).unwrap();
-        let mut events = Events::start(root.path()).unwrap();
+        let mut events = Events::start(root.path(), &Folder::open(root.path()).unwrap()).unwrap();
         // Two files in turn: the kernel joins equal events only when they follow each other.
         for number in 0..=limit / 2 {
             let file = root.path().join(if number % 2 == 0 { "a" } else { "b" });

@@ -123,11 +123,11 @@ impl Watching {
         }
     }
 
-    fn events(&self, root: &std::path::Path) -> Option<Events> {
+    fn events(&self, root: &std::path::Path, folder: &Folder) -> Option<Events> {
         if !self.options.events {
             return None;
         }
-        let events = Events::start(root);
+        let events = Events::start(root, folder);
         if let Err(error) = &events {
             tracing::warn!(
                 folder = %root.display(),
@@ -278,7 +278,7 @@ impl<'w> Round<'w> {
             .map_err(|error| Ended::Vanished(format!("cannot open `{}`: {error}", options.folder.display())))?;
         let folder = crate::names::open_folder(&root, options.follow_links, &options.filter)
             .map_err(|error| Ended::Vanished(error.to_string()))?;
-        let events = watching.events(&root);
+        let events = watching.events(&root, &folder);
         let unsure = Unsure::new(options.events && events.is_none());
         Ok(Self {
             watching,

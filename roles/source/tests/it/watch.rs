@@ -1,10 +1,12 @@
 //! What a running watch records, and when.
 
 use crate::world::World;
+use abreast_core::filter::Filter;
 use abreast_source::WatchState;
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_testkit::eventually;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +55,44 @@ fn changes_are_recorded_as_they_happen() {
     eventually("a new tree is recorded", || world.keys().contains(&"made/deep/down/x".to_owned()));
     std::fs::remove_dir_all(world.folder.join("made")).unwrap();
     eventually("a removed tree is recorded", || world.keys() == ["old", "other/inner", "other/later"]);
+    watch.stop();
+}
+
+/// Whether an inotify watch of this process is on a folder.
+fn is_watched(folder: &std::path::Path) -> bool {
+    let inode = format!(" ino:{:x} ", std::fs::metadata(folder).unwrap().ino());
+    let infos = std::fs::read_dir("/proc/self/fdinfo").unwrap();
+    infos.filter_map(|info| std::fs::read_to_string(info.ok()?.path()).ok()).any(|info| {
+        info.lines().any(|line| line.starts_with("inotify ") && line.contains(&inode))
+    })
+}
+
+#[test]
+fn excluded_folders_are_not_watched() {
+    let world = World::new();
+    let folders = ["kept/in", "cache/in", "kept/cache/in", "partly/in", "renamed/in"];
+    for folder in folders {
+        world.write(&format!("{folder}/file"), "1");
+    }
+    let rules = ["+ partly/in/file", "- cache/", "- partly/"];
+    let watch = start_with(&world, |options| options.filter = Arc::new(Filter::new(rules).unwrap()));
+    let watched = |folder: &str| is_watched(&world.folder.join(folder));
+    let unneeded = |folders: &[&str]| folders.iter().copied().filter(|folder| watched(folder)).collect::<Vec<_>>();
+    assert_eq!(unneeded(&["cache", "cache/in", "kept/cache", "kept/cache/in"]), [""; 0]);
+    for folder in ["kept", "kept/in", "partly", "partly/in", "renamed/in"] {
+        assert!(watched(folder), "{folder} may hold files of the set");
+    }
+    std::fs::create_dir_all(world.folder.join("new/cache/in")).unwrap();
+    std::fs::rename(world.folder.join("renamed"), world.folder.join("kept/in/cache")).unwrap();
+    world.write("marker", "1");
+    eventually("a later change is recorded", || world.keys().contains(&"marker".to_owned()));
+    eventually("a new folder is watched", || watched("new"));
+    assert_eq!(unneeded(&["new/cache", "new/cache/in", "kept/in/cache", "kept/in/cache/in"]), [""; 0]);
+    // A folder that is no longer excluded is watched again.
+    std::fs::rename(world.folder.join("cache"), world.folder.join("shown")).unwrap();
+    eventually("a folder that came in is recorded", || world.keys().contains(&"shown/in/file".to_owned()));
+    world.write("shown/in/later", "1");
+    eventually("it is watched", || world.keys().contains(&"shown/in/later".to_owned()));
     watch.stop();
 }
 
