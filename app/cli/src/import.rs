@@ -3,12 +3,11 @@
 use crate::log_access::{BatchCounts, ExitCodeError, LogAccess, LogAccessArgs};
 use crate::logging;
 use crate::stores::Task;
-use abreast_resourcesync::v1_1::{Change, Entry, Ln, Reader, Root};
 use abreast_server::api::model::{ChangeWord, RecordRequest};
 use abreast_server::api::{JsonLines, ReadError, Table};
-use abreast_source::links::LinkRecord;
+use abreast_source::projection::resourcesync::{ListError, ListReader, ListedChange, ListedRecord};
 use abreast_webtypes::count;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::fs::File;
@@ -189,51 +188,30 @@ fn not_read(name: &str, error: ReadError) -> anyhow::Error {
 }
 
 fn sitemap(input: impl Read, name: &str, batches: &mut Batches<'_>) -> Result<()> {
-    let mut reader = Reader::new(input);
-    let head = reader.head().map_err(|error| wrong(name, &error.to_string()))?;
-    if head.root == Root::SitemapIndex {
-        bail!(wrong(name, "an index of lists holds no resources\n  help: import the lists that it names, one by one"));
-    }
-    let mut entry = Entry::default();
-    while reader.next(&mut entry).map_err(|error| wrong(name, &error.to_string()))? {
-        batches.push(record_of(&entry), &format!("{name}, line {}", entry.line))?;
+    let failed = |error: ListError| wrong(name, &error.to_string());
+    let mut list = ListReader::new(input).map_err(failed)?;
+    while let Some(record) = list.read().map_err(failed)? {
+        let place = format!("{name}, line {}", record.line);
+        batches.push(request_of(record), &place)?;
     }
     Ok(())
 }
 
 /// The state of a resource as a list states it.
-fn record_of(entry: &Entry) -> RecordRequest {
-    let deleted = entry.change == Some(Change::Deleted);
-    let kept = |value: Option<String>| value.filter(|_| !deleted);
-    // In Change Lists `lastmod` may be the time of the change [rs-core §12.1]; it is the best that is known.
+fn request_of(record: ListedRecord) -> RecordRequest {
     RecordRequest {
-        uri: Some(entry.loc.clone()),
-        change: entry.change.map(|change| match change {
-            Change::Deleted => ChangeWord::Deleted,
-            Change::Created => ChangeWord::Created,
-            Change::Updated => ChangeWord::Updated,
+        uri: Some(record.uri),
+        change: record.change.map(|change| match change {
+            ListedChange::Deleted => ChangeWord::Deleted,
+            ListedChange::Created => ChangeWord::Created,
+            ListedChange::Updated => ChangeWord::Updated,
         }),
-        lastmod: kept(entry.lastmod.map(|lastmod| lastmod.instant.to_string())),
-        length: entry.length.filter(|_| !deleted),
-        media_type: kept(entry.media_type.clone()),
-        encoding: kept(entry.encoding.clone()),
-        hash: kept(entry.digests.strongest().map(|_| entry.digests.to_string())),
-        // Among them `via`, so that the original Source is named along a chain of lists [rs-core §14.8].
-        links: (!deleted && !entry.links.is_empty()).then(|| entry.links.iter().map(link_of).collect()),
+        lastmod: record.lastmod.map(|lastmod| lastmod.to_string()),
+        length: record.length,
+        media_type: record.media_type,
+        encoding: record.encoding,
+        hash: record.hash,
+        links: (!record.links.is_empty()).then_some(record.links),
         ..RecordRequest::default()
-    }
-}
-
-fn link_of(link: &Ln) -> LinkRecord {
-    LinkRecord {
-        rel: link.rel.clone(),
-        href: link.href.clone(),
-        hash: link.digests.strongest().map(|_| link.digests.to_string()),
-        length: link.length,
-        modified: link.modified.map(|modified| modified.instant.to_string()),
-        path: link.path.clone(),
-        media_type: link.media_type.clone(),
-        encoding: link.encoding.clone(),
-        pri: link.pri.filter(|pri| (1..=999_999).contains(pri)),
     }
 }

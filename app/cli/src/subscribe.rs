@@ -5,8 +5,8 @@ mod lines;
 
 use crate::access::AccessArgs;
 use crate::config::UsageError;
+use abreast_destination::TopicKind;
 use abreast_net::{Client, Options, Request, Response, Shared};
-use abreast_resourcesync::v1_1::Capability;
 use abreast_websub::{EventError, EventReader, MAX_EVENT_LENGTH};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -90,14 +90,13 @@ fn follow(args: &SubscribeArgs) -> Result<u8> {
             }
         };
         let client = Client::new(Shared::new(options));
-        let capability =
-            if args.framework { Capability::FrameworkNotification } else { Capability::ChangeNotification };
+        let kind = if args.framework { TopicKind::Documents } else { TopicKind::Changes };
         let mut reading = StreamPosition {
             left: args.limit.unwrap_or(u64::MAX),
             last: args.from.map(|from| from.to_string()),
             ..StreamPosition::default()
         };
-        let wanted = discover::TopicFilter { capability, set: args.set.as_deref() };
+        let wanted = discover::TopicFilter { kind, set: args.set.as_deref() };
         tokio::select! {
             ended = reading.all(&client, &url, &wanted) => ended,
             () = time_is_over => Ok(8),

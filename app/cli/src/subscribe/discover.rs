@@ -2,8 +2,8 @@
 
 use super::{ACCEPT, Stream};
 use crate::config::UsageError;
+use abreast_destination::{TopicKind, TopicStep};
 use abreast_net::{Client, Request, Response, with_retries};
-use abreast_resourcesync::v1_1::{Capability, Document};
 use abreast_websub::in_headers;
 use anyhow::{Context as _, Result, bail};
 use http::header::{CONTENT_TYPE, LINK};
@@ -21,7 +21,7 @@ pub(super) fn is_stream(response: &Response) -> bool {
 
 /// Which topic of a Source.
 pub(super) struct TopicFilter<'a> {
-    pub(super) capability: Capability,
+    pub(super) kind: TopicKind,
     /// The set's name, or the URL of its Capability List.
     pub(super) set: Option<&'a str>,
 }
@@ -32,7 +32,7 @@ impl TopicFilter<'_> {
     }
 }
 
-/// Opens the stream of a topic, or of the topic of that capability that a document leads to.
+/// Opens the stream of a topic, or of the topic of that kind that a document leads to.
 pub(super) async fn stream(client: &Client, url: &str, wanted: &TopicFilter<'_>, last: Option<&str>) -> Result<Stream> {
     let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
     let own = host(url);
@@ -98,19 +98,13 @@ fn named(url: &str) -> Option<String> {
 
 /// The address that a document of a Source leads to; `None` for any other document.
 fn documents_lead(body: &[u8], base: &str, wanted: &TopicFilter<'_>) -> Result<Option<String>> {
-    let Ok(Document { head, entries }) = Document::from_slice(body) else { return Ok(None) };
-    let absolute = |href: &str| Url::parse(base).ok()?.join(href).ok().map(String::from);
-    let of = |capability| entries.iter().filter(move |entry| entry.capability == Some(capability));
-    match head.capability {
-        Some(Capability::CapabilityList) if wanted.is_set(base) => {
-            let Some(topic) = of(wanted.capability).next() else {
-                bail!("{base} lists no {} topic: the Source sends no such notifications", wanted.capability.token());
-            };
-            Ok(absolute(&topic.loc))
+    match TopicStep::read(body, base, wanted.kind) {
+        None => Ok(None),
+        Some(TopicStep::Set { topic: Some(topic), .. }) if wanted.is_set(base) => Ok(Some(topic)),
+        Some(TopicStep::Set { topic: None, .. }) if wanted.is_set(base) => {
+            bail!("{base} lists no {} topic: the Source sends no such notifications", wanted.kind.capability())
         }
-        Some(Capability::Description) => {
-            let lists = of(Capability::CapabilityList).filter_map(|entry| absolute(&entry.loc));
-            let lists: Vec<String> = lists.collect();
+        Some(TopicStep::Sets(lists)) => {
             let chosen: Vec<&String> = lists.iter().filter(|list| wanted.is_set(list)).collect();
             let shown: Vec<_> =
                 lists.iter().take(10).map(|list| format!("{}  {list}", abreast_destination::set_name(list))).collect();
@@ -129,7 +123,7 @@ fn documents_lead(body: &[u8], base: &str, wanted: &TopicFilter<'_>) -> Result<O
                 ))),
             }
         }
-        _ => Ok(head.links.iter().find(|link| link.has_rel("up")).and_then(|link| absolute(&link.href))),
+        Some(TopicStep::Set { up, .. } | TopicStep::Up(up)) => Ok(up),
     }
 }
 
@@ -148,7 +142,7 @@ mod tests {
     #[test]
     fn documents_lead_up_and_then_down_to_the_topic() {
         let of_set = |body: &str, set: Option<&str>| {
-            let wanted = TopicFilter { capability: Capability::ChangeNotification, set };
+            let wanted = TopicFilter { kind: TopicKind::Changes, set };
             documents_lead(body.as_bytes(), "http://x/s/list.xml", &wanted)
         };
         let read = |body: &str| of_set(body, None);

@@ -1,9 +1,9 @@
 //! Notifications as lines of text.
 
 use abreast_core::{Clock as _, SystemClock};
-use abreast_resourcesync::v1_1::{Capability, Document, Entry};
+use abreast_destination::{NotificationContent, NotifiedChange};
 use abreast_websub::Event;
-use abreast_webtypes::W3cDatetime;
+use abreast_webtypes::Timestamp;
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
@@ -18,18 +18,14 @@ pub(super) fn line(topic: &str, event: &Event) -> Value {
     }
     print_line("received", json!(SystemClock.now().to_string()));
     print_line("media_type", json!(event.media_type));
-    let notification = Document::from_slice(&event.data).ok().filter(|document| {
-        let told = [Some(Capability::ChangeNotification), Some(Capability::FrameworkNotification)];
-        told.contains(&document.head.capability)
-    });
-    if let Some(Document { head, entries }) = notification {
-        print_line("capability", json!(head.capability.map(Capability::token)));
-        for (name, time) in [("from", head.from), ("until", head.until)] {
+    if let Some(content) = NotificationContent::read(&event.data) {
+        print_line("capability", json!(content.capability));
+        for (name, time) in [("from", content.from), ("until", content.until)] {
             if let Some(time) = time {
                 print_line(name, instant(time));
             }
         }
-        print_line("changes", entries.iter().map(change).collect());
+        print_line("changes", content.changes.iter().map(change).collect());
     } else if let Ok(text) = std::str::from_utf8(&event.data) {
         print_line("text", json!(text));
     } else {
@@ -39,22 +35,22 @@ pub(super) fn line(topic: &str, event: &Event) -> Value {
 }
 
 /// In the words of `abreast log`.
-fn change(entry: &Entry) -> Value {
+fn change(notified: &NotifiedChange) -> Value {
     let mut change = Map::new();
     let mut print_line = |name: &str, value: Option<Value>| value.map(|value| change.insert(name.to_owned(), value));
-    print_line("datetime", entry.datetime.map(instant));
-    print_line("change", entry.change.map(|change| json!(change.token())));
-    print_line("uri", Some(json!(entry.loc)));
-    print_line("capability", entry.capability.map(|capability| json!(capability.token())));
-    print_line("lastmod", entry.lastmod.map(instant));
-    print_line("length", entry.length.map(|length| json!(length)));
-    print_line("type", entry.media_type.as_ref().map(|kind| json!(kind)));
-    print_line("hash", entry.digests.strongest().map(|_| json!(entry.digests.to_string())));
+    print_line("datetime", notified.datetime.map(instant));
+    print_line("change", notified.change.map(|change| json!(change)));
+    print_line("uri", Some(json!(notified.uri)));
+    print_line("capability", notified.capability.map(|capability| json!(capability)));
+    print_line("lastmod", notified.lastmod.map(instant));
+    print_line("length", notified.length.map(|length| json!(length)));
+    print_line("type", notified.media_type.as_ref().map(|kind| json!(kind)));
+    print_line("hash", notified.hash.as_ref().map(|hash| json!(hash)));
     Value::Object(change)
 }
 
-fn instant(time: W3cDatetime) -> Value {
-    json!(time.instant.to_string())
+fn instant(time: Timestamp) -> Value {
+    json!(time.to_string())
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use std::sync::atomic::AtomicBool;
 
 pub use resourcesync::Tolerance;
 pub use resourcesync::sets::name_of;
+pub use resourcesync::subscriber::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
 
 /// What holds for any input of the readers.
 pub(crate) mod fuzz_property {

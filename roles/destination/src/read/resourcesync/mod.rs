@@ -12,6 +12,7 @@
 //! | `change_list.rs` | Change Lists, their indexes and archives |
 //! | `dump.rs`, `manifest.rs` | dumps, and the manifests in their packages |
 //! | `dump_plan.rs` | what is to be done, where a Source has dumps only |
+//! | `subscriber.rs` | topics and notifications, for subscribers that keep no copy |
 //! | `notification.rs`, `pushed.rs`, `topic.rs` | notifications, what is to be done for them, and where they come from |
 
 pub(crate) mod change_list;
@@ -29,6 +30,7 @@ pub(crate) mod pushed;
 pub(crate) mod reader;
 pub(crate) mod resource_list;
 pub(crate) mod sets;
+pub(crate) mod subscriber;
 pub(crate) mod topic;
 
 pub use abreast_resourcesync::v1_1::Tolerance;
