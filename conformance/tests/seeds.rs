@@ -31,7 +31,7 @@ targets! {
     freshness => abreast_destination::fuzz_property::freshness,
     import => abreast_server::fuzz_property::import,
     link_header => abreast_conformance::properties::link_header,
-    links => abreast_source::links::check_any_input,
+    links => abreast_source::fuzz_property::links,
     netrc => abreast_net::fuzz_property::netrc,
     package => abreast_destination::fuzz_property::package,
     patch => abreast_destination::fuzz_property::patch,

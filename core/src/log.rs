@@ -240,6 +240,12 @@ pub trait ChangeLog: Send + Sync + 'static {
     /// When there is no such set or the store fails.
     fn head(&self, set: SetId) -> Result<Head, LogError>;
 
+    /// The same without asking the store, for threads that must not block: it includes every change acknowledged through
+    /// this value. `None` when the store must be asked.
+    fn known_head(&self, _set: SetId) -> Option<Head> {
+        None
+    }
+
     /// Checks that what is recorded from now on outlives this process, for probes and before long work.
     ///
     /// # Errors

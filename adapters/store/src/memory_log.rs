@@ -208,6 +208,10 @@ impl ChangeLog for MemoryLog {
         self.with(set, |set| set.set_state.head())
     }
 
+    fn known_head(&self, set: SetId) -> Option<Head> {
+        self.head(set).ok()
+    }
+
     fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
         self.commit_signal.wait_until(timeout, || is_beyond(self, known))
     }

@@ -232,6 +232,10 @@ impl ChangeLog for SqliteLog {
         self.heads.of(set).ok_or_else(|| no_set(set))
     }
 
+    fn known_head(&self, set: SetId) -> Option<Head> {
+        self.heads.of(set)
+    }
+
     fn wait_for(&self, known: &[(SetId, Position)], timeout: Duration) -> Result<bool, LogError> {
         self.heads.commit_signal.wait_until(timeout, || is_beyond(self, known))
     }

@@ -226,7 +226,7 @@ fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(
     let urls = SourceUrls::new(&args.base_url);
     let mut scanned = Scanned::default();
     let mut unreadable = SiteReport::default();
-    let (mut published, mut representations) = (Vec::new(), Vec::new());
+    let mut published = Vec::new();
     for set in config.sets {
         // Sets of records are refused before.
         let Origin::Folder(origin) = &set.origin else { continue };
@@ -243,16 +243,16 @@ fn build(args: &BuildArgs, config: ServeConfig, cancel: &AtomicBool) -> Result<(
         scanned.links += report.links;
         unreadable.problem_count += report.ingest.problem_count;
         unreadable.problems.extend(report.ingest.problems);
-        published.push(publish(&stores, &set, id, set_urls)?);
-        representations.push(Representations::of_folder(folder, Arc::default()));
+        let representations = Representations::of_folder(folder, Arc::default());
+        published.push(publish(&stores, &set, id, set_urls, representations)?);
     }
     let publisher = Publisher::new(Arc::clone(&log), urls, published, stores.path("documents"))
         .context("cannot make the folder for rendered documents")?;
-    for set in 0..publisher.sets().len() {
-        abreast_source::archive::take(&publisher, set, cancel)?;
+    for set in publisher.sets() {
+        abreast_source::archive::take(&*log, set, cancel)?;
     }
     let options = SiteOptions { copy: args.copy, gzip: args.gzip };
-    let mut report = write_site(&publisher, &representations, &args.out, options, cancel)?;
+    let mut report = write_site(&publisher, &args.out, options, cancel)?;
     report.problem_count += unreadable.problem_count;
     report.problems.extend(unreadable.problems);
     Ok((scanned, report))

@@ -11,8 +11,8 @@ use crate::signals::Signals;
 use crate::stores::{Stores, Task};
 use abreast_core::SystemClock;
 use abreast_server::api::{Api, ApiOptions};
-use abreast_server::{Server, ServerOptions, Site};
-use abreast_source::publish::{Publisher, SourceUrls};
+use abreast_server::{ServedSets, Server, ServerOptions, Site};
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryLog;
 use admin::HubCommand;
 use anyhow::{Context as _, Result};
@@ -162,10 +162,10 @@ fn serve(config: HubConfig) -> Result<()> {
     let hub = Some(delivery.site_hub(&config.push));
     // Nothing is published here.
     let log = Arc::new(MemoryLog::new(Arc::new(SystemClock)));
-    let publisher = Publisher::new(log, urls.clone(), Vec::new(), config.data.join("documents"));
+    let publisher = Publisher::new(log, urls.clone(), Vec::<PublishedSet>::new(), config.data.join("documents"));
     let publisher = publisher.context("cannot make a folder in the store")?;
     let metrics = Box::new(move || recorder.render());
-    let site = Arc::new(Site { publisher, sets: Vec::new(), api, hub, metrics });
+    let site = Arc::new(Site { publisher, sets: ServedSets::default(), api, hub, metrics });
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("server".into())

@@ -8,9 +8,9 @@ use abreast_folder::Folder;
 use abreast_server::ServedSet;
 use abreast_source::archive::Archive;
 use abreast_source::deposit::Deposit;
-use abreast_source::dump::DumpSet;
+use abreast_source::dump::{DumpSet, Dumps};
 use abreast_source::links::Links;
-use abreast_source::publish::{PublishedSet, SetUrls, SourceUrls};
+use abreast_source::publish::{Notifications, PublishedSet, SetUrls, SourceUrls};
 use abreast_source::versions::{KeptSet, VersionUrls};
 use abreast_source::watch::{Watch, WatchOptions};
 use abreast_source::{Representations, WatchStatus};
@@ -24,6 +24,10 @@ pub(crate) struct SetOpener<'a> {
     pub(crate) urls: &'a SourceUrls,
     /// Kept contents, if any set keeps versions.
     pub(crate) contents: Option<&'a Contents>,
+    /// The shared part of all dumps.
+    pub(crate) dumps: &'a Arc<Dumps>,
+    /// Where every set's notifications are subscribed to, if there are any.
+    pub(crate) notifications: Option<Notifications>,
     /// Whether the API writes into folders.
     pub(crate) api_writes: bool,
     /// Whether the files that are missing at the start were removed on purpose.
@@ -32,9 +36,7 @@ pub(crate) struct SetOpener<'a> {
 
 /// A set that is served.
 pub(crate) struct OpenSet {
-    pub(crate) published: PublishedSet,
     pub(crate) served: ServedSet,
-    pub(crate) dumps: DumpSet,
     /// The watch of its folder.
     pub(crate) watch: Option<Watch>,
     /// The rule by which its versions are collected, if it keeps them.
@@ -62,17 +64,24 @@ pub(crate) fn open_folder(folder: &FolderOrigin) -> Result<Folder> {
         .context("cannot open a published folder")
 }
 
-/// A set as it is published, with its archive.
+/// A set as every command publishes it, with its archive.
 ///
 /// # Errors
 /// Its links are wrong, or its archive cannot be opened.
-pub(crate) fn publish(stores: &Stores, set: &SetConfig, id: SetId, urls: SetUrls) -> Result<PublishedSet> {
+pub(crate) fn publish(
+    stores: &Stores,
+    set: &SetConfig,
+    id: SetId,
+    urls: SetUrls,
+    representations: Representations,
+) -> Result<PublishedSet> {
     let open_archive = |rule| {
         Archive::open(stores.path("archives").join(&set.slug), rule)
             .map(Arc::new)
             .with_context(|| format!("cannot open the archive of the set `{}`", set.slug))
     };
     Ok(PublishedSet {
+        representations,
         links: set.links.published()?,
         about: set.about.clone(),
         archive: set.archives.map(open_archive).transpose()?,
@@ -92,28 +101,23 @@ impl SetOpener<'_> {
             .context("the base URL cannot stand in a header")?;
         let links = set.links.policy(&urls.resources())?;
         let versions = crate::versions::keep(&**self.log, id, &set)?;
-        let mut published = publish(self.stores, &set, id, urls)?;
-        let resources = published.urls.resources();
-        published.versions = versions.is_some().then(|| VersionUrls::new(self.urls, &set.slug, &resources));
         let Opened { representations, watch, status, deposit } = match &set.origin {
             Origin::Records => self.records(&set.slug, id)?,
             Origin::Folder(folder) => self.folder(folder, id, &links, versions.is_some())?,
         };
-        Ok(OpenSet {
-            served: ServedSet {
-                slug: set.slug,
-                title: set.title,
-                representations: representations.clone(),
-                watch: status,
-                link,
-                links,
-                deposit,
-            },
-            dumps: DumpSet { set: published.clone(), representations, options: set.dumps },
-            published,
-            watch,
-            versions,
-        })
+        let dumps = set.dumps.clone().map(|options| {
+            let (slug, urls, representations) = (set.slug.clone(), urls.clone(), representations.clone());
+            let opened = self.dumps.open_set(DumpSet { id, slug, urls, representations, options });
+            opened.context("cannot open the folder of dumps")
+        });
+        let published = Arc::new(PublishedSet {
+            versions: versions.is_some().then(|| VersionUrls::new(self.urls, &set.slug, &urls.resources())),
+            dumps: dumps.transpose()?,
+            notifications: self.notifications.clone(),
+            ..publish(self.stores, &set, id, urls, representations)?
+        });
+        let served = ServedSet { published, title: set.title, watch: status, link, links, deposit };
+        Ok(OpenSet { served, watch, versions })
     }
 
     fn kept(&self, representations: Representations) -> Representations {

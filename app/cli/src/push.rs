@@ -229,11 +229,10 @@ impl PushConfig {
         self.serves || self.notify.is_some()
     }
 
-    /// The topics of each set, with their hubs.
-    pub(crate) fn notifications(&self, base_url: &str, sets: usize) -> Vec<Option<Notifications>> {
+    /// The channels of every set, with their hubs.
+    pub(crate) fn notifications(&self, base_url: &str) -> Option<Notifications> {
         let own = self.serves.then(|| hub_url(base_url));
-        let hubs: Vec<String> = own.into_iter().chain(self.hubs.iter().cloned()).collect();
-        vec![self.notify.map(|_| Notifications::at(hubs)); sets]
+        self.notify.map(|_| Notifications::at(own.into_iter().chain(self.hubs.iter().cloned())))
     }
 
     /// Starts the hub. It renders notifications from a site that is set later.

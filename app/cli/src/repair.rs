@@ -9,7 +9,7 @@ use abreast_contents::Contents;
 use abreast_core::{Clock as _, ContentId, SystemClock};
 use abreast_destination::check::{repair_copy, repair_state};
 use abreast_folder::Folder;
-use abreast_source::dump::remove_unsound_dumps;
+use abreast_source::dump::remove_damaged_dumps;
 use abreast_store::hub::repair_hub;
 use abreast_store::integrity::Findings;
 use abreast_store::repair::{drop_contents, repair_log};
@@ -190,7 +190,7 @@ fn repair_store(
     let unreadable = args.dry_run && repaired.lost;
     steps.extend(repaired.steps);
     let unsound =
-        remove_unsound_dumps(&store.join("dumps"), wants("dumps"), args.dry_run).context("cannot drop dumps")?;
+        remove_damaged_dumps(&store.join("dumps"), wants("dumps"), args.dry_run).context("cannot drop dumps")?;
     steps.extend(unsound.iter().map(|dump| format!("drop the dump {}, which is not whole", dump.display())));
     if unreadable {
         return Ok(());

@@ -11,9 +11,9 @@ use abreast_core::ChangeLog;
 use abreast_server::api::{Api, ApiOptions};
 use abreast_server::{ServedSet, Server, ServerOptions, Site};
 use abreast_source::archive;
-use abreast_source::dump::{DumpSet, Dumper, Dumps};
+use abreast_source::dump::{Dumper, Dumps};
 use abreast_source::notify::Notifier;
-use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
+use abreast_source::publish::{Publisher, SourceUrls};
 use abreast_source::versions::{Collector, KeptSet};
 use abreast_source::watch::Watch;
 use anyhow::{Context as _, Result, bail};
@@ -92,39 +92,34 @@ impl Running {
         let log: Arc<dyn ChangeLog> = Arc::new(stores.log()?);
         let contents = config.keeps_versions().then(|| stores.contents()).transpose()?;
         let urls = SourceUrls::new(&config.base_url.clone().unwrap_or_else(|| format!("http://{address}/")));
+        let dumps = Dumps::new(Arc::clone(&log), stores.path("dumps"));
         let opener = SetOpener {
             stores: &stores,
             log: &log,
             urls: &urls,
             contents: contents.as_ref(),
+            dumps: &dumps,
+            notifications: config.push.notifications(urls.base()),
             api_writes: config.api.write,
             confirm_deletions: config.confirm_deletions,
         };
-        let Sets { published, served, dumps, watches, versions } = Sets::open(&opener, config.sets)?;
-        let dumps = Dumps::open(Arc::clone(&log), &stores.path("dumps"), dumps);
-        let dumps = Arc::new(dumps.context("cannot open the folder of dumps")?);
-        let notifications = config.push.notifications(urls.base(), published.len());
-        let mut publisher = Publisher::new(Arc::clone(&log), urls.clone(), published, stores.path("documents"))
-            .context("cannot make the folder for rendered documents")?
-            .with_notifications(notifications)
-            .with_dumps(Arc::clone(&dumps));
-        if let Some(contents) = &contents {
-            publisher = publisher.with_contents(contents.clone());
-        }
+        let Sets { served, watches, versions } = Sets::open(&opener, config.sets)?;
+        let published = served.iter().map(|set| Arc::clone(&set.published));
+        let publisher = Publisher::new(Arc::clone(&log), urls.clone(), published, stores.path("documents"))
+            .context("cannot make the folder for rendered documents")?;
         let api = Some(open_api(&config.api, stores.data())?);
         let delivery =
             if config.push.is_wanted() { Some(config.push.start(stores.data(), urls.base())?) } else { None };
         let hub = delivery.as_ref().map(|delivery| delivery.site_hub(&config.push));
-        let site = Arc::new(Site { publisher, sets: served, api, hub, metrics });
+        let site = Arc::new(Site { publisher, sets: served.into_iter().collect(), api, hub, metrics });
         let notifier = match &delivery {
             Some(delivery) => delivery.notify(&config.push, &site, stores.data())?,
             None => None,
         };
         let keeper = start_archiving(&site)?;
+        let dumper = start_dumping(&dumps, &site)?;
         let (stop, stopped) = watch::channel(false);
         let thread = start_server(runtime, server, site, stopped)?;
-        let dumper =
-            if dumps.any() { Some(dumps.start().context("cannot start the thread that makes dumps")?) } else { None };
         let collector = crate::versions::collect(log, contents.as_ref(), versions)?;
         stores.keep();
         Ok(Self {
@@ -193,9 +188,7 @@ fn listen(address: SocketAddr) -> Result<Listening> {
 /// The parts of all sets, in their order.
 #[derive(Default)]
 struct Sets {
-    published: Vec<PublishedSet>,
     served: Vec<ServedSet>,
-    dumps: Vec<DumpSet>,
     watches: Vec<Watch>,
     versions: Vec<KeptSet>,
 }
@@ -205,9 +198,7 @@ impl Sets {
         let mut sets = Self::default();
         for config in configs {
             let set = opener.open(config)?;
-            sets.published.push(set.published);
             sets.served.push(set.served);
-            sets.dumps.push(set.dumps);
             sets.watches.extend(set.watch);
             sets.versions.extend(set.versions);
         }
@@ -233,6 +224,15 @@ fn start_archiving(site: &Arc<Site>) -> Result<Option<archive::Keeper>> {
     }
     let publisher = SitePublisher(Arc::clone(site));
     archive::Keeper::start(publisher).map(Some).context("cannot start the thread that archives lists")
+}
+
+/// Starts to make dumps, if any set has them.
+fn start_dumping(dumps: &Arc<Dumps>, site: &Site) -> Result<Option<Dumper>> {
+    let sets: Vec<_> = site.publisher.sets().iter().filter_map(|set| set.dumps.clone()).collect();
+    if sets.is_empty() {
+        return Ok(None);
+    }
+    dumps.start(sets).map(Some).context("cannot start the thread that makes dumps")
 }
 
 fn start_server(

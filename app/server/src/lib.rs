@@ -17,4 +17,4 @@ mod site;
 mod stream;
 
 pub use run::{Server, ServerError, ServerOptions};
-pub use site::{ServedSet, Site, SiteHub, resourcesync_link};
+pub use site::{ServedSet, ServedSets, Site, SiteHub, resourcesync_link};

@@ -1,17 +1,17 @@
 //! The paths of the server itself; all others belong to projections.
 
-/// The part of the server that answers a path.
+/// The part of the server that answers a path; `S` is how a set is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum Route<S> {
     Live,
     Ready,
     Metrics,
     /// A document, a file or a topic, if a projection knows the path.
     Published(String),
     /// A resource of a set: its encoded path.
-    Resource(usize, String),
+    Resource(S, String),
     /// A version of a resource of a set: its time and its encoded path.
-    Memento(usize, String),
+    Memento(S, String),
     /// From a date to a version of this URI.
     TimeGate(String),
     /// The versions of this URI.
@@ -21,8 +21,8 @@ pub(crate) enum Route {
     NotFound,
 }
 
-/// Finds the route; `slugs` are the sets' names.
-pub(crate) fn route<'a>(path: &str, slugs: impl Iterator<Item = &'a str>) -> Route {
+/// Finds the route; `find` finds a set by its name.
+pub(crate) fn route<S>(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Route<S> {
     let Some(path) = path.strip_prefix('/') else { return Route::NotFound };
     match path {
         "" => return Route::Published("about.html".to_owned()),
@@ -38,28 +38,25 @@ pub(crate) fn route<'a>(path: &str, slugs: impl Iterator<Item = &'a str>) -> Rou
     if let Some(uri) = path.strip_prefix("timemap/") {
         return Route::TimeMap(uri.to_owned());
     }
-    let Some((set, rest)) = of_set(path, slugs) else { return Route::Published(path.to_owned()) };
-    if let Some(resource) = rest.strip_prefix("r/") {
-        return Route::Resource(set, resource.to_owned());
-    }
-    if let Some(version) = rest.strip_prefix("m/") {
-        return Route::Memento(set, version.to_owned());
-    }
-    Route::Published(path.to_owned())
+    of_set(path, find).unwrap_or_else(|| Route::Published(path.to_owned()))
 }
 
-/// The set that a path begins with, and the rest of the path.
-fn of_set<'a, 'p>(path: &'p str, mut slugs: impl Iterator<Item = &'a str>) -> Option<(usize, &'p str)> {
+/// The resource or version of a set at a path.
+fn of_set<S>(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Route<S>> {
     let (slug, rest) = path.split_once('/')?;
-    Some((slugs.position(|name| name == slug)?, rest))
+    if let Some(resource) = rest.strip_prefix("r/") {
+        return find(slug).map(|set| Route::Resource(set, resource.to_owned()));
+    }
+    let version = rest.strip_prefix("m/")?;
+    find(slug).map(|set| Route::Memento(set, version.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(path: &str) -> Route {
-        route(path, ["a", "b"].into_iter())
+    fn of(path: &str) -> Route<usize> {
+        route(path, |slug| ["a", "b"].iter().position(|name| *name == slug))
     }
 
     #[test]

@@ -218,7 +218,7 @@ async fn dispatch(shared: &Arc<Shared>, request: &Request<Incoming>) -> io::Resu
         return Ok(answer);
     }
     let site = &shared.site;
-    match route(request.uri().path(), site.sets.iter().map(|set| set.slug.as_str())) {
+    match route(request.uri().path(), |slug| site.sets.find(slug)) {
         Route::Live => Ok(health::live()),
         Route::Ready => {
             let stopping = shared.stopping.load(Ordering::Relaxed);
@@ -265,7 +265,7 @@ async fn published(shared: &Arc<Shared>, path: String, request: &Request<Incomin
     if let Some(found) = site.publisher.topic_at(&path) {
         return Ok(topic::answer(site, found, method, headers, shared.stop.clone()).await);
     }
-    let of_set = |slug: &str| site.sets.iter().any(|set| set.slug == slug);
+    let of_set = |slug: &str| site.sets.find(slug).is_some();
     if site.publisher.is_lasting_topic(&path) && !path.split('/').next().is_some_and(of_set) {
         return Ok(topic::removed(site, &path, method, headers).await);
     }

@@ -1,23 +1,22 @@
 //! The site: everything that the requests to a server can reach.
 
 use crate::api::Api;
-use abreast_core::{ChangeLog, SetId};
+use abreast_core::ChangeLog;
 use abreast_hub::Hub;
+use abreast_source::WatchStatus;
 use abreast_source::deposit::Deposit;
 use abreast_source::links::Links;
-use abreast_source::publish::Publisher;
-use abreast_source::{Representations, WatchStatus};
+use abreast_source::publish::{PublishedSet, Publisher};
 use http::HeaderValue;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A set as the server needs it.
 pub struct ServedSet {
-    /// Its name in URLs.
-    pub slug: String,
+    /// The set as it is published.
+    pub published: Arc<PublishedSet>,
     /// Its title for people.
     pub title: String,
-    /// The bytes of its resources.
-    pub representations: Representations,
     /// The state of the watch of its folder; of a set without a folder, one that never changes.
     pub watch: Arc<WatchStatus>,
     /// Value of the Link header on every resource: where the Capability List is [rs-core §6.3.2].
@@ -31,8 +30,8 @@ pub struct ServedSet {
 impl ServedSet {
     /// Whether anything of the resource with this key may be shown: not if the set's rules leave it out now, unless its
     /// deletion is held.
-    pub(crate) fn shows(&self, log: &dyn ChangeLog, id: SetId, key: &str) -> bool {
-        self.representations.selects(key) || self.holds(log, id, key)
+    pub(crate) fn shows(&self, log: &dyn ChangeLog, key: &str) -> bool {
+        self.published.representations.selects(key) || self.holds(log, key)
     }
 
     /// Whether the deletion of any resource that the rules leave out is held.
@@ -42,17 +41,48 @@ impl ServedSet {
 
     /// Whether this is a resource that the rules leave out, and whose deletion is held: the lists name it until that is
     /// confirmed, and it is served until then.
-    pub(crate) fn holds(&self, log: &dyn ChangeLog, id: SetId, key: &str) -> bool {
-        self.holds_any() && matches!(log.resource(id, key), Ok(Some(_)))
+    pub(crate) fn holds(&self, log: &dyn ChangeLog, key: &str) -> bool {
+        self.holds_any() && matches!(log.resource(self.published.id, key), Ok(Some(_)))
     }
 }
 
-/// Everything a request can reach. Sets are in the publisher's order.
+/// The sets of a site, in their configured order, and found by name.
+#[derive(Default)]
+pub struct ServedSets {
+    all: Vec<Arc<ServedSet>>,
+    places: HashMap<String, usize>,
+}
+
+impl FromIterator<ServedSet> for ServedSets {
+    fn from_iter<T: IntoIterator<Item = ServedSet>>(sets: T) -> Self {
+        let all: Vec<_> = sets.into_iter().map(Arc::new).collect();
+        let places = all.iter().enumerate().map(|(place, set)| (set.published.slug.clone(), place)).collect();
+        Self { all, places }
+    }
+}
+
+impl ServedSets {
+    /// All sets.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<ServedSet>> {
+        self.all.iter()
+    }
+
+    /// The set with this name in URLs.
+    pub(crate) fn find(&self, slug: &str) -> Option<&Arc<ServedSet>> {
+        self.all.get(*self.places.get(slug)?)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+/// Everything a request can reach.
 pub struct Site {
     /// Documents.
     pub publisher: Publisher,
-    /// Resources.
-    pub sets: Vec<ServedSet>,
+    /// The sets that the publisher has, with what the server needs of them.
+    pub sets: ServedSets,
     /// The API, if there is one.
     pub api: Option<Api>,
     /// The hub that delivers notifications, if any are published.

@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::tree::{Profile, Tree};
 use abreast_core::{ChangeLog, NewSet, SystemClock};
 use abreast_folder::Folder;
-use abreast_source::publish::{DocumentPath, PublishedSet, Publisher, SourceUrls};
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::{ScanOptions, scan};
 use abreast_store::SqliteLog;
 use anyhow::{Context, Result, ensure};
@@ -102,9 +102,9 @@ fn publish_all(folder: &Path, store: &Path, count: usize) -> Result<()> {
     let urls = SourceUrls::new("http://127.0.0.1/");
     let published = PublishedSet::new(set, "data", urls.set("data"));
     let publisher = Publisher::new(Arc::clone(&log), urls, vec![published], store.join("documents"))?;
-    publisher.document(&DocumentPath::ResourceList(0))?;
+    publisher.document("data/resourcelist.xml")?;
     for shard in log.shards(set)? {
-        let document = publisher.document(&DocumentPath::ResourceListShard(0, shard.id))?;
+        let document = publisher.document(&format!("data/resourcelist/{}.xml", shard.id.0))?;
         ensure!(document.plain().length() > shard.resources * 100, "a Resource List is too short");
     }
     Ok(())

@@ -3,8 +3,8 @@
 use crate::report::Report;
 use crate::samples::{Samples, number};
 use crate::settings::Settings;
-use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, Shard, State, SystemClock, append};
-use abreast_source::publish::{DocumentPath, PublishedSet, Publisher, SourceUrls};
+use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, Shard, ShardId, State, SystemClock, append};
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::SqliteLog;
 use abreast_webtypes::{Algorithm, Digests, Timestamp};
 use anyhow::{Context, Result, ensure};
@@ -105,6 +105,11 @@ fn generated(path: &Path, count: u64) -> Result<(SqliteLog, SetId)> {
     Ok((log, id))
 }
 
+/// The path of one list of the index.
+fn list(shard: ShardId) -> String {
+    format!("data/resourcelist/{}.xml", shard.0)
+}
+
 fn one_round(settings: &Settings, set: &mut Set, round: usize) -> Result<()> {
     let log: Arc<dyn ChangeLog> = Arc::clone(&set.log) as _;
     let urls = SourceUrls::new("http://127.0.0.1/");
@@ -123,17 +128,17 @@ fn one_round(settings: &Settings, set: &mut Set, round: usize) -> Result<()> {
         let with = of(&before, &key(number))?;
         let without = before.iter().find(|shard| shard.id != with.id).context("only one shard")?.id;
         // Documents that readers have requested before.
-        publisher.document(&DocumentPath::ResourceListShard(0, without))?;
+        publisher.document(&list(without))?;
         let stamp = version(abreast_core::Clock::now(&SystemClock)) as u64;
         append(&*log, set.id, vec![Change::put(key(number), state(number, stamp))])?;
         let after = log.shards(set.id)?;
         let dirtied = before.iter().zip(&after).filter(|(old, new)| old.version != new.version).count();
         set.dirtied.push(dirtied as f64);
         let paths = [
-            DocumentPath::ChangeList(0),
-            DocumentPath::ResourceList(0),
-            DocumentPath::ResourceListShard(0, with.id),
-            DocumentPath::ResourceListShard(0, without),
+            "data/changelist.xml".to_owned(),
+            "data/resourcelist.xml".to_owned(),
+            list(with.id),
+            list(without),
         ];
         for (path, times) in paths.iter().zip(&mut times) {
             let begun = Instant::now();

@@ -48,6 +48,10 @@ pub(super) fn sets_are_opened_by_name(stores: &mut dyn Stores) {
     assert_eq!(log.head(two.id).expect("a head").position, Position(1), "each set has its own log");
     assert_eq!(log.resource(two.id, "b").expect("read"), None);
     assert_eq!(log.resource(two.id, "a").expect("read").map(|found| found.state), Some(state(2)));
+    for set in [one.id, two.id] {
+        let head = log.head(set).expect("a head");
+        assert_eq!(log.known_head(set).unwrap_or(head), head, "what is known without asking is what is asked");
+    }
     let log = stores.reopen(log);
     assert_eq!(log.open_set(&NewSet { slug: "two".into(), ..NewSet::default() }).expect("opened"), two);
     assert_eq!(log.head(one.id).expect("a head").position, Position(2));
@@ -56,6 +60,7 @@ pub(super) fn sets_are_opened_by_name(stores: &mut dyn Stores) {
 pub(super) fn unknown_sets_are_told_apart(stores: &mut dyn Stores) {
     let log = Fixture::plain(stores).log;
     for set in [SetId(0), SetId(99), SetId(-1)] {
+        assert_eq!(log.known_head(set), None);
         let errors = [
             log.head(set).err(),
             log.import(set, Vec::new()).err(),

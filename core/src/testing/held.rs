@@ -5,29 +5,49 @@ use crate::{
     ResourceSet, SetId, Shard, ShardId, Visit,
 };
 use abreast_webtypes::Timestamp;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A log that keeps those waiting who scan one of its sets, and counts how its resources and shards are read.
+/// A log that makes the readers of one of its sets wait, and counts how its resources and shards are read.
 pub struct HeldLog {
     log: Arc<dyn ChangeLog>,
     held: Mutex<Option<SetId>>,
+    holds_heads: AtomicBool,
+    waiting: AtomicUsize,
     let_on: Condvar,
     scans: AtomicUsize,
     shard_reads: AtomicUsize,
 }
 
 impl HeldLog {
-    /// That log, with nobody waiting.
+    /// That log; nobody waits.
     pub fn new(log: Arc<dyn ChangeLog>) -> Self {
-        let (scans, shard_reads) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { log, held: Mutex::default(), let_on: Condvar::new(), scans, shard_reads }
+        let [waiting, scans, shard_reads] = [0; 3].map(AtomicUsize::new);
+        Self {
+            log,
+            held: Mutex::default(),
+            holds_heads: AtomicBool::new(false),
+            waiting,
+            let_on: Condvar::new(),
+            scans,
+            shard_reads,
+        }
     }
 
     /// From now on scans of this set wait, or none.
     pub fn hold(&self, set: Option<SetId>) {
         *self.held() = set;
         self.let_on.notify_all();
+    }
+
+    /// From now on no head is known without asking the log, and requests for the head of the held set wait.
+    pub fn hold_heads(&self) {
+        self.holds_heads.store(true, Ordering::SeqCst);
+    }
+
+    /// How many readers wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
     }
 
     /// How many scans were begun.
@@ -38,6 +58,13 @@ impl HeldLog {
     /// How often a shard was read.
     pub fn shard_reads(&self) -> usize {
         self.shard_reads.load(Ordering::SeqCst)
+    }
+
+    fn wait(&self, set: SetId) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let held = self.let_on.wait_while(self.held(), |held| *held == Some(set));
+        drop(held.unwrap_or_else(PoisonError::into_inner));
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn held(&self) -> MutexGuard<'_, Option<SetId>> {
@@ -55,7 +82,14 @@ impl ChangeLog for HeldLog {
     }
 
     fn head(&self, set: SetId) -> Result<Head, LogError> {
+        if self.holds_heads.load(Ordering::SeqCst) {
+            self.wait(set);
+        }
         self.log.head(set)
+    }
+
+    fn known_head(&self, set: SetId) -> Option<Head> {
+        if self.holds_heads.load(Ordering::SeqCst) { None } else { self.log.known_head(set) }
     }
 
     fn import(&self, set: SetId, resources: Vec<Imported>) -> Result<(), LogError> {
@@ -92,8 +126,7 @@ impl ChangeLog for HeldLog {
 
     fn scan(&self, set: SetId, range: &KeyRange, visit: Visit<'_, Resource>) -> Result<(), LogError> {
         self.scans.fetch_add(1, Ordering::SeqCst);
-        let held = self.let_on.wait_while(self.held(), |held| *held == Some(set));
-        drop(held.unwrap_or_else(PoisonError::into_inner));
+        self.wait(set);
         self.log.scan(set, range, visit)
     }
 

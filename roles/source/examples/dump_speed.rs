@@ -6,7 +6,7 @@
 use abreast_core::{ChangeLog, NewSet, SystemClock};
 use abreast_folder::Folder;
 use abreast_source::dump::{DumpOptions, DumpSet, Dumps};
-use abreast_source::publish::{PublishedSet, SourceUrls};
+use abreast_source::publish::SourceUrls;
 use abreast_source::{IngestOptions, ScanOptions, scan};
 use abreast_store::MemoryLog;
 use std::error::Error;
@@ -26,15 +26,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     log.complete_import(set)?;
     let temporary = tempfile::tempdir()?;
     let source = DumpSet {
-        set: PublishedSet::new(set, "set", SourceUrls::new("https://example.org/").set("set")),
+        id: set,
+        slug: "set".to_owned(),
+        urls: SourceUrls::new("https://example.org/").set("set"),
         representations: abreast_source::Representations::of_folder(folder, Arc::default()),
-        options: Some(DumpOptions::default()),
+        options: DumpOptions::default(),
     };
-    let dumps = Arc::new(Dumps::open(log, temporary.path(), vec![source])?);
+    let shared = Dumps::new(log, temporary.path());
+    let dumps = shared.open_set(source)?;
     let (begun, before) = (Instant::now(), processor_time(false)?);
-    let dumper = dumps.start()?;
+    let dumper = shared.start([Arc::clone(&dumps)])?;
     let dump = loop {
-        match dumps.resources(0) {
+        match dumps.newest_resources() {
             Some(dump) => break dump,
             None => std::thread::sleep(Duration::from_millis(5)),
         }

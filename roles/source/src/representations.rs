@@ -8,6 +8,7 @@ use crate::names::{Naming, is_published_path};
 use abreast_contents::Content;
 use abreast_core::{ContentId, State};
 use abreast_folder::{Folder, Kind};
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -20,6 +21,13 @@ pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<Content> + Send + Sync>
 pub struct Representations {
     folder: Option<SetFolder>,
     kept: Option<OpenKept>,
+}
+
+impl fmt::Debug for Representations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (folder, kept) = (self.folder.is_some(), self.kept.is_some());
+        f.debug_struct("Representations").field("folder", &folder).field("kept", &kept).finish()
+    }
 }
 
 /// The folder of a set.
@@ -113,10 +121,22 @@ impl Representations {
         Some(folder.opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()))
     }
 
-    /// Opens what is kept of a state.
+    /// Opens the kept bytes of a state; `None` when none are kept.
+    ///
+    /// # Errors
+    /// They are kept, and cannot be read.
+    pub fn open_kept(&self, state: &State) -> io::Result<Option<Content>> {
+        let Some((open, id)) = self.kept.as_ref().zip(state.content.as_ref()) else { return Ok(None) };
+        match open(id) {
+            Ok(kept) => Ok(Some(kept)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same, of bytes that another place may have as well.
     pub(crate) fn kept(&self, state: &State) -> Option<Content> {
-        let open = self.kept.as_ref()?;
-        open(state.content.as_ref()?).ok()
+        self.open_kept(state).ok().flatten()
     }
 }
 
@@ -161,8 +181,18 @@ mod tests {
             assert_eq!(text(set.open(uri, &state(true)).unwrap()), "kept", "whatever its URI looks like");
             assert_eq!(text(set.open(uri, &state(false)).unwrap()), "elsewhere");
             assert!(set.has(uri, &state(true)) && !set.has(uri, &state(false)));
+            assert!(set.open_kept(&state(true)).unwrap().is_some() && set.open_kept(&state(false)).unwrap().is_none());
         }
         assert_eq!(text(folder.open(uri, &state(true)).unwrap()), "elsewhere");
         assert!(folder.has("a", &state(false)) && folder.folder().is_some() && records.folder().is_none());
+    }
+
+    #[test]
+    fn only_bytes_that_are_not_kept_are_missing() {
+        let failing = |kind: io::ErrorKind| -> OpenKept { Arc::new(move |_| Err(kind.into())) };
+        let of = |kind| Representations::elsewhere().with_kept(Some(failing(kind))).open_kept(&state(true));
+        assert!(of(io::ErrorKind::NotFound).unwrap().is_none());
+        assert_eq!(of(io::ErrorKind::InvalidData).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(Representations::elsewhere().open_kept(&state(true)).unwrap().is_none());
     }
 }

@@ -70,9 +70,9 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
     if wait > MAX_WAIT {
         return Err(Problem::new(ProblemKind::Query, format!("`wait` is more than {MAX_WAIT} seconds")));
     }
-    let resources = target.resources(context.site);
+    let resources = target.published.urls.resources();
     let log = Arc::clone(context.site.publisher.log());
-    let id = target.id;
+    let id = target.published.id;
     let start = match (after, since) {
         (Some(after), _) => Position(after),
         (None, Some(since)) => {
@@ -152,7 +152,7 @@ fn is_known(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<bool,
 pub(super) async fn record(context: &Context<'_>, slug: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
     let log = Arc::clone(context.site.publisher.log());
-    not_importing(&*log, target.id)?;
+    context.not_importing(target.published.id).await?;
     let name = idempotency_key(&request)?;
     let Ok(_place) = context.api.batches.acquire().await else {
         return Err(Problem::new(ProblemKind::Busy, "the server is stopping"));
@@ -160,10 +160,10 @@ pub(super) async fn record(context: &Context<'_>, slug: &str, request: Request<I
     let body = intake::whole(request.into_body(), MAX_BATCH_BYTES, context.api.options.body_time).await?;
     let digest: [u8; 32] = Sha256::digest(&body).into();
     if let Some(name) = &name {
-        check_reuse(context.api, target.id, name, digest)?;
+        check_reuse(context.api, target.published.id, name, digest)?;
     }
-    let (id, resources) = (target.id, target.resources(context.site));
-    let folder = target.served.representations.has_folder();
+    let (id, resources) = (target.published.id, target.published.urls.resources());
+    let folder = target.published.representations.has_folder();
     let receiver = blocking(move || {
         let records = records_of(&body)?;
         drop(body);
@@ -209,14 +209,6 @@ pub(super) fn check_reuse(api: &Api, set: SetId, name: &str, digest: [u8; 32]) -
             "another request with other content had this Idempotency-Key",
         )
         .help("choose a new key for each request; send the same key only with the same content"));
-    }
-    Ok(())
-}
-
-pub(super) fn not_importing(log: &dyn ChangeLog, set: SetId) -> Result<(), Problem> {
-    if log.head(set)?.importing {
-        return Err(Problem::new(ProblemKind::Importing, "the set is being read for the first time")
-            .help("send it again in a while"));
     }
     Ok(())
 }

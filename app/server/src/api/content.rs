@@ -1,13 +1,13 @@
 //! The content of one resource of a folder.
 
-use super::changes::not_importing;
 use super::intake::Pieces;
 use super::model::RecordAnswer;
 use super::problem::{Problem, ProblemKind};
 use super::record::elsewhere_only;
-use super::{Context, RecordedAnswer, Target, blocking, durable, json, waiting};
+use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
 use crate::respond::Answer;
 use crate::routes::resource::{self, relative_path};
+use crate::site::ServedSet;
 use abreast_source::Naming;
 use abreast_source::deposit::{Condition, DepositError, Upload, tag_of};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
@@ -26,10 +26,10 @@ pub(super) async fn read(
     request: &Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    if !target.served.representations.has_folder() {
+    if !target.published.representations.has_folder() {
         return Err(elsewhere_only());
     }
-    let answer = resource::answer(context.site, target.number, path, request.method(), request.headers()).await;
+    let answer = resource::answer(context.site, target, path, request.method(), request.headers()).await;
     answer.map_err(|error| Problem::new(ProblemKind::Store, format!("the file cannot be read: {error}")))
 }
 
@@ -47,8 +47,8 @@ pub(super) async fn put(
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    let (deposit, folder) = place(&target)?;
-    not_importing(&**context.site.publisher.log(), target.id)?;
+    let (deposit, folder) = place(target)?;
+    context.not_importing(target.published.id).await?;
     for (name, why) in [(CONTENT_RANGE, "a part of a content"), (CONTENT_ENCODING, "an encoded content")] {
         if request.headers().contains_key(&name) {
             return Err(Problem::new(ProblemKind::Query, format!("{why} cannot be put"))
@@ -66,7 +66,7 @@ pub(super) async fn put(
     };
     let condition = condition(request.headers());
     let key = Naming::key(&path);
-    let id = target.id;
+    let id = target.published.id;
     let log = Arc::clone(context.site.publisher.log());
     let (at, begun) = (folder.clone(), Arc::clone(&deposit));
     let known_key = key.clone();
@@ -89,7 +89,7 @@ pub(super) async fn put(
     let (state, stat) =
         blocking(move || deposit.finish(&folder, upload, &condition, done).map_err(|error| refused(&error))).await?;
     let appended = durable(receiver).await?;
-    let resources = target.resources(context.site);
+    let resources = target.published.urls.resources();
     let resource = RecordAnswer::of_state(&key, appended.head.0, &state, &resources);
     let location = HeaderValue::from_str(&resource.uri);
     let status = if known { StatusCode::OK } else { StatusCode::CREATED };
@@ -119,13 +119,13 @@ pub(super) async fn delete(
     request: &Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    place(&target)?;
-    not_importing(&**context.site.publisher.log(), target.id)?;
-    remove(&target, path_in(path)?, condition(request.headers())).await
+    place(target)?;
+    context.not_importing(target.published.id).await?;
+    remove(target, path_in(path)?, condition(request.headers())).await
 }
 
 /// Removes a file of the folder.
-pub(super) async fn remove(target: &Target<'_>, path: Vec<u8>, condition: Condition) -> Result<Answer, Problem> {
+pub(super) async fn remove(target: &ServedSet, path: Vec<u8>, condition: Condition) -> Result<Answer, Problem> {
     let (deposit, folder) = place(target)?;
     let (done, receiver) = waiting();
     blocking(move || deposit.remove(&folder, &path, &condition, done).map_err(|error| refused(&error))).await?;
@@ -134,8 +134,8 @@ pub(super) async fn remove(target: &Target<'_>, path: Vec<u8>, condition: Condit
 
 type UploadTarget = (Arc<abreast_source::deposit::Deposit>, abreast_folder::Folder);
 
-fn place(target: &Target<'_>) -> Result<UploadTarget, Problem> {
-    target.deposit().map(Arc::clone).zip(target.served.representations.folder()).ok_or_else(elsewhere_only)
+fn place(target: &ServedSet) -> Result<UploadTarget, Problem> {
+    target.deposit.clone().zip(target.published.representations.folder()).ok_or_else(elsewhere_only)
 }
 
 fn path_in(path: &str) -> Result<Vec<u8>, Problem> {

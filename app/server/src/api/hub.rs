@@ -119,8 +119,8 @@ fn own_topics(context: &Context<'_>) -> Option<Vec<String>> {
         return None;
     }
     let publisher = &context.site.publisher;
-    let seen = publisher.sets().iter().enumerate().filter(|(_, set)| context.seen.has(&set.slug));
-    Some(seen.flat_map(|(number, _)| publisher.topic_urls(number)).collect())
+    let seen = publisher.sets().iter().filter(|set| context.seen.has(&set.slug));
+    Some(seen.flat_map(|set| publisher.topic_urls(set)).collect())
 }
 
 pub(super) async fn targets(context: &Context<'_>, topic: i64, query: Option<&str>) -> Result<Answer, Problem> {

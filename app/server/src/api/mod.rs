@@ -29,8 +29,7 @@ use crate::body::ResponseBody;
 use crate::heads::Heads;
 use crate::respond::Answer;
 use crate::site::{ServedSet, Site};
-use abreast_core::{AppendDone, Appended, LogError, SetId};
-use abreast_source::deposit::Deposit;
+use abreast_core::{AppendDone, Appended, Head, LogError, SetId};
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
@@ -130,33 +129,31 @@ struct Context<'s> {
     seen: VisibleSets,
 }
 
-/// A set that a request names.
-#[derive(Clone, Copy)]
-struct Target<'s> {
-    number: usize,
-    served: &'s ServedSet,
-    id: SetId,
-}
-
 impl<'s> Context<'s> {
-    fn target(&self, slug: &str) -> Result<Target<'s>, Problem> {
-        let number = self.site.sets.iter().position(|set| set.slug == slug).ok_or_else(|| {
+    /// The set that a request names.
+    fn target(&self, slug: &str) -> Result<&'s Arc<ServedSet>, Problem> {
+        self.site.sets.find(slug).ok_or_else(|| {
             Problem::new(ProblemKind::NotFound, "there is no set of this name")
                 .help("GET /api/v1/sets lists their names")
-        })?;
-        let id = self.site.publisher.sets()[number].id;
-        Ok(Target { number, served: &self.site.sets[number], id })
-    }
-}
-
-impl Target<'_> {
-    /// The common prefix of the URIs of its own resources.
-    fn resources(&self, site: &Site) -> String {
-        site.publisher.sets()[self.number].urls.resources()
+        })
     }
 
-    fn deposit(&self) -> Option<&Arc<Deposit>> {
-        self.served.deposit.as_ref()
+    /// The head of a set's log: the one that is known in memory, else the one in the store.
+    async fn head(&self, set: SetId) -> Result<Head, Problem> {
+        let log = Arc::clone(self.site.publisher.log());
+        match log.known_head(set) {
+            Some(head) => Ok(head),
+            None => blocking(move || Ok(log.head(set)?)).await,
+        }
+    }
+
+    /// Refuses changes of a set that is being read for the first time.
+    async fn not_importing(&self, set: SetId) -> Result<(), Problem> {
+        if self.head(set).await?.importing {
+            return Err(Problem::new(ProblemKind::Importing, "the set is being read for the first time")
+                .help("send it again in a while"));
+        }
+        Ok(())
     }
 }
 
@@ -213,8 +210,8 @@ async fn run(context: &Context<'_>, call: Call<'_>, request: Request<Incoming>) 
         Call::HubTarget(id) => hub::target(context, id, request.uri().query()).await,
         Call::HubReplay(id) => hub::replay(context, id, request.uri().query()).await,
         Call::HubEnd(id) => hub::end(context, id, request.uri().query()).await,
-        Call::Sets => sets::all(context),
-        Call::Set(slug) => sets::one(context, slug),
+        Call::Sets => sets::all(context).await,
+        Call::Set(slug) => sets::one(context, slug).await,
         Call::ConfirmDeletions(slug) => sets::confirm_deletions(context, slug).await,
         Call::ReadChanges(slug) => changes::read(context, slug, &request).await,
         Call::RecordChanges(slug) => changes::record(context, slug, request).await,

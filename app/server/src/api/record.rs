@@ -1,12 +1,13 @@
 //! The record of one resource. Its URI is a parameter, since it may be any.
 
-use super::changes::{check_reuse, hex, idempotency_key, not_importing};
+use super::changes::{check_reuse, hex, idempotency_key};
 use super::content::{condition, refused};
 use super::intake::{self, MAX_RECORD_BYTES, parameter};
 use super::model::{ChangeWord, RecordAnswer, RecordRequest, key_of_uri, relative};
 use super::problem::{Problem, ProblemKind};
-use super::{Context, RecordedAnswer, Target, blocking, durable, json, waiting};
+use super::{Context, RecordedAnswer, blocking, durable, json, waiting};
 use crate::respond::Answer;
+use crate::site::ServedSet;
 use abreast_core::Change;
 use abreast_source::Naming;
 use abreast_source::links::LinkRecord;
@@ -17,19 +18,19 @@ use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
 /// The key that the query names.
-fn key_in<B>(context: &Context<'_>, target: &Target<'_>, request: &Request<B>) -> Result<String, Problem> {
+fn key_in<B>(target: &ServedSet, request: &Request<B>) -> Result<String, Problem> {
     let uri = parameter(request.uri().query(), &["uri"], "uri")?.ok_or_else(|| {
         Problem::new(ProblemKind::Query, "`uri` names the resource")
             .help("for example ?uri=https%3A%2F%2Fexample.org%2Fx")
     })?;
-    key_of_uri(&uri, &target.resources(context.site)).map_err(|reason| Problem::new(ProblemKind::Query, reason))
+    key_of_uri(&uri, &target.published.urls.resources()).map_err(|reason| Problem::new(ProblemKind::Query, reason))
 }
 
 pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    let key = key_in(context, &target, request)?;
-    let (log, id) = (Arc::clone(context.site.publisher.log()), target.id);
-    let resources = target.resources(context.site);
+    let key = key_in(target, request)?;
+    let (log, id) = (Arc::clone(context.site.publisher.log()), target.published.id);
+    let resources = target.published.urls.resources();
     let found = blocking(move || Ok(log.resource(id, &key)?)).await?;
     let found = found.ok_or_else(|| Problem::new(ProblemKind::NotFound, "the set has no such resource"))?;
     Ok(json(StatusCode::OK, &RecordAnswer::of_state(&found.key, found.position.0, &found.state, &resources)))
@@ -37,15 +38,15 @@ pub(super) async fn read(context: &Context<'_>, slug: &str, request: &Request<In
 
 pub(super) async fn put(context: &Context<'_>, slug: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    let key = key_in(context, &target, &request)?;
+    let key = key_in(target, &request)?;
     let log = Arc::clone(context.site.publisher.log());
-    not_importing(&*log, target.id)?;
+    context.not_importing(target.published.id).await?;
     no_condition(request.headers())?;
     let name = idempotency_key(&request)?;
     let body = intake::whole(request.into_body(), MAX_RECORD_BYTES, context.api.options.body_time).await?;
-    let name = named(context, &target, name, &[b"PUT", key.as_bytes(), &body])?;
+    let name = named(context, target, name, &[b"PUT", key.as_bytes(), &body])?;
     let record: RecordRequest = intake::parse(&body)?;
-    let resources = target.resources(context.site);
+    let resources = target.published.urls.resources();
     if record.change == Some(ChangeWord::Deleted) {
         return Err(Problem::new(ProblemKind::Field, "`change`: what is put is not deleted").help("use DELETE"));
     }
@@ -54,9 +55,9 @@ pub(super) async fn put(context: &Context<'_>, slug: &str, request: Request<Inco
         return Err(Problem::new(ProblemKind::Field, "`uri`: not the resource that the address names"));
     }
     if Naming::is_own(&key) {
-        return links(context, &target, &key, record).await;
+        return links(target, &key, record).await;
     }
-    let id = target.id;
+    let id = target.published.id;
     let receiver = blocking(move || {
         let mut change =
             record.to_change(&key, &resources, &*log, id).map_err(|detail| Problem::new(ProblemKind::Field, detail))?;
@@ -70,13 +71,8 @@ pub(super) async fn put(context: &Context<'_>, slug: &str, request: Request<Inco
 }
 
 /// The links of a file: the only metadata that can be set for it.
-async fn links(
-    context: &Context<'_>,
-    target: &Target<'_>,
-    key: &str,
-    record: RecordRequest,
-) -> Result<Answer, Problem> {
-    let Some((deposit, folder)) = target.deposit().zip(target.served.representations.folder()) else {
+async fn links(target: &ServedSet, key: &str, record: RecordRequest) -> Result<Answer, Problem> {
+    let Some((deposit, folder)) = target.deposit.as_ref().zip(target.published.representations.folder()) else {
         return Err(elsewhere_only());
     };
     let stated = [
@@ -93,7 +89,7 @@ async fn links(
     let Some(records) = record.links else {
         return Err(Problem::new(ProblemKind::Field, "`links` is missing"));
     };
-    let resources = target.resources(context.site);
+    let resources = target.published.urls.resources();
     let records: Vec<LinkRecord> = records.iter().map(|record| relative(record, &resources)).collect();
     let deposit = Arc::clone(deposit);
     let path = Naming::path(key).ok_or_else(elsewhere_only)?;
@@ -108,15 +104,15 @@ async fn links(
 
 pub(super) async fn delete(context: &Context<'_>, slug: &str, request: &Request<Incoming>) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    let key = key_in(context, &target, request)?;
+    let key = key_in(target, request)?;
     let log = Arc::clone(context.site.publisher.log());
-    not_importing(&*log, target.id)?;
+    context.not_importing(target.published.id).await?;
     if let Some(path) = Naming::path(&key) {
-        return super::content::remove(&target, path, condition(request.headers())).await;
+        return super::content::remove(target, path, condition(request.headers())).await;
     }
     no_condition(request.headers())?;
-    let name = named(context, &target, idempotency_key(request)?, &[b"DELETE", key.as_bytes()])?;
-    let id = target.id;
+    let name = named(context, target, idempotency_key(request)?, &[b"DELETE", key.as_bytes()])?;
+    let id = target.published.id;
     let receiver = blocking(move || {
         let mut change = Change::delete(key);
         change.idempotency_key = name;
@@ -132,13 +128,13 @@ pub(super) async fn delete(context: &Context<'_>, slug: &str, request: &Request<
 /// for something else hides that from nobody, also when it was forgotten here.
 fn named(
     context: &Context<'_>,
-    target: &Target<'_>,
+    target: &ServedSet,
     key: Option<String>,
     asked: &[&[u8]],
 ) -> Result<Option<String>, Problem> {
     let Some(key) = key else { return Ok(None) };
     let digest: [u8; 32] = Sha256::digest(asked.join(&0)).into();
-    check_reuse(context.api, target.id, &key, digest)?;
+    check_reuse(context.api, target.published.id, &key, digest)?;
     Ok(Some(format!("{key}/{}", hex(&digest[..8]))))
 }
 

@@ -1,11 +1,14 @@
 //! The sets, and the head of each.
 
 use super::problem::{Problem, ProblemKind};
-use super::{Context, Target, json};
+use super::{Context, blocking, json};
 use crate::respond::Answer;
+use crate::site::ServedSet;
+use abreast_core::ChangeLog;
 use abreast_source::WatchState;
 use http::StatusCode;
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -34,41 +37,45 @@ struct SetAnswer<'s> {
     held_deletions: u64,
 }
 
-pub(super) fn all(context: &Context<'_>) -> Result<Answer, Problem> {
+pub(super) async fn all(context: &Context<'_>) -> Result<Answer, Problem> {
     #[derive(Serialize)]
     struct Sets<'s> {
         sets: Vec<SetAnswer<'s>>,
     }
-    let seen = context.site.sets.iter().filter(|set| context.seen.has(&set.slug));
-    let sets: Result<_, _> = seen.map(|set| describe(context, context.target(&set.slug)?)).collect();
-    Ok(json(StatusCode::OK, &Sets { sets: sets? }))
+    let seen = context.site.sets.iter().filter(|set| context.seen.has(&set.published.slug)).cloned();
+    let (log, seen) = (Arc::clone(context.site.publisher.log()), seen.collect::<Vec<_>>());
+    let answer = move || {
+        let sets: Result<_, _> = seen.iter().map(|set| describe(&*log, set)).collect();
+        Ok(json(StatusCode::OK, &Sets { sets: sets? }))
+    };
+    blocking(answer).await
 }
 
-pub(super) fn one(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
-    Ok(json(StatusCode::OK, &describe(context, context.target(slug)?)?))
+pub(super) async fn one(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
+    let (log, target) = (Arc::clone(context.site.publisher.log()), Arc::clone(context.target(slug)?));
+    blocking(move || Ok(json(StatusCode::OK, &describe(&*log, &target)?))).await
 }
 
-fn describe<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'s>, Problem> {
-    let log = context.site.publisher.log();
-    let head = log.head(target.id)?;
-    let published = &context.site.publisher.sets()[target.number];
-    let held = target.served.watch.held();
+fn describe<'s>(log: &dyn ChangeLog, set: &'s ServedSet) -> Result<SetAnswer<'s>, Problem> {
+    let published = &set.published;
+    let head = log.head(published.id)?;
+    let held = set.watch.held();
     Ok(SetAnswer {
-        name: &target.served.slug,
-        title: &target.served.title,
-        kind: if target.served.representations.has_folder() { "folder" } else { "records" },
+        name: &published.slug,
+        title: &set.title,
+        kind: if published.representations.has_folder() { "folder" } else { "records" },
         capability_list: published.urls.capability_list(),
         resources: published.urls.resources(),
         head: head.position.0,
         datetime: head.time.to_string(),
         created: head.created.to_string(),
         count: head.resources,
-        state: match target.served.watch.state() {
+        state: match set.watch.state() {
             WatchState::Failed(_) => "failed",
             _ if log.check_available().is_err() => "failed",
             _ if head.importing => "importing",
             WatchState::Vanished(_) => "vanished",
-            _ if target.served.watch.is_confirming() => "confirmed",
+            _ if set.watch.is_confirming() => "confirmed",
             _ if held.is_some() => "held",
             _ => "ready",
         },
@@ -80,15 +87,15 @@ fn describe<'s>(context: &Context<'s>, target: Target<'s>) -> Result<SetAnswer<'
 /// within a limit.
 pub(super) async fn confirm_deletions(context: &Context<'_>, slug: &str) -> Result<Answer, Problem> {
     let target = context.target(slug)?;
-    if target.served.watch.held().is_none() {
+    if target.watch.held().is_none() {
         return Err(Problem::new(ProblemKind::Conflict, "no deletion of this set is held"));
     }
-    target.served.watch.confirm_deletions();
+    target.watch.confirm_deletions();
     let until = Instant::now() + RECORDING;
-    while target.served.watch.is_confirming() && Instant::now() < until {
+    while target.watch.is_confirming() && Instant::now() < until {
         sleep(CHECK).await;
     }
-    Ok(json(StatusCode::OK, &describe(context, target)?))
+    one(context, slug).await
 }
 
 /// The tokens, without what would help to guess them.

@@ -121,8 +121,8 @@ fn represent(site: &Site, ready: &Ready, headers: &HeaderMap) -> io::Result<Repr
     if *gzip {
         more.push((CONTENT_ENCODING, HeaderValue::from_static("gzip")));
     }
-    let sets = site.sets.get(document.introduces.clone()).unwrap_or_default();
-    more.extend(sets.iter().map(|set| (LINK, set.link.clone())));
+    let sets = document.introduces.iter().filter_map(|set| site.sets.find(&set.slug));
+    more.extend(sets.map(|set| (LINK, set.link.clone())));
     if document.content_type == abreast_source::publish::HTML {
         let policy = HeaderValue::from_static(abreast_source::publish::CONTENT_SECURITY_POLICY);
         more.push((CONTENT_SECURITY_POLICY, policy));

@@ -33,7 +33,7 @@ fn represent(site: &Site, file: PublishedFile) -> io::Result<Representation> {
     let changing = location.is_some();
     let kept = if changing { "no-cache" } else { "public, max-age=31536000, immutable" };
     let mut more = vec![(CACHE_CONTROL, HeaderValue::from_static(kept))];
-    more.extend(site.sets.get(set).map(|set| (LINK, set.link.clone())));
+    more.extend(site.sets.find(&set.slug).map(|set| (LINK, set.link.clone())));
     if let Some(url) = location.and_then(|url| HeaderValue::from_str(&url).ok()) {
         more.push((CONTENT_LOCATION, url));
     }

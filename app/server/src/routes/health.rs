@@ -19,24 +19,24 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
     }
-    for (set, published) in site.sets.iter().zip(site.publisher.sets()) {
+    for set in site.sets.iter() {
+        let slug = &set.published.slug;
         let log = site.publisher.log();
-        match log.check_available().and_then(|()| log.head(published.id)) {
+        match log.check_available().and_then(|()| log.head(set.published.id)) {
             Ok(head) if head.importing => {
-                return try_later(&format!("set `{}` is being read for the first time", set.slug), 2);
+                return try_later(&format!("set `{slug}` is being read for the first time"), 2);
             }
             Ok(_) => {}
-            Err(error) => return try_later(&format!("set `{}`: {error}", set.slug), 10),
+            Err(error) => return try_later(&format!("set `{slug}`: {error}"), 10),
         }
         match set.watch.state() {
-            WatchState::Vanished(reason) => return try_later(&format!("set `{}`: {reason}", set.slug), 10),
+            WatchState::Vanished(reason) => return try_later(&format!("set `{slug}`: {reason}"), 10),
             WatchState::Failed(reason) => {
-                return try_later(&format!("set `{}`: cannot record changes: {reason}", set.slug), 10);
+                return try_later(&format!("set `{slug}`: cannot record changes: {reason}"), 10);
             }
             _ => {}
         }
         if let Some(held) = set.watch.held() {
-            let slug = &set.slug;
             if set.watch.is_confirming() {
                 return try_later(&format!("set `{slug}`: {held}; it was confirmed and is being recorded"), 2);
             }
@@ -62,20 +62,21 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
 
 /// Prometheus text. Gauges are read from memory when asked for.
 pub(crate) fn metrics(site: &Site) -> Answer {
-    for (set, published) in site.sets.iter().zip(site.publisher.sets()) {
-        if let Ok(head) = site.publisher.log().head(published.id) {
-            gauge!("abreast_log_head_position", "set" => set.slug.clone()).set(head.position.0 as f64);
-            gauge!("abreast_log_head_time_seconds", "set" => set.slug.clone()).set(head.time.as_micros() as f64 / 1e6);
-            gauge!("abreast_resources", "set" => set.slug.clone()).set(head.resources as f64);
+    for set in site.sets.iter() {
+        let slug = &set.published.slug;
+        if let Ok(head) = site.publisher.log().head(set.published.id) {
+            gauge!("abreast_log_head_position", "set" => slug.clone()).set(head.position.0 as f64);
+            gauge!("abreast_log_head_time_seconds", "set" => slug.clone()).set(head.time.as_micros() as f64 / 1e6);
+            gauge!("abreast_resources", "set" => slug.clone()).set(head.resources as f64);
         }
-        let watching = !set.representations.has_folder()
+        let watching = !set.published.representations.has_folder()
             || matches!(set.watch.state(), WatchState::Watching | WatchState::Scanning);
-        gauge!("abreast_source_watching", "set" => set.slug.clone()).set(f64::from(u8::from(watching)));
+        gauge!("abreast_source_watching", "set" => slug.clone()).set(f64::from(u8::from(watching)));
         let held = set.watch.held().map_or(0, |held| held.missing);
-        gauge!("abreast_source_held_deletions", "set" => set.slug.clone()).set(held as f64);
-        gauge!("abreast_source_unreadable_files", "set" => set.slug.clone()).set(set.watch.problems() as f64);
+        gauge!("abreast_source_held_deletions", "set" => slug.clone()).set(held as f64);
+        gauge!("abreast_source_unreadable_files", "set" => slug.clone()).set(set.watch.problems() as f64);
         if let Some(at) = set.watch.last_scan() {
-            gauge!("abreast_source_last_scan_time_seconds", "set" => set.slug.clone()).set(at.as_micros() as f64 / 1e6);
+            gauge!("abreast_source_last_scan_time_seconds", "set" => slug.clone()).set(at.as_micros() as f64 / 1e6);
         }
     }
     if let Some(hub) = &site.hub {

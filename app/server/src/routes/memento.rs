@@ -7,8 +7,8 @@
 use crate::conditional::http_date;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
 use crate::routes::resource::relative_path;
-use crate::site::Site;
-use abreast_contents::{Content as StoredContent, ErrorKind};
+use crate::site::{ServedSet, Site};
+use abreast_contents::Content as StoredContent;
 use abreast_core::{LogError, SetId, State, Version};
 use abreast_folder::Stat;
 use abreast_source::Naming;
@@ -23,19 +23,19 @@ const MEMENTO_DATETIME: HeaderName = HeaderName::from_static("memento-datetime")
 
 pub(crate) async fn answer(
     site: &Arc<Site>,
-    set: usize,
+    set: &Arc<ServedSet>,
     rest: &str,
     method: &Method,
     headers: &HeaderMap,
 ) -> io::Result<Answer> {
     let Some((stamp, path)) = rest.split_once('/') else { return Ok(nothing()) };
     let Some((time, exact)) = at_stamp(stamp) else { return Ok(nothing()) };
-    let Some(asked) = VersionedResource::of(site, set, key_of_path(path)) else { return Ok(nothing()) };
+    let Some(asked) = VersionedResource::of(set, key_of_path(path)) else { return Ok(nothing()) };
     let found = asked.find(site, move |log, set, key| {
         if exact { History::exactly(log, set, key, time) } else { History::at(log, set, key, time.as_seconds()) }
     });
     match found.await? {
-        Ok(Some(history)) if exact => represent(site, &asked, &history, method, headers),
+        Ok(Some(history)) if exact => represent(&asked, &history, method, headers),
         Ok(Some(history)) => Ok(redirect(&asked.urls.memento(&asked.key, history.chosen.time))),
         Ok(None) => Ok(problem(
             StatusCode::NOT_FOUND,
@@ -47,30 +47,26 @@ pub(crate) async fn answer(
 
 /// A resource that was asked for, of a set that keeps versions.
 pub(crate) struct VersionedResource {
-    /// The set's place in the site.
-    number: usize,
-    pub(crate) set: SetId,
+    set: Arc<ServedSet>,
     pub(crate) key: String,
     pub(crate) urls: VersionUrls,
 }
 
 impl VersionedResource {
-    pub(crate) fn of(site: &Site, set: usize, key: Option<String>) -> Option<Self> {
-        let published = site.publisher.sets().get(set)?;
-        Some(Self { number: set, set: published.id, key: key?, urls: published.versions.clone()? })
+    pub(crate) fn of(set: &Arc<ServedSet>, key: Option<String>) -> Option<Self> {
+        Some(Self { set: Arc::clone(set), key: key?, urls: set.published.versions.clone()? })
     }
 
     /// The resource of a URI, in whichever set it is.
     pub(crate) fn by_uri(site: &Site, uri: &str) -> Vec<Self> {
-        let sets = || site.publisher.sets().iter().enumerate();
-        let own = sets().find_map(|(set, published)| {
-            let path = uri.strip_prefix(published.versions.as_ref()?.resources())?;
-            Self::of(site, set, key_of_path(path))
+        let own = site.sets.iter().find_map(|set| {
+            let path = uri.strip_prefix(set.published.versions.as_ref()?.resources())?;
+            Self::of(set, key_of_path(path))
         });
         match own {
             Some(own) => vec![own],
             // Resources that live elsewhere may be in any set.
-            None => sets().filter_map(|(set, _)| Self::of(site, set, absolute(uri))).collect(),
+            None => site.sets.iter().filter_map(|set| Self::of(set, absolute(uri))).collect(),
         }
     }
 
@@ -78,19 +74,19 @@ impl VersionedResource {
     /// refused.
     pub(crate) async fn find<T: Send + 'static>(
         &self,
-        site: &Arc<Site>,
+        site: &Site,
         read: impl FnOnce(&dyn abreast_core::ChangeLog, SetId, &str) -> Result<Option<T>, LogError> + Send + 'static,
     ) -> io::Result<Result<Option<T>, Answer>> {
-        let (asked, number, set, key) = (Arc::clone(site), self.number, self.set, self.key.clone());
+        let (log, set, key) = (Arc::clone(site.publisher.log()), Arc::clone(&self.set), self.key.clone());
         let read = move || {
-            let log = &**asked.publisher.log();
-            if asked.sets.get(number).is_some_and(|served| !served.shows(log, set, &key)) {
+            if !set.shows(&*log, &key) {
                 return Ok(Some(None));
             }
-            if log.head(set)?.importing {
+            let id = set.published.id;
+            if log.head(id)?.importing {
                 return Ok(None);
             }
-            read(log, set, &key).map(Some)
+            read(&*log, id, &key).map(Some)
         };
         Ok(match tokio::task::spawn_blocking(read).await.map_err(io::Error::other)? {
             Ok(Some(found)) => Ok(found),
@@ -107,11 +103,16 @@ impl VersionedResource {
 }
 
 /// The Link headers of an original resource; of one that is not there, only if it was [rfc7089 §4.5.2].
-pub(crate) async fn link_original(site: &Arc<Site>, set: usize, path: &str, answer: &mut Answer) -> io::Result<()> {
-    if site.publisher.sets().get(set).is_none_or(|set| set.versions.is_none()) {
+pub(crate) async fn link_original(
+    site: &Site,
+    set: &Arc<ServedSet>,
+    path: &str,
+    answer: &mut Answer,
+) -> io::Result<()> {
+    if set.published.versions.is_none() {
         return Ok(());
     }
-    let Some(asked) = VersionedResource::of(site, set, key_of_path(path)) else { return Ok(()) };
+    let Some(asked) = VersionedResource::of(set, key_of_path(path)) else { return Ok(()) };
     if answer.status() == StatusCode::NOT_FOUND && !matches!(asked.find(site, History::newest).await?, Ok(Some(_))) {
         return Ok(());
     }
@@ -127,13 +128,7 @@ pub(crate) async fn link_original(site: &Arc<Site>, set: usize, path: &str, answ
     Ok(())
 }
 
-fn represent(
-    site: &Site,
-    asked: &VersionedResource,
-    history: &History,
-    method: &Method,
-    headers: &HeaderMap,
-) -> io::Result<Answer> {
+fn represent(asked: &VersionedResource, history: &History, method: &Method, headers: &HeaderMap) -> io::Result<Answer> {
     let Version { time, state, .. } = &history.chosen;
     let mut more = vec![(LINK, header(&history.links(&asked.urls, &asked.key, false)))];
     let datetime = (MEMENTO_DATETIME, header(&http_date(time.as_seconds())));
@@ -144,17 +139,10 @@ fn represent(
             more,
         ));
     };
-    let opened = match (&state.content, site.publisher.contents()) {
-        (Some(id), Some(contents)) => contents.open_read(id).map(|kept| Some((id, kept))),
-        _ => Ok(None),
-    };
-    let (id, kept) = match opened {
-        Ok(Some(opened)) => opened,
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+    let kept = asked.set.published.representations.open_kept(state)?;
+    let Some((id, kept)) = state.content.as_ref().zip(kept) else {
         // Dropped between the two reads, or never kept.
-        Ok(None) | Err(_) => {
-            return Ok(with(problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"), more));
-        }
+        return Ok(with(problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"), more));
     };
     let (length, content) = match kept {
         StoredContent::File(file) => {

@@ -5,7 +5,7 @@
 
 use crate::body::unchanged;
 use crate::respond::{Answer, Content, Representation, problem, try_later};
-use crate::site::Site;
+use crate::site::{ServedSet, Site};
 use abreast_folder::{ErrorKind, Kind, Stat};
 use abreast_source::Naming;
 use abreast_webtypes::decode_segment;
@@ -22,7 +22,7 @@ const READ_AT_ONCE: u64 = 64 * 1024;
 
 pub(crate) async fn answer(
     site: &Arc<Site>,
-    number: usize,
+    set: &Arc<ServedSet>,
     path: &str,
     method: &Method,
     headers: &HeaderMap,
@@ -30,11 +30,10 @@ pub(crate) async fn answer(
     let Some(relative) = relative_path(path) else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
-    let set = &site.sets[number];
-    let Some(mut folder) = set.representations.folder() else {
+    let Some(mut folder) = set.published.representations.folder() else {
         return Ok(problem(StatusCode::NOT_FOUND, "there is no such resource"));
     };
-    if !folder.selects(&relative, Kind::File) && holds(site, number, Naming::key(&relative)).await? {
+    if !folder.selects(&relative, Kind::File) && holds(site, set, Naming::key(&relative)).await? {
         folder = folder.selecting_all();
     }
     let (file, stat) = match folder.open_file(&relative) {
@@ -76,12 +75,12 @@ pub(crate) async fn answer(
 }
 
 /// Whether the deletion of a resource that the rules leave out is held; asks the store only while any is.
-async fn holds(site: &Arc<Site>, set: usize, key: String) -> io::Result<bool> {
-    if !site.sets[set].holds_any() {
+async fn holds(site: &Site, set: &Arc<ServedSet>, key: String) -> io::Result<bool> {
+    if !set.holds_any() {
         return Ok(false);
     }
-    let site = Arc::clone(site);
-    let ask = move || site.sets[set].holds(&**site.publisher.log(), site.publisher.sets()[set].id, &key);
+    let (log, set) = (Arc::clone(site.publisher.log()), Arc::clone(set));
+    let ask = move || set.holds(&*log, &key);
     tokio::task::spawn_blocking(ask).await.map_err(io::Error::other)
 }
 

@@ -74,30 +74,32 @@ impl ApiWorld {
         let options = WatchOptions { ingest, debounce: Duration::from_millis(20), ..WatchOptions::new(&folder) };
         let watch = Watch::start(options, Arc::clone(&log), files);
         let link = |slug: &str| abreast_server::resourcesync_link(&urls.set(slug).capability_list()).unwrap();
-        let sets = vec![
+        let representations = Representations::of_folder(Folder::open(&folder).unwrap(), Arc::clone(watch.status()));
+        let published = [
+            PublishedSet { representations, ..PublishedSet::new(files, "set", urls.set("set")) },
+            PublishedSet::new(records, "records", urls.set("records")),
+        ]
+        .map(Arc::new);
+        let sets = [
             ServedSet {
-                slug: "set".into(),
+                published: Arc::clone(&published[0]),
                 title: "Files".into(),
-                representations: Representations::of_folder(Folder::open(&folder).unwrap(), Arc::clone(watch.status())),
                 watch: Arc::clone(watch.status()),
                 link: link("set"),
                 links,
                 deposit: Some(Arc::new(deposit)),
             },
             ServedSet {
-                slug: "records".into(),
+                published: Arc::clone(&published[1]),
                 title: "Records".into(),
-                representations: Representations::elsewhere(),
                 watch: Arc::default(),
                 link: link("records"),
                 links: Arc::default(),
                 deposit: None,
             },
-        ];
-        let published = vec![
-            PublishedSet::new(files, "set", urls.set("set")),
-            PublishedSet::new(records, "records", urls.set("records")),
-        ];
+        ]
+        .into_iter()
+        .collect();
         let documents = temporary.path().join("documents");
         let publisher = Publisher::new(Arc::clone(&log), urls, published, documents).unwrap();
         let api = Api::new(ApiOptions {

@@ -4,7 +4,8 @@ use crate::csv::Csv;
 use crate::world::{Reply, Served, World};
 use abreast_core::testing::HeldLog;
 use abreast_core::{ChangeLog, Imported, PageRule, State};
-use abreast_server::ServerOptions;
+use abreast_server::api::{Api, ApiOptions};
+use abreast_server::{ServerOptions, Site};
 use abreast_testkit::eventually;
 use flate2::read::GzDecoder;
 use std::io::Read as _;
@@ -208,6 +209,46 @@ fn many_readers_of_a_large_list_keep_nobody_waiting() {
         assert_eq!((reply.status, unpacked(&reply).is_empty()), (200, false));
     }
     assert_eq!(held.scans(), 1);
+}
+
+#[test]
+fn requests_that_wait_for_the_store_take_no_thread_from_others() {
+    let mut world = World::new();
+    world.write("a", "1");
+    world.publish();
+    let held = Arc::new(HeldLog::new(Arc::clone(&world.log)));
+    world.log = Arc::clone(&held) as Arc<dyn ChangeLog>;
+    let tokens = world.temporary.path().join("tokens.json");
+    let api = Api::new(ApiOptions { write: true, local: true, ..ApiOptions::new(tokens) }).unwrap();
+    let served = Served::start(Site { api: Some(api), ..world.site() }, ServerOptions::default());
+    held.hold_heads();
+    held.hold(Some(world.set));
+    // More of them than the server has threads that must not block.
+    let paths = [
+        "/set/changelist.xml",
+        "/set/resourcelist.xml",
+        "/set/resourcelist/1.xml",
+        "/set/about.html",
+        "/sitemap.xml",
+        "/readyz",
+        "/api/v1/sets",
+        "/api/v1/sets/set",
+    ];
+    let readers = paths.map(|path| {
+        let mut client = served.connect();
+        client.request("GET", path, &[]);
+        client
+    });
+    let mut writer = served.connect();
+    let request = "POST /api/v1/sets/set/changes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n[]";
+    writer.send(request.as_bytes()).unwrap();
+    eventually("all of them wait", || held.waiting() == paths.len() + 1);
+    assert_eq!(served.get("/livez").status, 200);
+    held.hold(None);
+    for (path, mut reader) in paths.iter().zip(readers) {
+        assert_eq!(reader.reply("GET").unwrap().unwrap().status, 200, "{path}");
+    }
+    assert_eq!(writer.reply("POST").unwrap().unwrap().status, 400, "there are no changes in the body");
 }
 
 #[test]

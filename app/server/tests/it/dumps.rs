@@ -1,27 +1,25 @@
 //! Packages are answered as resources are, and what cannot be had is refused with the way out.
 
 use crate::world::{BASE, Served, World};
-use abreast_folder::Folder;
 use abreast_source::dump::{DumpOptions, DumpSet, Dumper, Dumps};
-use abreast_source::publish::{PublishedSet, SourceUrls};
+use abreast_source::publish::SourceUrls;
 use abreast_testkit::eventually;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A world whose set has dumps.
-fn world(options: DumpOptions) -> World {
+/// A world whose set has dumps, and what makes them.
+fn world(options: DumpOptions) -> (World, Arc<Dumps>) {
     let mut world = World::new();
     let source = DumpSet {
-        set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
-        representations: abreast_source::Representations::of_folder(
-            Folder::open(&world.folder).unwrap(),
-            Arc::default(),
-        ),
-        options: Some(options),
+        id: world.set,
+        slug: "set".to_owned(),
+        urls: SourceUrls::new(BASE).set("set"),
+        representations: world.representations(),
+        options,
     };
-    let folder = world.temporary.path().join("dumps");
-    world.dumps = Some(Arc::new(Dumps::open(Arc::clone(&world.log), &folder, vec![source]).unwrap()));
-    world
+    let dumps = Dumps::new(Arc::clone(&world.log), world.temporary.path().join("dumps"));
+    world.dumps = Some(dumps.open_set(source).unwrap());
+    (world, dumps)
 }
 
 struct Making(Option<Dumper>);
@@ -34,8 +32,8 @@ impl Drop for Making {
     }
 }
 
-fn make(world: &World) -> Making {
-    Making(Some(world.dumps.as_ref().unwrap().start().unwrap()))
+fn make(world: &World, dumps: &Arc<Dumps>) -> Making {
+    Making(Some(dumps.start(world.dumps.clone()).unwrap()))
 }
 
 /// What stands behind the first `name="` of a text.
@@ -56,14 +54,14 @@ fn packages(served: &Served) -> (String, String) {
 
 #[test]
 fn a_package_is_sent_whole_in_part_and_not_twice() {
-    let world = world(DumpOptions { scheduled: false, ..DumpOptions::default() });
+    let (world, dumps) = world(DumpOptions { scheduled: false, ..DumpOptions::default() });
     world.write("a.txt", "some text");
     world.publish();
     let served = world.serve();
     let reply = served.get("/set/resourcedump.xml");
     assert_eq!((reply.status, reply.header("retry-after")), (202, "10".to_owned()), "{}", reply.text());
     assert!(!served.get("/set/capabilitylist.xml").text().contains("resourcedump"));
-    let making = make(&world);
+    let making = make(&world, &dumps);
     eventually("the dump is complete", || served.get("/set/resourcedump.xml").status == 200);
     assert!(served.get("/set/capabilitylist.xml").text().contains("/set/resourcedump.xml"));
     let (package, contents) = packages(&served);
@@ -89,7 +87,7 @@ fn a_package_is_sent_whole_in_part_and_not_twice() {
 
 #[test]
 fn changes_since_a_point_are_answered_or_refused_with_help() {
-    let world = world(DumpOptions { part_size: 100, patience: Duration::ZERO, ..DumpOptions::default() });
+    let (world, _dumps) = world(DumpOptions { part_size: 100, patience: Duration::ZERO, ..DumpOptions::default() });
     world.publish();
     for content in ["one", "two"] {
         world.write("a", content);

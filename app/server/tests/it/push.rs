@@ -4,11 +4,9 @@ use crate::world::{Client, Reply, Served, World};
 use abreast_core::{
     LogError, NewNotification, Offset, Payload, Position, SystemClock, TopicId, TopicLog as _, publish,
 };
-use abreast_folder::Folder;
 use abreast_hub::{Hub, HubOptions, Payloads};
 use abreast_server::api::{Api, ApiOptions, Readers, Scope, new_token, write_tokens};
-use abreast_server::{ServedSet, ServerOptions, Site, SiteHub};
-use abreast_source::Representations;
+use abreast_server::{ServerOptions, Site, SiteHub};
 use abreast_source::publish::{Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::hub::{HubStore, NewTarget, Target, TargetKind};
 use abreast_testkit::eventually;
@@ -73,27 +71,19 @@ impl Pushing {
         let topic = hub.own_topic(TOPIC).unwrap();
         let urls = SourceUrls::new(crate::world::BASE);
         let set_urls = urls.set("set");
-        let link = abreast_server::resourcesync_link(&set_urls.capability_list()).unwrap();
-        let sets = vec![PublishedSet::new(world.set, "set", set_urls)];
-        let publisher = Publisher::new(Arc::clone(&world.log), urls, sets, folder.join("documents")).unwrap();
-        let publisher = publisher.with_notifications(vec![Some(Notifications::at(["https://example.org/hub"]))]);
-        let served = ServedSet {
-            slug: "set".into(),
-            title: "Set".into(),
-            representations: Representations::of_folder(
-                Folder::open(&world.folder).unwrap(),
-                Arc::clone(&world.status),
-            ),
-            watch: Arc::clone(&world.status),
-            link,
-            links: Arc::default(),
-            deposit: None,
-        };
+        let published = Arc::new(PublishedSet {
+            representations: world.representations(),
+            notifications: Some(Notifications::at(["https://example.org/hub"])),
+            ..PublishedSet::new(world.set, "set", set_urls)
+        });
+        let documents = folder.join("documents");
+        let publisher = Publisher::new(Arc::clone(&world.log), urls, [Arc::clone(&published)], documents).unwrap();
+        let sets = [world.served(published, "Set")].into_iter().collect();
         let api = ApiOptions { readers, ..ApiOptions::new(folder.join("tokens.json")) };
         let api = Some(Api::new(api).unwrap());
         let site_hub = Some(SiteHub { hub: hub.clone(), serves: true });
         let metrics = Box::new(|| recorder().render());
-        let site = Site { publisher, sets: vec![served], api, hub: site_hub, metrics };
+        let site = Site { publisher, sets, api, hub: site_hub, metrics };
         let served = Served::start(site, server);
         Self { world, hub, topic, served }
     }

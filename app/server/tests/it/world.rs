@@ -3,10 +3,10 @@
 use abreast_core::{ChangeLog, Clock, NewSet, PageRule, SetId, SystemClock};
 use abreast_folder::Folder;
 use abreast_server::{ServedSet, Server, ServerOptions, Site};
-use abreast_source::Representations;
+use abreast_source::dump::SetDumps;
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::versions::VersionUrls;
-use abreast_source::{IngestOptions, ScanOptions, WatchStatus, scan};
+use abreast_source::{IngestOptions, OpenKept, Representations, ScanOptions, WatchStatus, scan};
 use abreast_store::MemoryLog;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) log: Arc<dyn ChangeLog>,
     pub(crate) set: SetId,
     pub(crate) status: Arc<WatchStatus>,
-    pub(crate) dumps: Option<Arc<abreast_source::dump::Dumps>>,
+    pub(crate) dumps: Option<Arc<SetDumps>>,
     /// Where versions are kept, if they are.
     pub(crate) contents: Option<abreast_contents::Contents>,
 }
@@ -76,35 +76,50 @@ impl World {
 
     /// Serves with a publisher that has more.
     pub(crate) fn serve_publisher(&self, options: ServerOptions, more: impl FnOnce(Publisher) -> Publisher) -> Served {
+        let Site { publisher, sets, metrics, .. } = self.site();
+        Served::start(Site { publisher: more(publisher), sets, api: None, hub: None, metrics }, options)
+    }
+
+    /// The set as a site.
+    pub(crate) fn site(&self) -> Site {
         let urls = SourceUrls::new(BASE);
         let set_urls = urls.set("set");
-        let link = abreast_server::resourcesync_link(&set_urls.capability_list()).unwrap();
         let versions = self.contents.as_ref().map(|_| VersionUrls::new(&urls, "set", &set_urls.resources()));
-        let sets = vec![PublishedSet { versions, ..PublishedSet::new(self.set, "set", set_urls) }];
+        let published = Arc::new(PublishedSet {
+            representations: self.representations(),
+            versions,
+            about: abreast_source::publish::About { title: "A <set>".into(), ..Default::default() },
+            dumps: self.dumps.clone(),
+            ..PublishedSet::new(self.set, "set", set_urls)
+        });
         let documents = self.temporary.path().join("documents");
-        let publisher = Publisher::new(Arc::clone(&self.log), urls, sets, documents).unwrap();
-        let about = abreast_source::publish::About { title: "A <set>".into(), ..Default::default() };
-        let publisher = publisher.with_abouts([about]);
-        let publisher = match &self.dumps {
-            Some(dumps) => publisher.with_dumps(Arc::clone(dumps)),
-            None => publisher,
-        };
-        let publisher = match &self.contents {
-            Some(contents) => publisher.with_contents(contents.clone()),
-            None => publisher,
-        };
-        let served = ServedSet {
-            slug: "set".into(),
-            title: "A <set>".into(),
-            representations: Representations::of_folder(Folder::open(&self.folder).unwrap(), Arc::clone(&self.status)),
+        let publisher = Publisher::new(Arc::clone(&self.log), urls, [Arc::clone(&published)], documents).unwrap();
+        let served = self.served(published, "A <set>");
+        let metrics = Box::new(|| "abreast_test 1\n".into());
+        let sets = [served].into_iter().collect();
+        Site { publisher, sets, api: None, hub: None, metrics }
+    }
+
+    /// The bytes of the set: its folder, and kept versions.
+    pub(crate) fn representations(&self) -> Representations {
+        let kept = self
+            .contents
+            .clone()
+            .map(|contents| -> OpenKept { Arc::new(move |id| contents.open_read(id).map_err(Into::into)) });
+        let folder = Folder::open(&self.folder).unwrap();
+        Representations::of_folder(folder, Arc::clone(&self.status)).with_kept(kept)
+    }
+
+    /// The set as a server needs it.
+    pub(crate) fn served(&self, published: Arc<PublishedSet>, title: &str) -> ServedSet {
+        ServedSet {
+            title: title.to_owned(),
             watch: Arc::clone(&self.status),
-            link,
+            link: abreast_server::resourcesync_link(&published.urls.capability_list()).unwrap(),
             links: Arc::default(),
             deposit: None,
-        };
-        let metrics = Box::new(|| "abreast_test 1\n".into());
-        let site = Site { publisher: more(publisher), sets: vec![served], api: None, hub: None, metrics };
-        Served::start(site, options)
+            published,
+        }
     }
 }
 

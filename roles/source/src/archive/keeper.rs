@@ -56,8 +56,8 @@ impl Drop for Keeper {
 fn keep(publisher: &Publisher, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let mut wait = LOOK;
-        for (number, set) in publisher.sets().iter().enumerate() {
-            match take(publisher, number, stop) {
+        for set in publisher.sets() {
+            match take(&**publisher.log(), set, stop) {
                 Ok(_) | Err(ArchiveError::Stopped) => {}
                 Err(error) => {
                     tracing::error!(set = %set.slug, "cannot archive the Resource List: {error}; trying again");

@@ -4,8 +4,8 @@
 //! That is what `at` and `completed` say of a list [rs-core §10.1].
 
 use super::{Archive, ArchiveError, Part, Snapshot, record};
-use crate::publish::{PublishError, Publisher, archived_index, archived_list};
-use abreast_core::{Clock as _, Position, Shard, SystemClock};
+use crate::publish::{PublishError, PublishedSet, archived_index, archived_list};
+use abreast_core::{ChangeLog, Clock as _, Position, Shard, SystemClock};
 use flate2::{Compression, write::GzEncoder};
 use std::fs;
 use std::io::Write as _;
@@ -18,59 +18,55 @@ const ATTEMPTS: usize = 3;
 ///
 /// # Errors
 /// See [`ArchiveError`]; then there is no new copy, and the next call tries again.
-pub fn take(publisher: &Publisher, set: usize, stop: &AtomicBool) -> Result<bool, ArchiveError> {
-    let (Some(archive), Some(published)) = (publisher.archive(set), publisher.sets().get(set)) else {
-        return Ok(false);
-    };
-    let log = publisher.log();
-    let head = log.head(published.id)?;
+pub fn take(log: &dyn ChangeLog, set: &PublishedSet, stop: &AtomicBool) -> Result<bool, ArchiveError> {
+    let Some(archive) = &set.archive else { return Ok(false) };
+    let head = log.head(set.id)?;
     let now = SystemClock.now();
     if head.importing || !archive.is_due(head.position, now) {
         return Ok(false);
     }
     let before = archive.snapshots();
     let number = before.last().map_or(1, |last| last.number + 1);
-    let shards = log.shards(published.id)?;
+    let shards = log.shards(set.id)?;
     let mut parts = Vec::new();
     if shards.len() > 1 {
         for shard in &shards {
             if stop.load(Ordering::Relaxed) {
                 return Err(ArchiveError::Stopped);
             }
-            parts.push(keep_part(publisher, set, archive, shard, number, &before)?);
+            parts.push(keep_part(log, set, archive, shard, number, &before)?);
         }
     }
     let mut snapshot = Snapshot { number, at: head.time, completed: None, taken: now, position: head.position, parts };
     let list = if let [only] = shards.as_slice() {
-        let shard = current(publisher, set, only)?;
+        let shard = current(log, set, only)?;
         snapshot.at = shard.time;
-        archived_list(publisher, set, &shard)?
+        archived_list(log, set, &shard)?
     } else {
-        let after = log.head(published.id)?;
+        let after = log.head(set.id)?;
         snapshot.completed = (after.position != head.position).then_some(after.time);
-        archived_index(published, &snapshot)
+        archived_index(set, &snapshot)
     };
     keep(archive, &record::list_name(number), &list)?;
     archive.add(snapshot).map_err(|error| ArchiveError::Io(archive.folder.clone(), error))?;
-    tracing::info!(set = %published.slug, number, "archived the Resource List");
+    tracing::info!(set = %set.slug, number, "archived the Resource List");
     Ok(true)
 }
 
-fn current(publisher: &Publisher, set: usize, shard: &Shard) -> Result<Shard, ArchiveError> {
-    let id = publisher.sets()[set].id;
-    Ok(publisher.log().shard(id, shard.id)?.ok_or(PublishError::NotFound)?)
+fn current(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Shard, ArchiveError> {
+    Ok(log.shard(set.id, shard.id)?.ok_or(PublishError::NotFound)?)
 }
 
 /// Keeps one part, unless an earlier copy has the same.
 fn keep_part(
-    publisher: &Publisher,
-    set: usize,
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
     archive: &Archive,
     shard: &Shard,
     number: u64,
     before: &[Snapshot],
 ) -> Result<Part, ArchiveError> {
-    let mut shard = current(publisher, set, shard)?;
+    let mut shard = current(log, set, shard)?;
     let last = before.last().map_or(&[][..], |last| &last.parts);
     if let Some(part) = last.iter().find(|part| part.shard == shard.id && part.version == shard.version) {
         return Ok(*part);
@@ -78,8 +74,8 @@ fn keep_part(
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let bytes = archived_list(publisher, set, &shard)?;
-        let after = current(publisher, set, &shard)?;
+        let bytes = archived_list(log, set, &shard)?;
+        let after = current(log, set, &shard)?;
         let stable = after.version == shard.version;
         if stable || attempt == ATTEMPTS {
             // One that did not hold still is never taken for the same by a later copy.

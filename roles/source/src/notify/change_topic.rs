@@ -4,7 +4,6 @@ use super::NotifyOptions;
 use super::due::Due;
 use super::state_file::StateFile;
 use crate::projection::Topic;
-use crate::publish::PublishedSet;
 use abreast_core::{ChangeLog, ChangeRecord, LogError, NewNotification, Payload, Position, SetId, TopicId, TopicLog};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -46,12 +45,11 @@ impl ChangeTopic {
     /// Continues where the topic ends, or where a new one begins.
     pub(super) fn resume(
         log: &dyn ChangeLog,
-        set: &PublishedSet,
         topics: &dyn TopicLog,
         topic: &Topic,
         state: &mut StateFile,
     ) -> Result<Self, LogError> {
-        let id = topics.open_topic(&topic.url)?;
+        let (id, set) = (topics.open_topic(&topic.url)?, &topic.set);
         let notified = match last_notified(topics, id)? {
             Some(position) => position,
             None => state.begun(&topic.record, log.head(set.id)?.position),

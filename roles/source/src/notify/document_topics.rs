@@ -71,7 +71,7 @@ impl DocumentTopics {
             for topic in projection.topics(publisher).into_iter().filter(of_documents) {
                 found.push(DocumentTopic {
                     projection: number,
-                    slug: publisher.sets()[topic.set].slug.clone(),
+                    slug: topic.set.slug.clone(),
                     id: topics.open_topic(&topic.url)?,
                     topic,
                     due: Due::now(),

@@ -48,7 +48,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// Starts it: for every set of the publisher that has notifications ([`Publisher::with_notifications`]).
+    /// Starts it: for every set of the publisher that has notifications ([`PublishedSet::notifications`](crate::publish::PublishedSet::notifications)).
     ///
     /// The topics exist when this returns, so that nobody subscribes to one whose beginning is not known yet: what
     /// changes from now on is notified. The beginnings, and the documents notified, are kept in the file `record`.
@@ -66,8 +66,7 @@ impl Notifier {
         let mut state = StateFile::read(record).map_err(NotifyError::Record)?;
         let mut changes = Vec::new();
         for topic in publisher.topics().iter().filter(|topic| topic.content == TopicContent::Changes) {
-            let set = &publisher.sets()[topic.set];
-            changes.push(ChangeTopic::resume(&**publisher.log(), set, &*topics, topic, &mut state)?);
+            changes.push(ChangeTopic::resume(&**publisher.log(), &*topics, topic, &mut state)?);
         }
         // Where topics begin is durable before anybody can subscribe: later changes are notified, also after a crash.
         state.save().map_err(NotifyError::Record)?;

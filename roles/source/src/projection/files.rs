@@ -1,6 +1,8 @@
 //! Files of a projection: published as they are, not rendered, such as packages.
 
+use crate::publish::PublishedSet;
 use std::fs::File;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A file that is published, open.
@@ -10,8 +12,8 @@ pub struct PublishedFile {
     pub file: File,
     /// Its Content-Type.
     pub content_type: &'static str,
-    /// Its set, by the place in the publisher.
-    pub set: usize,
+    /// Its set.
+    pub set: Arc<PublishedSet>,
     /// The URL at which these bytes stay, if the URL asked for has others after the next change; `None` if that URL has
     /// the same bytes for ever.
     pub location: Option<String>,

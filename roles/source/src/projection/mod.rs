@@ -5,24 +5,25 @@
 //! site and the notifier know paths, topics and positions, and no protocol.
 
 mod files;
+mod heads;
 mod news;
 pub mod pages;
 pub mod resourcesync;
 
 pub use files::{FileError, PublishedFile};
+pub use heads::Heads;
 pub use news::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 
-use crate::publish::{PublishError, Publisher};
+use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::Position;
 use abreast_webtypes::Timestamp;
-use std::borrow::Cow;
-use std::ops::Range;
+use std::sync::Arc;
 
 /// The documents and topics of one protocol.
 pub trait Projection: Send + Sync + 'static {
     /// The document at a path below the public base, which does not begin with `/`; `None` when the path is none of
     /// this projection's. A document has one path. Reads no store.
-    fn resolve<'p>(&self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>>;
+    fn resolve<'p>(&'p self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>>;
 
     /// Whether a path below the public base is that of a file, whether it exists or not. Reads no store.
     fn is_file(&self, _publisher: &Publisher, _path: &str) -> bool {
@@ -59,7 +60,7 @@ pub trait Projection: Send + Sync + 'static {
     }
 
     /// The URLs of a set's topics, whether notifications are published there now or not.
-    fn topic_urls(&self, _publisher: &Publisher, _set: usize) -> Vec<String> {
+    fn topic_urls(&self, _set: &PublishedSet) -> Vec<String> {
         Vec::new()
     }
 
@@ -105,14 +106,15 @@ pub trait Projection: Send + Sync + 'static {
 
 /// One document, as it is found at a path.
 pub trait ResolvedDocument: Send + Sync {
-    /// What its bytes depend on. May read the store.
+    /// What its bytes depend on. Reads the store only through `heads`, unless the document [follows](Self::follows) a log.
     ///
     /// # Errors
     /// When there is no such document, or not yet.
-    fn version(&self) -> Result<Version, PublishError>;
+    fn version(&self, heads: Heads<'_>) -> Result<Version, PublishError>;
 
-    /// The state of the log from which its version follows, where the version itself is read from the store.
-    fn log_state(&self) -> Option<LogState> {
+    /// The set whose log decides the version, of a document whose version is read from the store: while that log stands
+    /// where it stood, the version is the same.
+    fn follows(&self) -> Option<&PublishedSet> {
         None
     }
 
@@ -122,9 +124,9 @@ pub trait ResolvedDocument: Send + Sync {
     /// When there is no such document, or the log fails.
     fn render(&self, output: &mut dyn Output) -> Result<Rendered, PublishError>;
 
-    /// The sets, by their places in the publisher, to which answers with this document link.
-    fn introduces(&self) -> Range<usize> {
-        0..0
+    /// The sets to which answers with this document link.
+    fn introduces(&self) -> Vec<Arc<PublishedSet>> {
+        Vec::new()
     }
 }
 
@@ -147,9 +149,9 @@ pub struct LogState {
 }
 
 impl LogState {
-    /// That of a set, by its place in the publisher; `None` while its base is imported.
-    pub fn of(publisher: &Publisher, set: usize) -> Option<Self> {
-        let head = publisher.log().head(publisher.sets().get(set)?.id).ok()?;
+    /// That of a set; `None` while its base is imported.
+    pub fn of(heads: Heads<'_>, set: &PublishedSet) -> Option<Self> {
+        let head = heads.of(set).ok()?;
         (!head.importing).then_some(Self { created: head.created, position: head.position })
     }
 }
@@ -198,12 +200,12 @@ pub struct SiteDocument {
 }
 
 /// One topic of a set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Topic {
     /// Its URL.
     pub url: String,
-    /// Its set, by the place in the publisher.
-    pub set: usize,
+    /// Its set.
+    pub set: Arc<PublishedSet>,
     /// The name of its record among those of other topics: the set's name, for one topic of each set.
     pub record: String,
     /// The content of its notifications.
@@ -238,22 +240,4 @@ fn plain_number(text: &str) -> Option<u64> {
     let canonical =
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     canonical.then(|| text.parse().ok()).flatten()
-}
-
-/// The name of a document: its path, or a protocol's own name for it.
-pub trait DocumentName {
-    /// The path below the public base; `None` when it names nothing that is published.
-    fn path<'n>(&'n self, publisher: &Publisher) -> Option<Cow<'n, str>>;
-}
-
-impl DocumentName for str {
-    fn path<'n>(&'n self, _: &Publisher) -> Option<Cow<'n, str>> {
-        Some(Cow::Borrowed(self))
-    }
-}
-
-impl DocumentName for String {
-    fn path<'n>(&'n self, _: &Publisher) -> Option<Cow<'n, str>> {
-        Some(Cow::Borrowed(self))
-    }
 }

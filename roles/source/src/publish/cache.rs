@@ -6,9 +6,9 @@
 //! thread of its own renders: an allocator keeps what a thread freed for that thread, so many threads that render now and
 //! then would each hold the memory of one rendering.
 
-use super::PublishError;
+use super::{PublishError, PublishedSet};
 use super::lanes::{Lanes, Turn};
-use crate::projection::{LogState, Output, ResolvedDocument, Version};
+use crate::projection::{Heads, LogState, Output, ResolvedDocument, Version};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
@@ -18,7 +18,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -89,8 +88,8 @@ pub struct Document {
     pub modified: Option<Timestamp>,
     /// How long it may be kept.
     pub freshness: Freshness,
-    /// The sets, by their places in the publisher, to which an answer with it links.
-    pub introduces: Range<usize>,
+    /// The sets to which an answer with it links.
+    pub introduces: Vec<Arc<PublishedSet>>,
     plain: Body,
     gzip: OnceLock<Body>,
     /// Held by the one that compresses it.
@@ -186,10 +185,11 @@ impl DocumentCache {
         &self,
         path: &str,
         resolved: &dyn ResolvedDocument,
+        heads: Heads<'_>,
     ) -> Result<Arc<Document>, PublishError> {
         // The log's state is read first: the version is at least that new.
-        let at = resolved.log_state();
-        let version = &resolved.version()?;
+        let at = resolved.follows().and_then(|set| LogState::of(heads, set));
+        let version = &resolved.version(heads)?;
         if let Some(document) = self.of_version(path, version, at) {
             return Ok(document);
         }

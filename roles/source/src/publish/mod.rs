@@ -2,78 +2,37 @@
 
 mod cache;
 mod lanes;
+mod set;
 mod topics;
 
-pub use crate::projection::pages::{About, CONTENT_SECURITY_POLICY, HTML, PagePath};
-pub use crate::projection::resourcesync::{ArchiveKind, Channel, DocumentPath, Notifications, SetUrls, SourceUrls};
+pub use crate::projection::pages::{About, CONTENT_SECURITY_POLICY, HTML};
+pub use crate::projection::resourcesync::{ArchiveKind, Channel, Notifications, SetUrls, SourceUrls};
 pub(crate) use crate::projection::resourcesync::{URI_SPACE, archived_index, archived_list};
 pub use cache::{Body, CacheFile, Document, Freshness};
 pub(crate) use lanes::LARGE;
+pub use set::PublishedSet;
 pub use topics::TopicDocument;
 
-use crate::archive::Archive;
-use crate::links::PublishedLinks;
 use crate::projection::pages::Pages;
-use crate::projection::resourcesync::dumps::Dumps;
-use crate::projection::resourcesync::{self, ResourceSync};
-use crate::projection::{DocumentName, FileError, Projection, PublishedFile, ResolvedDocument, Whole};
-use crate::versions::VersionUrls;
-use abreast_contents::Contents;
-use abreast_core::{ChangeLog, LogError, SetId};
+use crate::projection::resourcesync::ResourceSync;
+use crate::projection::{FileError, Heads, LogState, Projection, PublishedFile, ResolvedDocument, Whole};
+use abreast_core::{ChangeLog, LogError};
 use cache::DocumentCache;
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// One published set.
-#[derive(Clone, Debug)]
-pub struct PublishedSet {
-    /// Its number in the log.
-    pub id: SetId,
-    /// Its name in URLs.
-    pub slug: String,
-    /// Its URLs.
-    pub urls: SetUrls,
-    /// Links of the set as a whole.
-    pub links: PublishedLinks,
-    /// Where earlier versions of its resources are, if they are kept.
-    pub versions: Option<VersionUrls>,
-    /// Its description for people.
-    pub about: About,
-    /// Its archive, if old lists are kept.
-    pub archive: Option<Arc<Archive>>,
-    /// Where its notifications are subscribed to, if there are any.
-    pub notifications: Option<Notifications>,
-}
-
-impl PublishedSet {
-    /// A set with nothing but what every set has.
-    pub fn new(id: SetId, slug: impl Into<String>, urls: SetUrls) -> Self {
-        Self {
-            id,
-            slug: slug.into(),
-            urls,
-            links: PublishedLinks::default(),
-            versions: None,
-            about: About::default(),
-            archive: None,
-            notifications: None,
-        }
-    }
-}
-
 /// Renders the documents of a Source, and keeps what it rendered until it is out of date.
 pub struct Publisher {
-    pub(crate) log: Arc<dyn ChangeLog>,
-    pub(crate) urls: SourceUrls,
-    pub(crate) sets: Vec<PublishedSet>,
+    log: Arc<dyn ChangeLog>,
+    urls: SourceUrls,
+    sets: Vec<Arc<PublishedSet>>,
+    /// The place of each set, by its name in URLs.
+    places: HashMap<String, usize>,
     projections: Vec<Box<dyn Projection>>,
-    pub(crate) sets_per_description: usize,
-    pub(crate) entries_per_archive: u64,
     cache: DocumentCache,
-    pub(crate) dumps: Option<Arc<Dumps>>,
-    contents: Option<Contents>,
 }
 
 /// A document could not be made.
@@ -101,30 +60,29 @@ pub enum PublishError {
 }
 
 impl Publisher {
-    /// A publisher of these sets; rendered documents are kept in `cache_folder`, from which those of an
-    /// earlier process are removed first.
+    /// A publisher of these sets, in ResourceSync and as pages; rendered documents are kept in `cache_folder`, from which
+    /// those of an earlier process are removed first.
     ///
     /// # Errors
     /// When the folder cannot be made, read or cleared.
     pub fn new(
         log: Arc<dyn ChangeLog>,
         urls: SourceUrls,
-        sets: Vec<PublishedSet>,
+        sets: impl IntoIterator<Item = impl Into<Arc<PublishedSet>>>,
         cache_folder: PathBuf,
     ) -> io::Result<Self> {
         let cache = DocumentCache::new(cache_folder)?;
-        Ok(Self {
-            log,
-            urls,
-            sets,
-            // The descriptions of ResourceSync name the pages: in a static site the pages are written first.
-            projections: vec![Box::new(Pages), Box::<ResourceSync>::default()],
-            sets_per_description: resourcesync::MAX_SETS,
-            entries_per_archive: resourcesync::MAX_ENTRIES,
-            cache,
-            dumps: None,
-            contents: None,
-        })
+        let sets: Vec<Arc<PublishedSet>> = sets.into_iter().map(Into::into).collect();
+        let places = sets.iter().enumerate().map(|(place, set)| (set.slug.clone(), place)).collect();
+        // The descriptions of ResourceSync name the pages: in a static site the pages are written first.
+        let projections: Vec<Box<dyn Projection>> = vec![Box::new(Pages), Box::<ResourceSync>::default()];
+        Ok(Self { log, urls, sets, places, projections, cache })
+    }
+
+    /// With these projections in place of the default ones, in the order in which they are asked.
+    #[must_use]
+    pub fn with_projections(self, projections: Vec<Box<dyn Projection>>) -> Self {
+        Self { projections, ..self }
     }
 
     /// With one more projection, asked after those before it.
@@ -139,86 +97,19 @@ impl Publisher {
         self.projections.iter().map(|projection| &**projection)
     }
 
-    /// With the archives of its sets, in their order.
-    #[must_use]
-    pub fn with_archives(mut self, archives: Vec<Option<Arc<Archive>>>) -> Self {
-        self.sets.iter_mut().zip(archives).for_each(|(set, archive)| set.archive = archive);
-        self
-    }
-
-    /// With what its sets tell those who subscribed, in their order.
-    #[must_use]
-    pub fn with_notifications(mut self, notifications: Vec<Option<Notifications>>) -> Self {
-        self.sets.iter_mut().zip(notifications).for_each(|(set, given)| set.notifications = given);
-        self
-    }
-
-    /// What a set tells those who subscribed, if anything.
-    pub fn notifications(&self, set: usize) -> Option<&Notifications> {
-        self.sets.get(set)?.notifications.as_ref()
-    }
-
-    /// With an index of archives from this many entries on, at most 50,000 in each.
-    #[must_use]
-    pub fn with_entries_per_archive(mut self, entries: u64) -> Self {
-        self.entries_per_archive = entries.clamp(1, resourcesync::MAX_ENTRIES);
-        self
-    }
-
-    /// The archive of a set, if old lists are kept.
-    pub fn archive(&self, set: usize) -> Option<&Arc<Archive>> {
-        self.sets.get(set)?.archive.as_ref()
-    }
-
-    /// With what people are told of each set, in their order.
-    #[must_use]
-    pub fn with_abouts(mut self, abouts: impl IntoIterator<Item = About>) -> Self {
-        self.sets.iter_mut().zip(abouts).for_each(|(set, about)| set.about = about);
-        self
-    }
-
-    /// With an index of Source Descriptions from this many sets on, at most 50,000 in each.
-    #[must_use]
-    pub fn with_sets_per_description(mut self, sets: usize) -> Self {
-        self.sets_per_description = sets.clamp(1, resourcesync::MAX_SETS);
-        self
-    }
-
-    /// With the dumps of its sets, in their order.
-    #[must_use]
-    pub fn with_dumps(mut self, dumps: Arc<Dumps>) -> Self {
-        self.dumps = Some(dumps);
-        self
-    }
-
-    /// With the bytes of earlier versions.
-    #[must_use]
-    pub fn with_contents(mut self, contents: Contents) -> Self {
-        self.contents = Some(contents);
-        self
-    }
-
-    /// The bytes of earlier versions, if any set keeps them.
-    pub fn contents(&self) -> Option<&Contents> {
-        self.contents.as_ref()
-    }
-
-    /// The dumps of its sets, if any set has them.
-    pub fn dumps(&self) -> Option<&Arc<Dumps>> {
-        self.dumps.as_ref()
-    }
-
-    /// How many Source Descriptions the index names; 0 when one document is enough.
-    pub fn source_description_parts(&self) -> u64 {
-        if self.sets.len() <= self.sets_per_description {
-            return 0;
-        }
-        self.sets.len().div_ceil(self.sets_per_description) as u64
-    }
-
-    /// The sets it publishes.
-    pub fn sets(&self) -> &[PublishedSet] {
+    /// The sets it publishes, in their configured order.
+    pub fn sets(&self) -> &[Arc<PublishedSet>] {
         &self.sets
+    }
+
+    /// The set with this name in URLs.
+    pub fn find_set(&self, slug: &str) -> Option<&Arc<PublishedSet>> {
+        self.sets.get(self.place_of(slug)?)
+    }
+
+    /// The place of a set in the configured order.
+    pub(crate) fn place_of(&self, slug: &str) -> Option<usize> {
+        self.places.get(slug).copied()
     }
 
     /// The URLs that belong to no set.
@@ -258,12 +149,11 @@ impl Publisher {
     }
 
     /// The document at a path, if it can be answered from memory without reading the store or a disk.
-    pub fn cached(&self, name: &(impl DocumentName + ?Sized)) -> Option<Arc<Document>> {
-        let path = name.path(self)?;
-        let resolved = self.resolve(&path)?;
-        match resolved.log_state() {
-            Some(at) => self.cache.fresh_at(&path, at),
-            None => self.cache.of_version(&path, &resolved.version().ok()?, None),
+    pub fn cached(&self, path: &str) -> Option<Arc<Document>> {
+        let (resolved, heads) = (self.resolve(path)?, Heads::known(&*self.log));
+        match resolved.follows() {
+            Some(set) => self.cache.fresh_at(path, LogState::of(heads, set)?),
+            None => self.cache.of_version(path, &resolved.version(heads).ok()?, None),
         }
     }
 
@@ -271,20 +161,18 @@ impl Publisher {
     ///
     /// # Errors
     /// When there is none, or it cannot be made now.
-    pub fn document(&self, name: &(impl DocumentName + ?Sized)) -> Result<Arc<Document>, PublishError> {
-        let path = name.path(self).ok_or(PublishError::NotFound)?;
-        let resolved = self.resolve(&path).ok_or(PublishError::NotFound)?;
-        self.cache.get_or_render(&path, &*resolved)
+    pub fn document(&self, path: &str) -> Result<Arc<Document>, PublishError> {
+        let resolved = self.resolve(path).ok_or(PublishError::NotFound)?;
+        self.cache.get_or_render(path, &*resolved, Heads::stored(&*self.log))
     }
 
     /// The bytes of a document, rendered now and kept nowhere.
     ///
     /// # Errors
     /// When there is none, or it cannot be made now.
-    pub fn bytes(&self, name: &(impl DocumentName + ?Sized)) -> Result<Vec<u8>, PublishError> {
-        let path = name.path(self).ok_or(PublishError::NotFound)?;
-        let resolved = self.resolve(&path).ok_or(PublishError::NotFound)?;
-        resolved.version()?;
+    pub fn bytes(&self, path: &str) -> Result<Vec<u8>, PublishError> {
+        let resolved = self.resolve(path).ok_or(PublishError::NotFound)?;
+        resolved.version(Heads::stored(&*self.log))?;
         resolved.render(&mut Whole).map(|rendered| rendered.bytes)
     }
 
@@ -294,10 +182,6 @@ impl Publisher {
     /// When the cache fails.
     pub fn gzip(&self, document: &Document) -> Result<Body, PublishError> {
         self.cache.gzip(document).map_err(PublishError::Cache)
-    }
-
-    pub(crate) fn set(&self, number: usize) -> Result<&PublishedSet, PublishError> {
-        self.sets.get(number).ok_or(PublishError::NotFound)
     }
 }
 

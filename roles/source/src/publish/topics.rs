@@ -1,6 +1,6 @@
 //! Topics: what is published in them, for those who subscribed and for those who ask.
 
-use super::{PublishError, Publisher};
+use super::{PublishError, PublishedSet, Publisher};
 use crate::projection::{Projection, Topic};
 use abreast_core::{Notification, Offset, Payload, Position, TopicId, TopicLog};
 use abreast_websub::topic_links;
@@ -38,8 +38,8 @@ impl Publisher {
     }
 
     /// The URLs of a set's topics, be notifications published there now or not.
-    pub fn topic_urls(&self, set: usize) -> Vec<String> {
-        self.projections().flat_map(|projection| projection.topic_urls(self, set)).collect()
+    pub fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
+        self.projections().flat_map(|projection| projection.topic_urls(set)).collect()
     }
 
     /// Whether this is the path of a topic in which the end of a set is published, be there such a set or not.
@@ -48,8 +48,8 @@ impl Publisher {
     }
 
     /// The `Link` header of a topic and of its notifications.
-    pub fn topic_links(&self, topic: &Topic) -> String {
-        let hubs = self.notifications(topic.set).into_iter().flat_map(|notifications| &notifications.hubs);
+    fn topic_links(topic: &Topic) -> String {
+        let hubs = topic.set.notifications.iter().flat_map(|notifications| &notifications.hubs);
         topic_links(hubs.map(String::as_str), &topic.url, &topic.links)
     }
 
@@ -58,7 +58,7 @@ impl Publisher {
     /// # Errors
     /// When a log fails.
     pub fn last_notification(&self, topics: &dyn TopicLog, topic: &Topic) -> Result<TopicDocument, PublishError> {
-        let (links, media_type) = (self.topic_links(topic), topic.media_type.to_owned());
+        let (links, media_type) = (Self::topic_links(topic), topic.media_type.to_owned());
         let empty = TopicDocument { body: Bytes::new(), media_type, links, offset: None, time: None };
         let id = topics.open_topic(&topic.url)?;
         let Some(Notification { offset, time, content }) = topics.last(id)? else { return Ok(empty) };
@@ -93,7 +93,7 @@ impl Publisher {
             return Err(PublishError::NotFound);
         };
         let Payload::Bytes(bytes) = content.payload else { return Err(PublishError::NotFound) };
-        let hubs = (0..self.sets().len()).find_map(|set| self.notifications(set));
+        let hubs = self.sets().iter().find_map(|set| set.notifications.as_ref());
         let hubs = hubs.into_iter().flat_map(|notifications| notifications.hubs.iter().map(String::as_str));
         Ok(TopicDocument {
             body: Bytes::from_owner(bytes),

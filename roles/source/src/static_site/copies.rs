@@ -8,8 +8,8 @@ use super::ground::Ground;
 use super::tree_of;
 use super::{SiteError, SiteReport};
 use crate::names::key_of;
-use crate::publish::Publisher;
-use crate::{Naming, Representation, Representations};
+use crate::publish::{PublishedSet, Publisher};
+use crate::{Naming, Representation};
 use abreast_core::{KeyRange, Position, Resource, State};
 use abreast_folder::{Stat, set_modified};
 use abreast_webtypes::Digests;
@@ -25,7 +25,6 @@ const CHUNK: usize = 256 * 1024;
 
 pub(super) struct Copies<'a> {
     pub(super) publisher: &'a Publisher,
-    pub(super) representations: &'a [Representations],
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -33,19 +32,18 @@ impl Copies<'_> {
     /// Copies what is new or changed of one set. Tells up to where copies are right; `None` when some could not be made.
     pub(super) fn put(
         &self,
-        set: usize,
+        set: &PublishedSet,
         ground: &mut Ground,
         book: &Book,
         report: &mut SiteReport,
     ) -> Result<Option<Mark>, SiteError> {
-        let published = &self.publisher.sets()[set];
         let log = self.publisher.log();
-        let head = log.head(published.id)?;
+        let head = log.head(set.id)?;
         let now = Mark { created: head.created, position: head.position };
         let problems = report.problem_count;
-        let before = book.mark(&published.slug).filter(|mark| mark.created == head.created);
+        let before = book.mark(&set.slug).filter(|mark| mark.created == head.created);
         if let Some(mark) = before {
-            self.changed(set, mark.position, &mut |key| match log.resource(published.id, key)? {
+            self.changed(set, mark.position, &mut |key| match log.resource(set.id, key)? {
                 Some(resource) => self.copy(set, &resource, ground, report),
                 None => Ok(()),
             })?;
@@ -53,7 +51,7 @@ impl Copies<'_> {
             let mut range = KeyRange::default();
             loop {
                 let mut page = Vec::new();
-                log.scan(published.id, &range, &mut |resource| {
+                log.scan(set.id, &range, &mut |resource| {
                     page.push(resource.clone());
                     if page.len() < PAGE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
                 })?;
@@ -71,19 +69,18 @@ impl Copies<'_> {
     /// Removes copies of what is gone; the first time, of whatever is not in the set.
     pub(super) fn remove(
         &self,
-        set: usize,
+        set: &PublishedSet,
         book: &Book,
         ground: &mut Ground,
         report: &mut SiteReport,
     ) -> Result<(), SiteError> {
-        let published = &self.publisher.sets()[set];
         let log = self.publisher.log();
-        let tree = tree_of(self.publisher, published);
+        let tree = tree_of(self.publisher, set);
         let keep = tree.split('/').filter(|name| !name.is_empty()).count();
-        let created = log.head(published.id)?.created;
-        if let Some(mark) = book.mark(&published.slug).filter(|mark| mark.created == created) {
+        let created = log.head(set.id)?.created;
+        if let Some(mark) = book.mark(&set.slug).filter(|mark| mark.created == created) {
             return self.changed(set, mark.position, &mut |key| {
-                if log.resource(published.id, key)?.is_none() {
+                if log.resource(set.id, key)?.is_none() {
                     let gone = target(&tree, key);
                     let removed = gone.map(|path| ground.remove_bytes(&path, keep)).transpose()?;
                     report.removed += u64::from(removed.unwrap_or(false));
@@ -98,12 +95,11 @@ impl Copies<'_> {
     }
 
     /// Files among the copies that the set does not have.
-    pub(super) fn unknown(&self, set: usize, ground: &Ground) -> Result<Vec<Vec<u8>>, SiteError> {
-        let published = &self.publisher.sets()[set];
-        let tree = tree_of(self.publisher, published);
+    pub(super) fn unknown(&self, set: &PublishedSet, ground: &Ground) -> Result<Vec<Vec<u8>>, SiteError> {
+        let tree = tree_of(self.publisher, set);
         let mut unknown = Vec::new();
         ground.visit(&tree, &mut |path| {
-            if self.publisher.log().resource(published.id, &key_of(&path[tree.len()..]))?.is_none() {
+            if self.publisher.log().resource(set.id, &key_of(&path[tree.len()..]))?.is_none() {
                 unknown.push(path.to_vec());
             }
             Ok(())
@@ -114,14 +110,13 @@ impl Copies<'_> {
     /// Visits the keys of all changes after a position.
     fn changed(
         &self,
-        set: usize,
+        set: &PublishedSet,
         mut after: Position,
         see: &mut dyn FnMut(&str) -> Result<(), SiteError>,
     ) -> Result<(), SiteError> {
-        let published = &self.publisher.sets()[set];
         loop {
             let mut page = Vec::new();
-            self.publisher.log().read(published.id, after, &mut |record| {
+            self.publisher.log().read(set.id, after, &mut |record| {
                 page.push((record.position, record.key.clone()));
                 if page.len() < PAGE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;
@@ -138,7 +133,7 @@ impl Copies<'_> {
 
     fn copy(
         &self,
-        set: usize,
+        set: &PublishedSet,
         resource: &Resource,
         ground: &mut Ground,
         report: &mut SiteReport,
@@ -146,8 +141,7 @@ impl Copies<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(SiteError::Stopped);
         }
-        let published = &self.publisher.sets()[set];
-        let tree = tree_of(self.publisher, published);
+        let tree = tree_of(self.publisher, set);
         // A resource that is not of the set has no place in the site.
         let Some(target) = target(&tree, &resource.key) else { return Ok(()) };
         let shown = || String::from_utf8_lossy(&target).escape_debug().to_string();
@@ -156,7 +150,7 @@ impl Copies<'_> {
         {
             return Ok(());
         }
-        let opened = self.representations[set].open(&resource.key, &resource.state);
+        let opened = set.representations.open(&resource.key, &resource.state);
         let (mut bytes, mtime_ns) = match opened.and_then(|from| read(from, &resource.state)) {
             Ok(Some(opened)) => opened,
             Ok(None) => return Ok(()),

@@ -9,7 +9,6 @@ mod book;
 mod copies;
 mod ground;
 
-use crate::Representations;
 use crate::projection::{Projection, SiteDocument};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::LogError;
@@ -111,14 +110,12 @@ impl SiteError {
     }
 }
 
-/// Writes everything a publisher publishes into a folder, made if it is missing; `representations` are those of its
-/// sets, in their order. Only what changed is written.
+/// Writes everything a publisher publishes into a folder, made if it is missing. Only what changed is written.
 ///
 /// # Errors
 /// See [`SiteError`].
 pub fn write_site(
     publisher: &Publisher,
-    representations: &[Representations],
     site: &Path,
     options: SiteOptions,
     stop: &AtomicBool,
@@ -177,10 +174,10 @@ pub fn write_site(
     }
     book.claim(&claims)?;
 
-    let copies = Copies { publisher, representations, stop };
+    let copies = Copies { publisher, stop };
     let mut copied = Vec::new();
-    for number in (0..publisher.sets().len()).filter(|_| options.copy) {
-        copied.push(copies.put(number, &mut ground, &book, &mut report)?);
+    for set in publisher.sets().iter().filter(|_| options.copy) {
+        copied.push((set, copies.put(set, &mut ground, &book, &mut report)?));
     }
     let mut entering = false;
     for document in &plan {
@@ -196,19 +193,19 @@ pub fn write_site(
     }
     ground.sync()?;
 
-    for (number, mark) in copied.into_iter().enumerate() {
+    for (set, mark) in copied {
         if recovers {
-            let left = copies.unknown(number, &ground)?.len();
+            let left = copies.unknown(set, &ground)?.len();
             if left > 0 {
-                let tree = tree_of(publisher, &publisher.sets()[number]);
+                let tree = tree_of(publisher, set);
                 report
                     .notices
                     .push(format!("files in `{tree}` that the set does not have, and that stay there: {left}"));
             }
         } else {
-            copies.remove(number, &book, &mut ground, &mut report)?;
+            copies.remove(set, &book, &mut ground, &mut report)?;
         }
-        book.copied(&publisher.sets()[number].slug, mark);
+        book.copied(&set.slug, mark);
     }
     let planned = plan.iter().flat_map(|document| {
         [Some(document.path.clone()), options.gzip.then(|| gzip_of(&document.path))].into_iter().flatten()
@@ -239,7 +236,7 @@ fn plan(publisher: &Publisher) -> Result<Vec<SiteDocument>, SiteError> {
 /// Where copies of a set's resources are; ends in `/`.
 fn tree_of(publisher: &Publisher, set: &PublishedSet) -> String {
     let url = set.urls.resources();
-    url.strip_prefix(publisher.urls().base()).unwrap_or(&url).to_owned()
+    publisher.urls().path_of(&url)
 }
 
 /// Is this a site that an earlier build of the same sets wrote? Its Source Description is what this build would write: it

@@ -4,16 +4,21 @@ use crate::world::{BASE, World, bytes};
 use abreast_core::{Change, PageRule, State, append};
 use abreast_resourcesync::v1_1::{Capability, Document, Entry, Root};
 use abreast_source::archive::{Archive, ArchiveRule, Keeper, take};
-use abreast_source::publish::{ArchiveKind, DocumentPath, PagePath, PublishError, Publisher};
+use abreast_source::projection::resourcesync::ResourceSync;
+use abreast_source::publish::{ArchiveKind, PublishError, PublishedSet, Publisher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A publisher that takes a copy whenever something changed.
 fn publisher(world: &World, keep: usize) -> Publisher {
+    world.publisher_of(archived(world, keep))
+}
+
+fn archived(world: &World, keep: usize) -> PublishedSet {
     let rule = ArchiveRule { every: Duration::ZERO, keep };
     let archive = Archive::open(world.temporary.path().join("archive"), rule).unwrap();
-    world.publisher().with_archives(vec![Some(Arc::new(archive))])
+    PublishedSet { archive: Some(Arc::new(archive)), ..world.published() }
 }
 
 fn put(world: &World, keys: impl IntoIterator<Item = String>) {
@@ -27,31 +32,17 @@ fn update(world: &World, key: &str, length: u64) {
 }
 
 fn archive(publisher: &Publisher) -> bool {
-    take(publisher, 0, &AtomicBool::new(false)).unwrap()
+    take(&**publisher.log(), &publisher.sets()[0], &AtomicBool::new(false)).unwrap()
 }
 
-fn read(publisher: &Publisher, path: DocumentPath) -> Document {
-    Document::from_slice(&publisher.bytes(&path).unwrap()).unwrap()
+fn read(publisher: &Publisher, path: &str) -> Document {
+    Document::from_slice(&publisher.bytes(path).unwrap()).unwrap()
 }
 
 /// Every document that an entry leads to, as the routes of a server would find it.
 fn follow(publisher: &Publisher, entry: &Entry) -> Document {
-    let path =
-        entry.loc.strip_prefix(&format!("{BASE}set/archived/resourcelist/")).unwrap().strip_suffix(".xml").unwrap();
-    let numbers: Vec<u64> = path.split('-').map(|number| number.parse().unwrap()).collect();
-    read(
-        publisher,
-        match numbers.as_slice() {
-            [number] => DocumentPath::ArchivedResourceList(0, *number),
-            [shard, version, number] => DocumentPath::ArchivedResourceListPart(
-                0,
-                abreast_core::ShardId(*shard),
-                abreast_core::Position(*version),
-                *number,
-            ),
-            _ => panic!("{path}"),
-        },
-    )
+    assert!(entry.loc.starts_with(&format!("{BASE}set/archived/resourcelist/")), "{}", entry.loc);
+    read(publisher, entry.loc.strip_prefix(BASE).unwrap())
 }
 
 fn archived_files(world: &World) -> Vec<String> {
@@ -66,12 +57,12 @@ fn a_copy_of_the_resource_list_stays_as_it_was() {
     let world = World::begun();
     put(&world, ["a".to_owned()]);
     let publisher = publisher(&world, 10);
-    assert!(read(&publisher, DocumentPath::Archive(0, ArchiveKind::ResourceLists)).entries.is_empty());
-    let at = read(&publisher, DocumentPath::ResourceList(0)).head.at;
+    assert!(read(&publisher, "set/resourcelist-archive.xml").entries.is_empty());
+    let at = read(&publisher, "set/resourcelist.xml").head.at;
     assert!(archive(&publisher));
     assert!(!archive(&publisher), "nothing changed");
     put(&world, ["b".to_owned()]);
-    let path = DocumentPath::Archive(0, ArchiveKind::ResourceLists);
+    let path = "set/resourcelist-archive.xml";
     let listed = read(&publisher, path);
     assert_eq!((listed.head.root, listed.head.capability), (Root::UrlSet, Some(Capability::ResourceListArchive)));
     assert_eq!((listed.head.at, listed.head.from, listed.head.until), (None, None, None));
@@ -81,13 +72,13 @@ fn a_copy_of_the_resource_list_stays_as_it_was() {
     let old = follow(&publisher, &listed.entries[0]);
     assert_eq!((old.head.capability, old.head.at), (Some(Capability::ResourceList), at));
     assert_eq!(old.entries.len(), 1, "the second resource came later");
-    assert_eq!(read(&publisher, DocumentPath::ResourceList(0)).entries.len(), 2);
+    assert_eq!(read(&publisher, "set/resourcelist.xml").entries.len(), 2);
     assert!(archive(&publisher));
     let times: Vec<_> = read(&publisher, path).entries.iter().map(|entry| entry.at.unwrap().instant).collect();
     assert!(times.len() == 2 && times[0] < times[1], "oldest first");
 
     // Told in the Capability List and the current lists, not in closed ones.
-    let capabilities = read(&publisher, DocumentPath::CapabilityList(0));
+    let capabilities = read(&publisher, "set/capabilitylist.xml");
     for (capability, kind) in [
         (Capability::ResourceListArchive, ArchiveKind::ResourceLists),
         (Capability::ChangeListArchive, ArchiveKind::ChangeLists),
@@ -95,7 +86,7 @@ fn a_copy_of_the_resource_list_stays_as_it_was() {
         let entry = capabilities.entries.iter().find(|entry| entry.capability == Some(capability)).unwrap();
         assert_eq!(entry.loc, format!("{BASE}set/{}.xml", kind.name()));
     }
-    for path in [DocumentPath::ResourceList(0), DocumentPath::ChangeList(0)] {
+    for path in ["set/resourcelist.xml", "set/changelist.xml"] {
         assert!(read(&publisher, path).head.links.iter().any(|ln| ln.has_rel("archives")), "{path:?}");
     }
     assert!(!old.head.links.iter().any(|ln| ln.has_rel("archives")));
@@ -113,7 +104,7 @@ fn copies_of_many_lists_share_what_did_not_change_and_the_oldest_go_first() {
     update(&world, "k00", 2);
     assert!(archive(&publisher));
     assert_eq!(archived_files(&world).len(), parts + 2 + 2, "one index and one changed part more");
-    let listed = read(&publisher, DocumentPath::Archive(0, ArchiveKind::ResourceLists));
+    let listed = read(&publisher, "set/resourcelist-archive.xml");
     let counts = listed.entries.iter().map(|entry| {
         let index = follow(&publisher, entry);
         assert_eq!((index.head.root, index.head.at), (Root::SitemapIndex, entry.at));
@@ -126,9 +117,9 @@ fn copies_of_many_lists_share_what_did_not_change_and_the_oldest_go_first() {
     update(&world, "k00", 3);
     assert!(archive(&publisher));
     assert_eq!(archived_files(&world).len(), parts + 2 + 2);
-    let listed = read(&publisher, DocumentPath::Archive(0, ArchiveKind::ResourceLists));
+    let listed = read(&publisher, "set/resourcelist-archive.xml");
     assert!(listed.entries[0].loc.ends_with("/2.xml") && listed.entries.len() == 2);
-    assert!(matches!(publisher.bytes(&DocumentPath::ArchivedResourceList(0, 1)), Err(PublishError::NotFound)));
+    assert!(matches!(publisher.bytes("set/archived/resourcelist/1.xml"), Err(PublishError::NotFound)));
 }
 
 #[test]
@@ -143,7 +134,7 @@ fn an_archive_is_read_again_after_a_restart_and_half_a_copy_is_removed() {
     let publisher = publisher(&world, 10);
     assert_eq!(archived_files(&world), ["list-1.xml.gz", "notes.txt", "record"]);
     assert!(!archive(&publisher), "it is known that nothing changed");
-    let list = Document::from_slice(&bytes(&publisher, DocumentPath::ArchivedResourceList(0, 1))).unwrap();
+    let list = Document::from_slice(&bytes(&publisher, "set/archived/resourcelist/1.xml")).unwrap();
     assert_eq!(list.entries[0].loc, format!("{BASE}set/r/a"));
 }
 
@@ -155,8 +146,8 @@ fn closed_change_lists_are_archived_and_many_make_an_index() {
         put(&world, [format!("k{number}")]);
     }
     let publisher = publisher(&world, 10);
-    let path = DocumentPath::Archive(0, ArchiveKind::ChangeLists);
-    let index = read(&publisher, DocumentPath::ChangeList(0));
+    let path = "set/changelist-archive.xml";
+    let index = read(&publisher, "set/changelist.xml");
     let closed: Vec<_> = index.entries.iter().filter(|entry| entry.until.is_some()).cloned().collect();
     assert_eq!(closed.len(), 6);
     let listed = read(&publisher, path);
@@ -166,21 +157,21 @@ fn closed_change_lists_are_archived_and_many_make_an_index() {
     };
     assert_eq!(told(&listed.entries), told(&closed), "all closed lists, oldest first");
 
-    let publisher = publisher.with_entries_per_archive(2);
-    let index = Document::from_slice(&publisher.bytes(&path).unwrap()).unwrap();
+    let publisher = publisher.with_projections(vec![Box::new(ResourceSync::default().with_entries_per_archive(2))]);
+    let index = Document::from_slice(&publisher.bytes(path).unwrap()).unwrap();
     assert_eq!((index.head.root, index.head.capability), (Root::SitemapIndex, Some(Capability::ChangeListArchive)));
     assert_eq!(index.entries.len(), 3);
     let mut together = Vec::new();
     for (number, entry) in index.entries.iter().enumerate() {
         assert_eq!(entry.loc, format!("{BASE}set/changelist-archive/{}.xml", number + 1));
-        let part = read(&publisher, DocumentPath::ArchivePart(0, ArchiveKind::ChangeLists, number as u64 + 1));
+        let part = read(&publisher, &format!("set/changelist-archive/{}.xml", number + 1));
         assert!(part.head.links.iter().any(|ln| ln.has_rel("index") && ln.href.ends_with("changelist-archive.xml")));
         assert!(part.entries.len() <= 2);
         together.extend(part.entries);
     }
     assert_eq!(told(&together), told(&closed));
     for missing in [0, 4] {
-        let path = DocumentPath::ArchivePart(0, ArchiveKind::ChangeLists, missing);
+        let path = format!("set/changelist-archive/{missing}.xml");
         assert!(matches!(publisher.bytes(&path), Err(PublishError::NotFound)));
     }
 }
@@ -191,7 +182,7 @@ fn the_keeper_takes_copies_by_itself_and_stops_when_told() {
     put(&world, ["a".to_owned()]);
     let publisher = Arc::new(publisher(&world, 10));
     let keeper = Keeper::start(Arc::clone(&publisher)).unwrap();
-    abreast_testkit::eventually("a copy was taken", || publisher.archive(0).unwrap().span() == Some((1, 1)));
+    abreast_testkit::eventually("a copy was taken", || publisher.sets()[0].archive.as_ref().unwrap().span() == Some((1, 1)));
     keeper.stop();
 }
 
@@ -199,64 +190,54 @@ fn the_keeper_takes_copies_by_itself_and_stops_when_told() {
 fn a_set_without_archives_tells_of_none() {
     let world = World::begun();
     let publisher = world.publisher();
-    let capabilities = read(&publisher, DocumentPath::CapabilityList(0));
+    let capabilities = read(&publisher, "set/capabilitylist.xml");
     assert_eq!(capabilities.entries.len(), 2);
-    assert!(publisher.bytes(&DocumentPath::Archive(0, ArchiveKind::ChangeLists)).is_err());
-    assert!(!read(&publisher, DocumentPath::ChangeList(0)).head.links.iter().any(|ln| ln.has_rel("archives")));
+    assert!(publisher.bytes("set/changelist-archive.xml").is_err());
+    assert!(!read(&publisher, "set/changelist.xml").head.links.iter().any(|ln| ln.has_rel("archives")));
 }
 
 #[test]
 fn kept_dumps_are_archived_when_the_set_has_both() {
-    use abreast_folder::Folder;
-    use abreast_source::dump::{DumpOptions, DumpSet, Dumps};
-    use abreast_source::publish::{PublishedSet, SourceUrls};
+    use abreast_source::dump::DumpOptions;
     let world = World::with(PageRule { changes: 1, ..PageRule::default() }, 40_000);
     world.write("a", "one");
     world.scan();
     world.log.complete_import(world.set).unwrap();
-    let source = DumpSet {
-        set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
-        representations: abreast_source::Representations::of_folder(
-            Folder::open(&world.folder).unwrap(),
-            Arc::default(),
-        ),
-        options: Some(DumpOptions { every: Duration::ZERO, keep: 2, changes: true, ..DumpOptions::default() }),
-    };
-    let dumps = Dumps::open(Arc::clone(&world.log), &world.temporary.path().join("dumps"), vec![source]).unwrap();
-    let dumps = Arc::new(dumps);
-    let publisher = publisher(&world, 10).with_dumps(Arc::clone(&dumps));
+    let options = DumpOptions { every: Duration::ZERO, keep: 2, changes: true, ..DumpOptions::default() };
+    let (shared, dumps) = world.dumps(options, None);
+    let publisher = world.publisher_of(PublishedSet { dumps: Some(Arc::clone(&dumps)), ..archived(&world, 10) });
     let archives = |publisher: &Publisher| {
-        let list = read(publisher, DocumentPath::CapabilityList(0));
+        let list = read(publisher, "set/capabilitylist.xml");
         list.entries.iter().filter(|entry| entry.capability.unwrap().token().ends_with("dump-archive")).count()
     };
     assert_eq!(archives(&publisher), 0, "there is no dump yet");
-    let dumper = dumps.start().unwrap();
+    let dumper = shared.start([Arc::clone(&dumps)]).unwrap();
     for number in 1..=2 {
         abreast_testkit::eventually("a dump was made", || {
-            let _ = publisher.document(&DocumentPath::ResourceDump(0));
-            dumps.kept_resources(0).len() >= number
+            let _ = publisher.document("set/resourcedump.xml");
+            dumps.resources().len() >= number
         });
         world.write(&format!("b{number}"), "more");
         world.scan();
-        abreast_testkit::eventually("the changes were packed", || dumps.changes(0).len() >= number);
+        abreast_testkit::eventually("the changes were packed", || dumps.changes().len() >= number);
     }
     dumper.stop();
     assert_eq!(archives(&publisher), 2);
-    let page = String::from_utf8(bytes(&publisher, PagePath::SetPage(0))).unwrap();
+    let page = String::from_utf8(bytes(&publisher, "set/about.html")).unwrap();
     for name in ["Resource Dump:", "Change Dump:", "Resource List Archive:", "Change Dump Archive:"] {
         assert!(page.contains(name), "{name} in {page}");
     }
-    let (resources, changes) = (dumps.kept_resources(0).len(), dumps.changes(0).len());
+    let (resources, changes) = (dumps.resources().len(), dumps.changes().len());
     for (kind, capability, entry_capability, count) in [
         (ArchiveKind::ResourceDumps, Capability::ResourceDumpArchive, Capability::ResourceDump, resources),
         (ArchiveKind::ChangeDumps, Capability::ChangeDumpArchive, Capability::ChangeDump, changes),
     ] {
-        let archive = read(&publisher, DocumentPath::Archive(0, kind));
+        let archive = read(&publisher, &format!("set/{}.xml", kind.name()));
         assert_eq!((archive.head.capability, archive.entries.len()), (Some(capability), count));
         for entry in &archive.entries {
             let begin = entry.at.or(entry.from).unwrap().instant;
             assert!(entry.loc.ends_with(&format!("/{}.xml", begin.as_micros())));
-            let dump = read(&publisher, DocumentPath::ArchivedDump(0, kind, begin));
+            let dump = read(&publisher, entry.loc.strip_prefix(BASE).unwrap());
             assert_eq!(dump.head.capability, Some(entry_capability));
             assert_eq!((dump.head.at, dump.head.from), (entry.at, entry.from));
             assert_eq!((dump.head.completed, dump.head.until), (entry.completed, entry.until));

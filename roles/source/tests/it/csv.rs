@@ -2,12 +2,13 @@
 
 use abreast_core::{ChangeRecord, Position};
 use abreast_source::projection::{
-    DocumentName as _, EndedTopic, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection, Rendered,
+    EndedTopic, Heads, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection, Rendered,
     ResolvedDocument, SiteDocument, Topic, TopicContent, Version,
 };
-use abreast_source::publish::{PublishError, Publisher};
+use abreast_source::publish::{PublishError, PublishedSet, Publisher};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 pub(crate) struct Csv;
 
@@ -17,26 +18,30 @@ const FILES: &str = "/notify/csv-file";
 
 struct Changes<'p> {
     publisher: &'p Publisher,
-    set: usize,
+    set: &'p PublishedSet,
 }
 
-fn rows(publisher: &Publisher, set: usize, after: Position, last: Option<Position>) -> Result<Vec<u8>, PublishError> {
-    let published = &publisher.sets()[set];
+fn rows(
+    publisher: &Publisher,
+    set: &PublishedSet,
+    after: Position,
+    last: Option<Position>,
+) -> Result<Vec<u8>, PublishError> {
     let mut text = String::from("position,kind,uri\r\n");
-    publisher.log().read(published.id, after, &mut |record: &ChangeRecord| {
+    publisher.log().read(set.id, after, &mut |record: &ChangeRecord| {
         if last.is_some_and(|last| record.position > last) {
             return ControlFlow::Break(());
         }
         let kind = format!("{:?}", record.kind).to_lowercase();
-        let _ = write!(text, "{},{kind},{}{}\r\n", record.position.0, published.urls.resources(), record.key);
+        let _ = write!(text, "{},{kind},{}{}\r\n", record.position.0, set.urls.resources(), record.key);
         ControlFlow::Continue(())
     })?;
     Ok(text.into_bytes())
 }
 
 impl ResolvedDocument for Changes<'_> {
-    fn version(&self) -> Result<Version, PublishError> {
-        let state = LogState::of(self.publisher, self.set).ok_or(PublishError::Importing)?;
+    fn version(&self, heads: Heads<'_>) -> Result<Version, PublishError> {
+        let state = LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
         Ok(Version { of: [state.created.as_micros() as u64, state.position.0], immutable: false })
     }
 
@@ -48,16 +53,14 @@ impl ResolvedDocument for Changes<'_> {
 }
 
 impl Projection for Csv {
-    fn resolve<'p>(&self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>> {
-        let slug = path.strip_suffix("/changes.csv")?;
-        let set = publisher.sets().iter().position(|set| set.slug == slug)?;
+    fn resolve<'p>(&'p self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>> {
+        let set = publisher.find_set(path.strip_suffix("/changes.csv")?)?;
         Some(Box::new(Changes { publisher, set }))
     }
 
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
-        let path = |slug: &str| format!("{slug}/changes.csv").path(publisher).unwrap().into_owned();
         let document = |path| SiteDocument { path, entry: true, closed: false, identifies: false };
-        Ok(publisher.sets().iter().map(|set| document(path(&set.slug))).collect())
+        Ok(publisher.sets().iter().map(|set| document(format!("{}/changes.csv", set.slug))).collect())
     }
 
     fn topics(&self, publisher: &Publisher) -> Vec<Topic> {
@@ -69,11 +72,10 @@ impl Projection for Csv {
         let known = [(CHANGES, TopicContent::Changes), (FILES, TopicContent::Documents)];
         let (slug, content) =
             known.into_iter().find_map(|(name, content)| Some((path.strip_suffix(name)?, content)))?;
-        let set = publisher.sets().iter().position(|set| set.slug == slug)?;
-        publisher.notifications(set)?;
+        let set = publisher.find_set(slug).filter(|set| set.notifications.is_some())?;
         Some(Topic {
             url: format!("{}{path}", publisher.urls().base()),
-            set,
+            set: Arc::clone(set),
             record: format!("{slug}/csv"),
             content,
             media_type: "text/csv",
@@ -87,7 +89,7 @@ impl Projection for Csv {
         topic: &Topic,
         request: &NewsRequest<'_>,
     ) -> Result<Option<News>, PublishError> {
-        let position = publisher.log().head(publisher.sets()[topic.set].id)?.position.0;
+        let position = publisher.log().head(topic.set.id)?.position.0;
         if request.before.get("position").and_then(serde_json::Value::as_u64) == Some(position) {
             return Ok(None);
         }
@@ -99,8 +101,7 @@ impl Projection for Csv {
 
     fn ended_topic(&self, publisher: &Publisher, record: &str, request: &NewsRequest<'_>) -> Option<EndedTopic> {
         let slug = record.strip_suffix("/csv")?;
-        let published = publisher.sets().iter().any(|set| set.slug == slug);
-        if published || !request.before.contains_key("position") {
+        if publisher.find_set(slug).is_some() || !request.before.contains_key("position") {
             return None;
         }
         let url = format!("{}{slug}{FILES}", publisher.urls().base());
@@ -114,6 +115,6 @@ impl Projection for Csv {
         after: Position,
         last: Position,
     ) -> Result<Vec<u8>, PublishError> {
-        rows(publisher, topic.set, after, Some(last))
+        rows(publisher, &topic.set, after, Some(last))
     }
 }

@@ -2,12 +2,11 @@
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::{Change as LogChange, PageRule, append};
-use abreast_folder::Folder;
 use abreast_resourcesync::package::member_name;
 use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry, Root};
 use abreast_source::OpenKept;
-use abreast_source::dump::{Compression, DumpOptions, DumpSet, Dumper, Dumps, Since, SinceError, Which};
-use abreast_source::publish::{DocumentPath, PublishError, PublishedSet, Publisher, SourceUrls};
+use abreast_source::dump::{Compression, DumpOptions, Dumper, Dumps, SetDumps, Since, SinceError, Which};
+use abreast_source::publish::{PublishError, PublishedSet, Publisher};
 use abreast_testkit::{Random, eventually};
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
@@ -19,7 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 struct Made {
-    dumps: Arc<Dumps>,
+    shared: Arc<Dumps>,
+    dumps: Arc<SetDumps>,
     publisher: Publisher,
     dumper: Option<Dumper>,
 }
@@ -37,41 +37,31 @@ fn options() -> DumpOptions {
 }
 
 fn open(world: &World, options: DumpOptions, kept: Option<OpenKept>) -> Made {
-    let source = DumpSet {
-        set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
-        representations: abreast_source::Representations::of_folder(
-            Folder::open(&world.folder).unwrap(),
-            Arc::default(),
-        )
-        .with_kept(kept),
-        options: Some(options),
-    };
-    let folder = world.temporary.path().join("dumps");
-    let dumps = Arc::new(Dumps::open(Arc::clone(&world.log), &folder, vec![source]).unwrap());
-    let publisher = world.publisher().with_dumps(Arc::clone(&dumps));
-    Made { dumps, publisher, dumper: None }
+    let (shared, dumps) = world.dumps(options, kept);
+    let publisher = world.publisher_of(PublishedSet { dumps: Some(Arc::clone(&dumps)), ..world.published() });
+    Made { shared, dumps, publisher, dumper: None }
 }
 
 fn start(world: &World, options: DumpOptions, kept: Option<OpenKept>) -> Made {
     let mut made = open(world, options, kept);
-    made.dumper = Some(made.dumps.start().unwrap());
+    made.dumper = Some(made.shared.start([Arc::clone(&made.dumps)]).unwrap());
     made
 }
 
 impl Made {
-    fn read(&self, path: DocumentPath) -> Document {
+    fn read(&self, path: &str) -> Document {
         Document::from_slice(&bytes(&self.publisher, path)).unwrap()
     }
 
     fn resource_dump(&self) -> Document {
-        eventually("there is a Resource Dump", || self.dumps.resources(0).is_some());
-        self.read(DocumentPath::ResourceDump(0))
+        eventually("there is a Resource Dump", || self.dumps.newest_resources().is_some());
+        self.read("set/resourcedump.xml")
     }
 
     /// The file behind a URL that a document states.
     fn file(&self, url: &str) -> PathBuf {
         let name = url.strip_prefix(&format!("{BASE}set/dump/")).unwrap();
-        self.dumps.file(0, name).unwrap_or_else(|| panic!("{url} is not there"))
+        self.dumps.file(name).unwrap_or_else(|| panic!("{url} is not there"))
     }
 }
 
@@ -176,7 +166,7 @@ fn a_resource_dump_holds_every_resource_as_listed() {
 
 impl Made {
     fn read_capabilities(&self) -> Vec<Capability> {
-        let list = self.read(DocumentPath::CapabilityList(0));
+        let list = self.read("set/capabilitylist.xml");
         list.entries.iter().filter_map(|entry| entry.capability).collect()
     }
 }
@@ -217,13 +207,13 @@ fn a_dump_on_demand_is_made_when_asked_for() {
     world.write("a", "a");
     world.scan();
     let made = start(&world, DumpOptions { scheduled: false, every: Duration::from_secs(3_600), ..options() }, None);
-    assert!(matches!(made.publisher.document(&DocumentPath::ResourceDump(0)), Err(PublishError::Making)));
+    assert!(matches!(made.publisher.document("set/resourcedump.xml"), Err(PublishError::Making)));
     let first = made.resource_dump();
     world.write("b", "b");
     world.scan();
     assert_eq!(made.resource_dump(), first, "not again before its time");
     let none = World::begun();
-    assert!(matches!(none.publisher().document(&DocumentPath::ResourceDump(0)), Err(PublishError::NotFound)));
+    assert!(matches!(none.publisher().document("set/resourcedump.xml"), Err(PublishError::NotFound)));
 }
 
 #[test]
@@ -242,7 +232,7 @@ fn a_replaced_dump_stays_for_a_while_and_a_restart_finds_the_newest() {
     let made = start(&world, DumpOptions { keep: 1, grace: Duration::ZERO, ..options() }, None);
     assert_eq!(made.resource_dump(), second);
     let name = first.entries[0].loc.rsplit('/').next().unwrap().to_owned();
-    eventually("the old dump is removed", || made.dumps.file(0, &name).is_none());
+    eventually("the old dump is removed", || made.dumps.file(&name).is_none());
     assert!(made.file(&second.entries[0].loc).is_file());
 }
 
@@ -256,12 +246,12 @@ fn replaced_dumps_do_not_pile_up_however_often_one_is_made() {
         world.write("a", &"x".repeat(number));
         world.scan();
         eventually("there is a newer dump", || {
-            made.dumps.ask(0);
-            made.dumps.resources(0).is_some_and(|dump| begins.insert(dump.begin))
+            made.dumps.ask();
+            made.dumps.newest_resources().is_some_and(|dump| begins.insert(dump.begin))
         });
     }
-    eventually("the oldest left", || made.dumps.kept_resources(0).len() == 5);
-    assert_eq!(made.dumps.kept_resources(0).last().map(|dump| dump.begin), begins.last().copied());
+    eventually("the oldest left", || made.dumps.resources().len() == 5);
+    assert_eq!(made.dumps.resources().last().map(|dump| dump.begin), begins.last().copied());
 }
 
 /// The log says one thing, the file another, and nobody tells the log: such a dump would lack a resource.
@@ -277,7 +267,7 @@ fn a_resource_that_cannot_be_had_as_recorded_prevents_the_dump() {
     let begun = || fs::read_dir(&folder).unwrap().count();
     eventually("it is tried", || begun() == 1);
     eventually("it is given up", || begun() == 0);
-    assert!(made.dumps.resources(0).is_none());
+    assert!(made.dumps.newest_resources().is_none());
 }
 
 /// The file changed, and the log learns of it while the dump is made.
@@ -370,12 +360,12 @@ fn md5_of(bytes: &[u8]) -> String {
 }
 
 fn change_lists(made: &Made) -> Vec<abreast_resourcesync::v1_1::Entry> {
-    let top = made.read(DocumentPath::ChangeList(0));
+    let top = made.read("set/changelist.xml");
     if top.head.root == Root::UrlSet {
         return top.entries;
     }
     let pages = 1..=top.entries.len() as u64;
-    pages.flat_map(|page| made.read(DocumentPath::ChangeListPage(0, page)).entries).collect()
+    pages.flat_map(|page| made.read(&format!("set/changelist/{page}.xml")).entries).collect()
 }
 
 /// Kept versions, in a folder by name.
@@ -411,20 +401,20 @@ fn a_change_dump_has_one_bitstream_for_each_change() {
     let (open_kept, put) = kept(&world);
     let made =
         start(&world, DumpOptions { changes: true, every: Duration::from_secs(3_600), ..options() }, Some(open_kept));
-    assert!(matches!(made.publisher.document(&DocumentPath::ChangeDump(0)), Err(PublishError::NotFound)));
+    assert!(matches!(made.publisher.document("set/changedump.xml"), Err(PublishError::NotFound)));
     // So that it begins with the first change.
-    eventually("the log was looked at", || made.dumps.resources(0).is_some());
+    eventually("the log was looked at", || made.dumps.newest_resources().is_some());
     put("a", "one");
     put("a", "two");
     put("b", &"large ".repeat(100_000));
     append(&*world.log, world.set, vec![LogChange::delete("a")]).unwrap();
-    assert!(made.dumps.changes(0).is_empty(), "an open page is not packaged before its time");
+    assert!(made.dumps.changes().is_empty(), "an open page is not packaged before its time");
     put("c", "see");
-    eventually("the closed page is packaged", || !made.dumps.changes(0).is_empty());
-    let dump = made.read(DocumentPath::ChangeDump(0));
+    eventually("the closed page is packaged", || !made.dumps.changes().is_empty());
+    let dump = made.read("set/changedump.xml");
     assert_eq!((dump.head.capability, dump.head.until), (Some(Capability::ChangeDump), None));
     let entry = &dump.entries[0];
-    let page = made.read(DocumentPath::ChangeListPage(0, 1));
+    let page = made.read("set/changelist/1.xml");
     assert_eq!((entry.from, entry.until), (page.head.from, page.head.until));
     let (manifest, found) = unpack(&made.file(&entry.loc));
     assert_eq!(manifest.head.capability, Some(Capability::ChangeDumpManifest));
@@ -449,17 +439,17 @@ fn change_dumps_follow_each_other_without_gap_over_restarts() {
     let (open_kept, put) = kept(&world);
     let every = DumpOptions { changes: true, every: Duration::from_secs(3_600), part_size: 2_000, ..options() };
     let mut made = start(&world, every.clone(), Some(Arc::clone(&open_kept)));
-    eventually("the log was looked at", || made.dumps.resources(0).is_some());
+    eventually("the log was looked at", || made.dumps.newest_resources().is_some());
     for number in 0..10 {
         put("a", &format!("version {number} {}", "x".repeat(900)));
         if number == 4 {
-            eventually("a page is packaged", || !made.dumps.changes(0).is_empty());
+            eventually("a page is packaged", || !made.dumps.changes().is_empty());
             made.dumper.take().unwrap().stop();
             made = start(&world, every.clone(), Some(Arc::clone(&open_kept)));
         }
     }
-    eventually("all closed pages are packaged", || made.dumps.changes(0).len() == 3);
-    let dump = made.read(DocumentPath::ChangeDump(0));
+    eventually("all closed pages are packaged", || made.dumps.changes().len() == 3);
+    let dump = made.read("set/changedump.xml");
     assert!(dump.entries.len() > 3, "a page too large for one package is split");
     let mut versions = Vec::new();
     for pair in dump.entries.windows(2) {
@@ -480,12 +470,12 @@ fn changes_are_packaged_when_their_time_comes_though_their_page_is_open() {
     let made =
         start(&world, DumpOptions { changes: true, every: Duration::from_millis(1), ..options() }, Some(open_kept));
     put("a", "one");
-    eventually("the first change is packaged", || made.dumps.changes(0).len() == 1);
+    eventually("the first change is packaged", || made.dumps.changes().len() == 1);
     put("a", "two");
-    eventually("the second is packaged", || made.dumps.changes(0).len() == 2);
-    let dump = made.read(DocumentPath::ChangeDump(0));
+    eventually("the second is packaged", || made.dumps.changes().len() == 2);
+    let dump = made.read("set/changedump.xml");
     assert_eq!(dump.entries[0].until, dump.entries[1].from);
-    assert_eq!(dump.head.from, made.read(DocumentPath::ChangeList(0)).head.from);
+    assert_eq!(dump.head.from, made.read("set/changelist.xml").head.from);
     let found: Vec<_> = dump.entries.iter().flat_map(|entry| unpack(&made.file(&entry.loc)).1).collect();
     assert_eq!(found, [(uri("a"), Some(b"one".to_vec())), (uri("a"), Some(b"two".to_vec()))]);
 }
@@ -497,14 +487,14 @@ fn the_oldest_packages_of_changes_leave_when_there_are_too_many() {
     let (open_kept, put) = kept(&world);
     let options = DumpOptions { changes: true, changes_size: 3_500, every: Duration::from_secs(3_600), ..options() };
     let made = start(&world, options, Some(open_kept));
-    eventually("the log was looked at", || made.dumps.resources(0).is_some());
+    eventually("the log was looked at", || made.dumps.newest_resources().is_some());
     for number in 0..5 {
         put("a", &format!("{number}{}", " ".repeat(1_000)));
     }
     let fourth = change_lists(&made)[3].datetime.unwrap().instant;
-    eventually("the closed pages are packaged", || made.dumps.changes(0).last().is_some_and(|dump| dump.end >= fourth));
-    eventually("the oldest leave", || made.dumps.changes(0).len() < 4);
-    let dump = made.read(DocumentPath::ChangeDump(0));
+    eventually("the closed pages are packaged", || made.dumps.changes().last().is_some_and(|dump| dump.end >= fourth));
+    eventually("the oldest leave", || made.dumps.changes().len() < 4);
+    let dump = made.read("set/changedump.xml");
     assert_eq!(dump.head.from, dump.entries[0].from, "it speaks for what is there");
 }
 
@@ -513,7 +503,7 @@ fn a_change_dump_never_speaks_for_a_change_whose_bytes_are_gone() {
     let world = World::with(PageRule { changes: 2, ..PageRule::default() }, 40_000);
     world.log.complete_import(world.set).unwrap();
     let made = start(&world, DumpOptions { changes: true, every: Duration::from_secs(3_600), ..options() }, None);
-    eventually("the log was looked at", || made.dumps.resources(0).is_some());
+    eventually("the log was looked at", || made.dumps.newest_resources().is_some());
     for content in ["1", "22", "333"] {
         world.write("a", content);
         world.scan();
@@ -523,11 +513,11 @@ fn a_change_dump_never_speaks_for_a_change_whose_bytes_are_gone() {
     world.write("c", "c");
     world.scan();
     // Page 1 is both changes to `a` that others followed; page 2 is its last one and `b`.
-    eventually("what can be packaged is", || !made.dumps.changes(0).is_empty());
-    let dump = made.read(DocumentPath::ChangeDump(0));
+    eventually("what can be packaged is", || !made.dumps.changes().is_empty());
+    let dump = made.read("set/changedump.xml");
     let (_, found) = unpack(&made.file(&dump.entries[0].loc));
     assert_eq!(found, [(uri("a"), Some(b"333".to_vec())), (uri("b"), Some(b"b".to_vec()))]);
-    assert_eq!(dump.head.from, made.read(DocumentPath::ChangeListPage(0, 2)).head.from);
+    assert_eq!(dump.head.from, made.read("set/changelist/2.xml").head.from);
 }
 
 #[test]
@@ -540,7 +530,7 @@ fn what_changed_since_a_point_is_one_package() {
         put(key, content);
     }
     let since = |point| {
-        let path = made.dumps.since(0, point, Which::Every).unwrap();
+        let path = made.dumps.since(point, Which::Every).unwrap();
         let (manifest, found) = unpack(&path);
         (
             manifest.head,
@@ -561,22 +551,22 @@ fn what_changed_since_a_point_is_one_package() {
             assert_eq!(since(Since::Time(before)).1, all[position as usize - 1..]);
         }
     }
-    let last = |position| unpack(&made.dumps.since(0, Since::Position(position), Which::Last).unwrap()).1;
+    let last = |position| unpack(&made.dumps.since(Since::Position(position), Which::Last).unwrap()).1;
     let bytes = |content: &str| Some(content.as_bytes().to_vec());
     assert_eq!(last(0), [(uri("b"), bytes("bee")), (uri("c"), bytes("see")), (uri("a"), bytes("three"))]);
     assert_eq!(last(3), [(uri("c"), bytes("see")), (uri("a"), bytes("three"))]);
-    let again = made.dumps.since(0, Since::Position(2), Which::Every).unwrap();
+    let again = made.dumps.since(Since::Position(2), Which::Every).unwrap();
     let before = again.metadata().unwrap().modified().unwrap();
     assert_eq!(
-        made.dumps.since(0, Since::Position(2), Which::Every).unwrap().metadata().unwrap().modified().unwrap(),
+        made.dumps.since(Since::Position(2), Which::Every).unwrap().metadata().unwrap().modified().unwrap(),
         before
     );
-    assert!(matches!(made.dumps.since(0, Since::Position(6), Which::Every), Err(SinceError::Ahead { position: 5 })));
+    assert!(matches!(made.dumps.since(Since::Position(6), Which::Every), Err(SinceError::Ahead { position: 5 })));
     let epoch = abreast_webtypes::Timestamp::from_seconds(0);
-    assert!(matches!(made.dumps.since(0, Since::Time(epoch), Which::Every), Err(SinceError::TooOld { .. })));
+    assert!(matches!(made.dumps.since(Since::Time(epoch), Which::Every), Err(SinceError::TooOld { .. })));
     put("d", &"x".repeat(10_001));
     assert!(matches!(
-        made.dumps.since(0, Since::Position(5), Which::Every),
+        made.dumps.since(Since::Position(5), Which::Every),
         Err(SinceError::TooLarge { limit: 10_000 })
     ));
     assert!(since(Since::Position(6)).1.is_empty());
@@ -590,13 +580,13 @@ fn a_package_since_a_point_is_refused_when_bytes_of_a_change_are_gone() {
         world.scan();
     }
     let made = open(&world, options(), None);
-    assert!(matches!(made.dumps.since(0, Since::Position(0), Which::Every), Err(SinceError::NotKept { position: 1 })));
-    assert!(made.dumps.since(0, Since::Position(1), Which::Every).is_ok());
+    assert!(matches!(made.dumps.since(Since::Position(0), Which::Every), Err(SinceError::NotKept { position: 1 })));
+    assert!(made.dumps.since(Since::Position(1), Which::Every).is_ok());
     // What is only wanted as it is now is there.
-    let last = |position| unpack(&made.dumps.since(0, Since::Position(position), Which::Last).unwrap()).1;
+    let last = |position| unpack(&made.dumps.since(Since::Position(position), Which::Last).unwrap()).1;
     assert_eq!(last(0), [(uri("a"), Some(b"22".to_vec()))]);
     world.write("a", "333");
-    assert!(made.dumps.since(0, Since::Position(1), Which::Every).is_ok(), "made before, kept for the next");
+    assert!(made.dumps.since(Since::Position(1), Which::Every).is_ok(), "made before, kept for the next");
 }
 
 #[test]
@@ -611,28 +601,28 @@ fn a_set_with_resources_elsewhere_has_no_resource_dump_and_spans_with_their_chan
     let options = DumpOptions { patience: Duration::from_secs(3_600), changes: true, ..options() };
     let mut made = start(&world, DumpOptions { scheduled: false, ..options.clone() }, None);
     record("a");
-    eventually("the first change is packaged", || made.dumps.changes(0).len() == 1);
-    assert!(made.dumps.since(0, Since::Position(0), Which::Every).is_ok());
+    eventually("the first change is packaged", || made.dumps.changes().len() == 1);
+    assert!(made.dumps.since(Since::Position(0), Which::Every).is_ok());
     let elsewhere = LogChange::put("https://elsewhere.example/x", abreast_core::State::default());
     append(&*world.log, world.set, vec![elsewhere]).unwrap();
-    assert!(matches!(made.dumps.since(0, Since::Position(0), Which::Every), Err(SinceError::NotKept { position: 2 })));
+    assert!(matches!(made.dumps.since(Since::Position(0), Which::Every), Err(SinceError::NotKept { position: 2 })));
     record("b");
-    assert!(made.dumps.since(0, Since::Position(2), Which::Every).is_ok());
+    assert!(made.dumps.since(Since::Position(2), Which::Every).is_ok());
     let at = change_lists(&made)[1].datetime;
     eventually("the Change Dump begins again behind it", || {
-        made.dumps.changes(0).first().is_some_and(|dump| Some(dump.begin) == at.map(|at| at.instant))
+        made.dumps.changes().first().is_some_and(|dump| Some(dump.begin) == at.map(|at| at.instant))
     });
-    let (_, found) = unpack(&made.file(&made.read(DocumentPath::ChangeDump(0)).entries[0].loc));
+    let (_, found) = unpack(&made.file(&made.read("set/changedump.xml").entries[0].loc));
     assert_eq!(found, [(uri("b"), Some(b"b".to_vec()))]);
     made.dumper.take().unwrap().stop();
 
     let made = start(&world, options, None);
     record("c");
     // Resource Dumps come first: by then one was tried.
-    eventually("the next change is packaged", || made.dumps.changes(0).len() == 2);
-    assert!(made.dumps.resources(0).is_none(), "it would lack what the Resource List has");
+    eventually("the next change is packaged", || made.dumps.changes().len() == 2);
+    assert!(made.dumps.newest_resources().is_none(), "it would lack what the Resource List has");
     assert!(!made.read_capabilities().contains(&Capability::ResourceDump));
-    let asked = made.publisher.document(&DocumentPath::ResourceDump(0));
+    let asked = made.publisher.document("set/resourcedump.xml");
     assert!(matches!(asked, Err(PublishError::NotFound)), "nobody is told to wait for what does not come");
     let left = fs::read_dir(world.temporary.path().join("dumps/set/resources")).unwrap().count();
     assert_eq!(left, 0, "nothing of the try is left");
@@ -665,7 +655,7 @@ fn kept_contents_are_in_dumps_whatever_their_uris() {
     let mut found = packages(&made.resource_dump().entries);
     found.sort();
     assert_eq!(found, expected);
-    let since = made.dumps.since(0, Since::Position(0), Which::Every).unwrap();
+    let since = made.dumps.since(Since::Position(0), Which::Every).unwrap();
     let mut found = unpack(&since).1;
     found.sort();
     assert_eq!(found, expected);

@@ -7,10 +7,10 @@ use abreast_core::{
 };
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
 use abreast_source::archive::{Archive, ArchiveRule};
-use abreast_source::dump::{DumpOptions, DumpSet, Dumps};
+use abreast_source::dump::DumpOptions;
 use abreast_source::notify::{Notifier, NotifyOptions, Published};
 use abreast_source::projection::TopicContent;
-use abreast_source::publish::{Channel, DocumentPath, Notifications, PublishedSet, Publisher, SourceUrls};
+use abreast_source::publish::{Channel, Notifications, PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryTopics;
 use abreast_store::hub::HubStore;
 use abreast_testkit::eventually;
@@ -32,7 +32,11 @@ fn put(world: &World, keys: impl IntoIterator<Item = u64>) {
 }
 
 fn publisher(world: &World) -> Publisher {
-    world.publisher().with_notifications(vec![Some(Notifications::at([HUB]))])
+    notifying(world, Notifications::at([HUB]))
+}
+
+fn notifying(world: &World, notifications: Notifications) -> Publisher {
+    world.publisher_of(PublishedSet { notifications: Some(notifications), ..world.published() })
 }
 
 /// Prompt, so that tests wait for nothing.
@@ -111,8 +115,8 @@ fn channels_stand_in_the_capability_list_with_their_hub() {
     let world = World::begun();
     let hubs = [HUB, "https://other.example/"];
     let told = Notifications { framework: false, ..Notifications::at(hubs) };
-    let publisher = world.publisher().with_notifications(vec![Some(told)]);
-    let list = Document::from_slice(&bytes(&publisher, DocumentPath::CapabilityList(0))).unwrap();
+    let publisher = notifying(&world, told);
+    let list = Document::from_slice(&bytes(&publisher, "set/capabilitylist.xml")).unwrap();
     let channels: Vec<_> =
         list.entries.iter().filter(|entry| entry.links.iter().any(|link| link.has_rel("hub"))).collect();
     assert_eq!(channels.len(), 1);
@@ -120,10 +124,11 @@ fn channels_stand_in_the_capability_list_with_their_hub() {
     assert_eq!(channels[0].capability, Some(Capability::ChangeNotification));
     assert_eq!(channels[0].links.iter().map(|link| link.href.as_str()).collect::<Vec<_>>(), hubs);
     let topic = publisher.topic_at("set/notify/change").unwrap();
-    assert_eq!((&topic.url, topic.set, topic.content), (&channels[0].loc, 0, TopicContent::Changes));
-    assert_eq!(publisher.topic_at("set/notify/framework"), None);
-    assert_eq!(publisher.topic_at("set/notify/changes"), None);
-    let plain = bytes(&world.publisher(), DocumentPath::CapabilityList(0));
+    assert_eq!((&topic.url, topic.content), (&channels[0].loc, TopicContent::Changes));
+    assert!(Arc::ptr_eq(&topic.set, publisher.find_set("set").unwrap()));
+    assert!(publisher.topic_at("set/notify/framework").is_none());
+    assert!(publisher.topic_at("set/notify/changes").is_none());
+    let plain = bytes(&world.publisher(), "set/capabilitylist.xml");
     assert!(!String::from_utf8(plain).unwrap().contains("notif"), "one who tells nothing says nothing of it");
 }
 
@@ -317,7 +322,7 @@ fn a_store_that_fails_loses_nothing_and_repeats_nothing() {
     let inner = MemoryTopics::new(Arc::new(SystemClock));
     let topics: Arc<dyn TopicLog> = Arc::new(Failing { inner, calls: AtomicU64::new(0) });
     let told = Notifications { framework: false, ..Notifications::at([HUB]) };
-    let publisher = || world.publisher().with_notifications(vec![Some(told.clone())]);
+    let publisher = || notifying(&world, told.clone());
     let notifier = start_with(&world, publisher(), &topics, prompt().with_most(4));
     put(&world, 0..30);
     told_up_to(&*topics, 30);
@@ -405,7 +410,7 @@ fn documents_are_told_once_each_and_after_a_restart_only_what_changed() {
     notifier.stop();
     assert_eq!(all_entries(&*topics), before, "nothing else changed, and open lists are never told");
     let told = Notifications::at([HUB, "https://other.example/"]);
-    let other = world.publisher().with_notifications(vec![Some(told)]);
+    let other = notifying(&world, told);
     let notifier = start_with(&world, other, &topics, options.with_change_list_every(Duration::ZERO));
     eventually("the Capability List is told", || all_entries(&*topics).len() == before.len() + 1);
     notifier.stop();
@@ -448,18 +453,16 @@ fn dumps_and_archives_are_told_when_they_are_made() {
     let world = World::begun();
     world.write("a", "one");
     world.scan();
-    let source = DumpSet {
-        set: PublishedSet::new(world.set, "set", SourceUrls::new(BASE).set("set")),
-        representations: abreast_source::Representations::of_folder(
-            abreast_folder::Folder::open(&world.folder).unwrap(),
-            Arc::default(),
-        ),
-        options: Some(DumpOptions { every: Duration::ZERO, changes: true, ..DumpOptions::default() }),
-    };
+    let options = DumpOptions { every: Duration::ZERO, changes: true, ..DumpOptions::default() };
+    let (shared, dumps) = world.dumps(options, None);
     let folder = world.temporary.path();
-    let dumps = Arc::new(Dumps::open(Arc::clone(&world.log), &folder.join("dumps"), vec![source]).unwrap());
     let archive = Archive::open(folder.join("archive"), ArchiveRule { every: HOUR, keep: 3 }).unwrap();
-    let publisher = publisher(&world).with_dumps(Arc::clone(&dumps)).with_archives(vec![Some(Arc::new(archive))]);
+    let publisher = world.publisher_of(PublishedSet {
+        dumps: Some(Arc::clone(&dumps)),
+        archive: Some(Arc::new(archive)),
+        notifications: Some(Notifications::at([HUB])),
+        ..world.published()
+    });
     let (topics, publisher) = (topics(), Arc::new(publisher));
     let record = world.temporary.path().join("notify.json");
     let notifier = |options: NotifyOptions| {
@@ -469,11 +472,11 @@ fn dumps_and_archives_are_told_when_they_are_made() {
     let is_told = |wanted: &str| eventually(wanted, || all_entries(&*topics).iter().any(|told| told == wanted));
     let first = notifier(prompt());
     is_told("created capabilitylist set/capabilitylist.xml");
-    let dumper = dumps.start().unwrap();
+    let dumper = shared.start([dumps]).unwrap();
     is_told("created resourcedump set/resourcedump.xml");
     is_told("created changedump set/changedump.xml");
     is_told("updated capabilitylist set/capabilitylist.xml");
-    abreast_source::archive::take(&publisher, 0, &AtomicBool::new(false)).unwrap();
+    abreast_source::archive::take(&*world.log, &publisher.sets()[0], &AtomicBool::new(false)).unwrap();
     is_told("created resourcelist-archive set/resourcelist-archive.xml");
     world.write("b", "two");
     world.scan();
@@ -496,12 +499,12 @@ fn two_sets(world: &World, slugs: &[&str]) -> Publisher {
     let open = |slug: &&str| {
         let set = world.log.open_set(&NewSet { slug: (*slug).into(), ..NewSet::default() }).unwrap();
         world.log.complete_import(set.id).unwrap();
-        PublishedSet::new(set.id, *slug, urls.set(slug))
+        let notifications = Some(Notifications::at([HUB]));
+        PublishedSet { notifications, ..PublishedSet::new(set.id, *slug, urls.set(slug)) }
     };
     let sets: Vec<_> = slugs.iter().map(open).collect();
-    let told = sets.iter().map(|_| Some(Notifications::at([HUB]))).collect();
     let folder = world.temporary.path().join("documents");
-    Publisher::new(Arc::clone(&world.log), urls, sets, folder).unwrap().with_notifications(told)
+    Publisher::new(Arc::clone(&world.log), urls, sets, folder).unwrap()
 }
 
 #[test]
@@ -536,7 +539,7 @@ fn a_hub_is_told_at_once_that_there_is_something() {
     let published: Published = Arc::new(move |topic| note.lock().unwrap().push(topic));
     let record = world.temporary.path().join("notify.json");
     let told = Notifications { framework: false, ..Notifications::at([HUB]) };
-    let publisher = Arc::new(world.publisher().with_notifications(vec![Some(told)]));
+    let publisher = Arc::new(notifying(&world, told));
     let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(1)));
     let notifier = Notifier::start(publisher, Arc::clone(&topics), record, prompt(), clock, published).unwrap();
     put(&world, 0..1);

@@ -3,7 +3,7 @@
 use crate::world::{BASE, World, body, bytes};
 use abreast_core::{Change, PageRule, ShardId, State, append};
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
-use abreast_source::publish::{Body, DocumentPath, Freshness, PagePath, PublishError};
+use abreast_source::publish::{Body, Freshness, PublishError};
 use abreast_testkit::Random;
 use abreast_webtypes::{Digests, Timestamp};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn state(content: u64) -> State {
     }
 }
 
-fn read(publisher: &abreast_source::publish::Publisher, path: DocumentPath) -> Document {
+fn read(publisher: &abreast_source::publish::Publisher, path: &str) -> Document {
     Document::from_slice(&bytes(publisher, path)).unwrap()
 }
 
@@ -33,13 +33,13 @@ fn every_document_leads_to_every_other() {
     world.write("a b.ttl", "x");
     world.scan();
     let publisher = world.publisher();
-    assert!(matches!(publisher.document(&DocumentPath::ResourceList(0)), Err(PublishError::Importing)));
+    assert!(matches!(publisher.document("set/resourcelist.xml"), Err(PublishError::Importing)));
     world.log.complete_import(world.set).unwrap();
 
-    let description = read(&publisher, DocumentPath::SourceDescription);
+    let description = read(&publisher, ".well-known/resourcesync");
     assert_eq!(description.head.capability, Some(Capability::Description));
     assert_eq!(description.entries[0].loc, "https://example.org/set/capabilitylist.xml");
-    let capabilities = read(&publisher, DocumentPath::CapabilityList(0));
+    let capabilities = read(&publisher, "set/capabilitylist.xml");
     assert!(
         capabilities
             .head
@@ -56,21 +56,21 @@ fn every_document_leads_to_every_other() {
             ("https://example.org/set/changelist.xml", Capability::ChangeList)
         ]
     );
-    let list = read(&publisher, DocumentPath::ResourceList(0));
+    let list = read(&publisher, "set/resourcelist.xml");
     assert_eq!((list.head.root, list.head.capability), (Root::UrlSet, Some(Capability::ResourceList)));
     assert!(list.head.links.iter().any(|ln| ln.has_rel("up") && ln.href.ends_with("/set/capabilitylist.xml")));
     let entry = &list.entries[0];
     assert_eq!(entry.loc, "https://example.org/set/r/a%20b.ttl");
     assert_eq!((entry.length, entry.media_type.as_deref()), (Some(1), Some("text/turtle")));
     assert_eq!(entry.digests.to_string(), "md5:9dd4e461268c8034f5c8564e155c67a6");
-    let changes = read(&publisher, DocumentPath::ChangeList(0));
+    let changes = read(&publisher, "set/changelist.xml");
     assert_eq!(changes.head.capability, Some(Capability::ChangeList));
     assert_eq!(changes.head.from, list.head.at, "the first Change List begins where the Resource List ends");
     assert!(changes.head.until.is_none() && changes.entries.is_empty());
-    let sitemap = String::from_utf8(bytes(&publisher, PagePath::SitemapShard(0, ShardId(1)))).unwrap();
+    let sitemap = String::from_utf8(bytes(&publisher, "set/sitemap/1.xml")).unwrap();
     assert!(!sitemap.contains("rs:"), "crawlers punish unknown elements: {sitemap}");
     assert!(
-        String::from_utf8(bytes(&publisher, PagePath::Robots))
+        String::from_utf8(bytes(&publisher, "robots.txt"))
             .unwrap()
             .contains("Sitemap: https://example.org/sitemap.xml")
     );
@@ -85,16 +85,16 @@ fn change_lists_are_chained_and_closed_ones_never_change() {
         append(&*world.log, world.set, vec![Change::put(format!("k{number}"), state(number))]).unwrap();
     }
     append(&*world.log, world.set, vec![Change::delete("k0")]).unwrap();
-    let index = read(&publisher, DocumentPath::ChangeList(0));
+    let index = read(&publisher, "set/changelist.xml");
     assert_eq!((index.head.root, index.entries.len()), (Root::SitemapIndex, 3));
     for pair in index.entries.windows(2) {
         assert_eq!(pair[0].until, pair[1].from, "nothing falls between two lists");
     }
     assert!(index.entries[2].until.is_none());
-    let first = publisher.document(&DocumentPath::ChangeListPage(0, 1)).unwrap();
+    let first = publisher.document("set/changelist/1.xml").unwrap();
     assert_eq!(first.freshness, Freshness::Immutable);
     let before = body(first.plain());
-    let open = read(&publisher, DocumentPath::ChangeListPage(0, 3));
+    let open = read(&publisher, "set/changelist/3.xml");
     assert_eq!(open.entries.last().unwrap().change, Some(Kind::Deleted));
     let times: Vec<_> = open.entries.iter().map(|entry| entry.datetime.unwrap().instant).collect();
     assert!(times.is_sorted());
@@ -103,9 +103,9 @@ fn change_lists_are_chained_and_closed_ones_never_change() {
         "1.0 clients read lastmod as the change time"
     );
     append(&*world.log, world.set, vec![Change::put("k9", state(9))]).unwrap();
-    assert_eq!(body(world.publisher().document(&DocumentPath::ChangeListPage(0, 1)).unwrap().plain()), before);
-    assert_eq!(read(&publisher, DocumentPath::ChangeListPage(0, 3)).entries.len(), 3);
-    assert!(matches!(publisher.document(&DocumentPath::ChangeListPage(0, 9)), Err(PublishError::NotFound)));
+    assert_eq!(body(world.publisher().document("set/changelist/1.xml").unwrap().plain()), before);
+    assert_eq!(read(&publisher, "set/changelist/3.xml").entries.len(), 3);
+    assert!(matches!(publisher.document("set/changelist/9.xml"), Err(PublishError::NotFound)));
 }
 
 #[test]
@@ -118,13 +118,13 @@ fn one_change_makes_one_list_new() {
     let publisher = world.publisher();
     let tags = |index: &Document| -> BTreeMap<u64, String> {
         let ids = index.entries.iter().map(|entry| id_of(&entry.loc));
-        ids.map(|id| (id, publisher.document(&DocumentPath::ResourceListShard(0, ShardId(id))).unwrap().tag.clone()))
+        ids.map(|id| (id, publisher.document(&format!("set/resourcelist/{id}.xml")).unwrap().tag.clone()))
             .collect()
     };
-    let before = tags(&read(&publisher, DocumentPath::ResourceList(0)));
+    let before = tags(&read(&publisher, "set/resourcelist.xml"));
     assert!(before.len() >= 3);
     append(&*world.log, world.set, vec![Change::put("k000020", state(77))]).unwrap();
-    let after = tags(&read(&publisher, DocumentPath::ResourceList(0)));
+    let after = tags(&read(&publisher, "set/resourcelist.xml"));
     let changed = before.iter().filter(|(id, tag)| after.get(id) != Some(tag)).count();
     assert_eq!(changed, 1);
 }
@@ -140,7 +140,7 @@ fn gzip_holds_the_same_bytes() {
         }
     }
     let publisher = world.publisher();
-    let document = publisher.document(&DocumentPath::ChangeList(0)).unwrap();
+    let document = publisher.document("set/changelist.xml").unwrap();
     let mut plain = Vec::new();
     let packed = body(&publisher.gzip(&document).unwrap());
     flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut plain).unwrap();
@@ -183,22 +183,22 @@ fn a_baseline_taken_during_change_plus_the_changes_from_at_is_the_source() {
             })
         };
         let publisher = world.publisher();
-        let index = read(&publisher, DocumentPath::ResourceList(0));
+        let index = read(&publisher, "set/resourcelist.xml");
         let at = index.head.at.unwrap().instant;
         let mut copy = BTreeMap::new();
         for entry in &index.entries {
-            let list = read(&publisher, DocumentPath::ResourceListShard(0, ShardId(id_of(&entry.loc))));
+            let list = read(&publisher, entry.loc.strip_prefix(BASE).unwrap());
             for entry in list.entries {
                 copy.insert(entry.loc, entry.digests.to_string());
             }
         }
         stop.store(true, Ordering::Relaxed);
         writer.join().unwrap();
-        let changes = read(&publisher, DocumentPath::ChangeList(0));
+        let changes = read(&publisher, "set/changelist.xml");
         let lists = match changes.head.root {
             Root::UrlSet => vec![changes],
             Root::SitemapIndex => {
-                let pages = changes.entries.iter().map(|entry| DocumentPath::ChangeListPage(0, id_of(&entry.loc)));
+                let pages = changes.entries.iter().map(|entry| entry.loc.strip_prefix(BASE).unwrap());
                 pages.map(|page| read(&publisher, page)).collect()
             }
         };
@@ -241,7 +241,7 @@ fn long_lists_are_written_to_files_as_they_are_rendered() {
     }
     world.log.complete_import(world.set).unwrap();
     let publisher = world.publisher();
-    let path = DocumentPath::ResourceList(0);
+    let path = "set/resourcelist.xml";
     let document = publisher.document(&path).unwrap();
     assert!(matches!(document.plain(), Body::File(_)) && document.plain().length() > 2 << 20);
     let whole = publisher.bytes(&path).unwrap();

@@ -3,8 +3,7 @@
 use crate::world::{BASE, body};
 use abreast_core::testing::HeldLog;
 use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, ShardId, State, SystemClock, append};
-use abreast_source::projection::DocumentName;
-use abreast_source::publish::{DocumentPath, PagePath, PublishedSet, Publisher, SourceUrls};
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryLog;
 use abreast_testkit::eventually;
 use std::sync::{Arc, mpsc};
@@ -20,7 +19,7 @@ struct Slow {
     _temporary: tempfile::TempDir,
 }
 
-/// A large set, numbered 0, and a small one; readers of the large one wait.
+/// A large set and a small one; readers of the large one wait.
 fn slow() -> Slow {
     let log = MemoryLog::new(Arc::new(SystemClock));
     let urls = SourceUrls::new(BASE);
@@ -35,17 +34,17 @@ fn slow() -> Slow {
     let log = Arc::new(HeldLog::new(Arc::new(log)));
     log.hold(Some(large));
     let temporary = tempfile::tempdir().unwrap();
-    let publisher = Publisher::new(Arc::clone(&log) as _, urls, sets.into(), temporary.path().join("documents"));
+    let publisher = Publisher::new(Arc::clone(&log) as _, urls, sets, temporary.path().join("documents"));
     Slow { log, large, publisher: Arc::new(publisher.unwrap()), _temporary: temporary }
 }
 
 impl Slow {
     /// Asks for a document in gzip, from a thread of its own: its entries, once it is there.
-    fn ask(&self, path: impl DocumentName + Send + 'static) -> mpsc::Receiver<usize> {
+    fn ask(&self, path: &'static str) -> mpsc::Receiver<usize> {
         let (sender, answer) = mpsc::channel();
         let publisher = Arc::clone(&self.publisher);
         std::thread::spawn(move || {
-            let document = publisher.document(&path).unwrap();
+            let document = publisher.document(path).unwrap();
             publisher.gzip(&document).unwrap();
             let text = String::from_utf8(body(document.plain())).unwrap();
             let _ = sender.send(text.matches("<loc>").count());
@@ -61,12 +60,12 @@ impl Slow {
 #[test]
 fn a_small_document_does_not_wait_for_large_ones() {
     let slow = slow();
-    let large = slow.ask(DocumentPath::ResourceList(0));
+    let large = slow.ask("large/resourcelist.xml");
     slow.scans(1);
     // More large ones than there are reading connections wait behind it, in whatever way they may.
-    let waiting: Vec<_> = (0..20).map(|_| slow.ask(PagePath::SitemapShard(0, ShardId(1)))).collect();
+    let waiting: Vec<_> = (0..20).map(|_| slow.ask("large/sitemap/1.xml")).collect();
     for path in ["small/resourcelist.xml", "small/sitemap/1.xml", "large/changelist.xml", "small/resourcelist/1.xml"] {
-        let answer = slow.ask(path.to_owned()).recv_timeout(Duration::from_secs(20));
+        let answer = slow.ask(path).recv_timeout(Duration::from_secs(20));
         assert!(answer.is_ok(), "{path:?} waits for a large list");
     }
     assert!(large.try_recv().is_err(), "the large list is still being rendered");
@@ -79,7 +78,7 @@ fn a_small_document_does_not_wait_for_large_ones() {
 #[test]
 fn a_document_that_many_ask_for_is_rendered_once() {
     let slow = slow();
-    let answers: Vec<_> = (0..8).map(|_| slow.ask(DocumentPath::ResourceList(0))).collect();
+    let answers: Vec<_> = (0..8).map(|_| slow.ask("large/resourcelist.xml")).collect();
     slow.scans(1);
     slow.log.hold(None);
     for answer in answers {
@@ -91,9 +90,9 @@ fn a_document_that_many_ask_for_is_rendered_once() {
 #[test]
 fn large_documents_are_rendered_one_after_the_other() {
     let slow = slow();
-    let list = slow.ask(DocumentPath::ResourceList(0));
+    let list = slow.ask("large/resourcelist.xml");
     slow.scans(1);
-    let sitemap = slow.ask(PagePath::SitemapShard(0, ShardId(1)));
+    let sitemap = slow.ask("large/sitemap/1.xml");
     assert!(sitemap.recv_timeout(Duration::from_millis(100)).is_err());
     assert_eq!(slow.log.scans(), 1, "the second waits before it reads the store");
     slow.log.hold(None);
@@ -127,10 +126,10 @@ fn a_kept_document_is_answered_without_reading_the_store() {
 fn a_list_whose_part_did_not_change_is_kept() {
     let slow = slow();
     slow.log.hold(None);
-    let path = DocumentPath::ResourceListShard(1, ShardId(1));
-    let before = slow.publisher.document(&path).unwrap();
+    let path = "small/resourcelist/1.xml";
+    let before = slow.publisher.document(path).unwrap();
     let scans = slow.log.scans();
     append(&*slow.log, slow.large, vec![Change::put("new", State::default())]).unwrap();
-    assert!(Arc::ptr_eq(&before, &slow.publisher.cached(&path).unwrap()));
+    assert!(Arc::ptr_eq(&before, &slow.publisher.cached(path).unwrap()));
     assert_eq!(slow.log.scans(), scans);
 }

@@ -4,8 +4,7 @@ use crate::world::{BASE, World};
 use abreast_core::PageRule;
 use abreast_folder::Folder;
 use abreast_resourcesync::v1_1::{Capability, Document, Root};
-use abreast_source::Representations;
-use abreast_source::publish::Publisher;
+use abreast_source::publish::{PublishedSet, Publisher};
 use abreast_source::static_site::{SiteError, SiteOptions, SiteReport, write_site};
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -21,8 +20,7 @@ fn site(world: &World) -> PathBuf {
 }
 
 fn try_build(world: &World, publisher: &Publisher, options: SiteOptions) -> Result<SiteReport, SiteError> {
-    let folders = [Representations::of_folder(Folder::open(&world.folder).unwrap(), Arc::default())];
-    write_site(publisher, &folders, &site(world), options, &AtomicBool::new(false))
+    write_site(publisher, &site(world), options, &AtomicBool::new(false))
 }
 
 fn build(world: &World, options: SiteOptions) -> SiteReport {
@@ -94,7 +92,7 @@ fn a_site_is_whole_and_holds_the_same_documents_as_the_server_sends() {
     }
     assert!(seen.iter().filter(|path| path.starts_with("set/resourcelist/")).count() > 1, "{seen:?}");
     let publisher = world.publisher();
-    let path = abreast_source::publish::DocumentPath::ChangeList(0);
+    let path = "set/changelist.xml";
     assert_eq!(std::fs::read(site(&world).join("set/changelist.xml")).unwrap(), publisher.bytes(&path).unwrap());
     for page in ["about.html", "set/about.html", "robots.txt", "sitemap.xml"] {
         assert!(site(&world).join(page).is_file(), "{page}");
@@ -277,12 +275,13 @@ fn archived_lists_are_part_of_the_site() {
     build(&world, COPY);
     let rule = ArchiveRule { every: std::time::Duration::ZERO, keep: 3 };
     let archive = Archive::open(world.temporary.path().join("archive"), rule).unwrap();
-    let publisher = world.publisher().with_archives(vec![Some(std::sync::Arc::new(archive))]);
+    let set = PublishedSet { archive: Some(Arc::new(archive)), ..world.published() };
+    let publisher = world.publisher_of(set);
     let stop = AtomicBool::new(false);
-    assert!(take(&publisher, 0, &stop).unwrap());
+    assert!(take(&*world.log, &publisher.sets()[0], &stop).unwrap());
     world.write("f00", "y");
     world.scan();
-    assert!(take(&publisher, 0, &stop).unwrap());
+    assert!(take(&*world.log, &publisher.sets()[0], &stop).unwrap());
     try_build(&world, &publisher, COPY).unwrap();
     // An entry of an archive tells of its kind by the archive's capability.
     let place = site(&world);

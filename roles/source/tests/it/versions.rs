@@ -5,7 +5,7 @@ use abreast_contents::Contents;
 use abreast_core::{ContentId, KeyRange, Order, State, Version, VersionPolicy};
 use abreast_folder::Folder;
 use abreast_resourcesync::v1_1::{Document, Entry};
-use abreast_source::publish::{DocumentPath, PublishedSet, Publisher, SourceUrls};
+use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_source::versions::{Collector, KeptSet, TimeMap, VersionUrls, collect_all};
 use abreast_source::{DigestPolicy, IngestOptions, ScanOptions, scan};
 use abreast_testkit::eventually;
@@ -225,7 +225,7 @@ fn publisher(world: &World) -> (Publisher, VersionUrls) {
     (Publisher::new(Arc::clone(&world.log), urls, vec![set], folder).unwrap(), versions)
 }
 
-fn entry(publisher: &Publisher, path: DocumentPath, name: &str) -> Vec<Entry> {
+fn entry(publisher: &Publisher, path: &str, name: &str) -> Vec<Entry> {
     let document = Document::from_slice(&bytes(publisher, path)).unwrap();
     document.entries.into_iter().filter(|entry| entry.loc.ends_with(name)).collect()
 }
@@ -248,7 +248,7 @@ fn lists_lead_to_versions() {
     world.write("a b", "two");
     keep(&world, &contents);
     let (publisher, urls) = publisher(&world);
-    let changes = entry(&publisher, DocumentPath::ChangeList(0), "/a%20b");
+    let changes = entry(&publisher, "set/changelist.xml", "/a%20b");
     let times: Vec<_> = versions(&world, "a%20b").iter().map(|version| version.time).collect();
     assert_eq!((changes.len(), times.len()), (2, 2));
     for (change, time) in changes.iter().zip(times) {
@@ -261,11 +261,11 @@ fn lists_lead_to_versions() {
         let timegate = change.links.iter().find(|link| link.has_rel("timegate")).unwrap();
         assert_eq!((timegate.length, &timegate.media_type), (None, &None), "meaningless for a TimeGate");
     }
-    assert!(entry(&publisher, DocumentPath::ChangeList(0), "/before")[0].links.is_empty(), "as it was recorded");
-    let listed = entry(&publisher, DocumentPath::ResourceList(0), "/a%20b");
+    assert!(entry(&publisher, "set/changelist.xml", "/before")[0].links.is_empty(), "as it was recorded");
+    let listed = entry(&publisher, "set/resourcelist.xml", "/a%20b");
     assert_eq!(target(&listed[0], "timegate"), Some(urls.timegate("a%20b")));
     assert!(target(&listed[0], "timemap").is_some() && target(&listed[0], "memento").is_none());
-    for list in [DocumentPath::ChangeList(0), DocumentPath::ResourceList(0)] {
+    for list in ["set/changelist.xml", "set/resourcelist.xml"] {
         assert!(entry(&publisher, list, &long)[0].links.is_empty());
     }
 }

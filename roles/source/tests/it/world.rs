@@ -2,9 +2,9 @@
 
 use abreast_core::{ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, ShardRule, SystemClock};
 use abreast_folder::Folder;
-use abreast_source::projection::DocumentName;
+use abreast_source::dump::{DumpOptions, DumpSet, Dumps, SetDumps};
 use abreast_source::publish::{Body, PublishedSet, Publisher, SourceUrls};
-use abreast_source::{IngestOptions, ScanOptions, ScanReport, scan};
+use abreast_source::{IngestOptions, OpenKept, Representations, ScanOptions, ScanReport, scan};
 use abreast_store::SqliteOptions;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -107,15 +107,33 @@ impl World {
         table
     }
 
+    /// The set with the bytes of its folder.
+    pub(crate) fn published(&self) -> PublishedSet {
+        let representations = Representations::of_folder(Folder::open(&self.folder).unwrap(), Arc::default());
+        PublishedSet { representations, ..PublishedSet::new(self.set, "set", SourceUrls::new(BASE).set("set")) }
+    }
+
     pub(crate) fn publisher(&self) -> Publisher {
-        let urls = SourceUrls::new(BASE);
-        let sets = vec![PublishedSet::new(self.set, "set", urls.set("set"))];
-        Publisher::new(Arc::clone(&self.log), urls, sets, self.temporary.path().join("documents")).unwrap()
+        self.publisher_of(self.published())
+    }
+
+    pub(crate) fn publisher_of(&self, set: PublishedSet) -> Publisher {
+        let folder = self.temporary.path().join("documents");
+        Publisher::new(Arc::clone(&self.log), SourceUrls::new(BASE), [set], folder).unwrap()
+    }
+
+    /// The dumps of the set, which nobody makes until the shared part is started.
+    pub(crate) fn dumps(&self, options: DumpOptions, kept: Option<OpenKept>) -> (Arc<Dumps>, Arc<SetDumps>) {
+        let PublishedSet { id, slug, urls, representations, .. } = self.published();
+        let dumps = Dumps::new(Arc::clone(&self.log), self.temporary.path().join("dumps"));
+        let representations = representations.with_kept(kept);
+        let of_set = dumps.open_set(DumpSet { id, slug, urls, representations, options }).unwrap();
+        (dumps, of_set)
     }
 }
 
-pub(crate) fn bytes(publisher: &Publisher, path: impl DocumentName + Copy) -> Vec<u8> {
-    body(publisher.document(&path).unwrap().plain())
+pub(crate) fn bytes(publisher: &Publisher, path: &str) -> Vec<u8> {
+    body(publisher.document(path).unwrap().plain())
 }
 
 pub(crate) fn body(body: &Body) -> Vec<u8> {

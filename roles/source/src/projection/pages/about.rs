@@ -67,8 +67,7 @@ pub(super) fn source_page(publisher: &Publisher) -> Result<Rendered, PublishErro
 }
 
 /// The page of one set.
-pub(super) fn set_page(publisher: &Publisher, number: usize) -> Result<Rendered, PublishError> {
-    let set = publisher.set(number)?;
+pub(super) fn set_page(publisher: &Publisher, set: &PublishedSet) -> Result<Rendered, PublishError> {
     let about = &set.about;
     let head = publisher.log().head(set.id)?;
     let title = about.title(set);
@@ -93,8 +92,8 @@ pub(super) fn set_page(publisher: &Publisher, number: usize) -> Result<Rendered,
         term("Contact", &linked(contact, ""));
     }
     main.push_str("</dl>\n<h2>Addresses</h2>\n<ul>\n");
-    let has_dumps = publisher.has_dumps(number);
-    let archives = publisher.archive_kinds(number).into_iter().map(|kind| (kind.title(), set.urls.archive(kind)));
+    let has_dumps = set.has_dumps();
+    let archives = set.archive_kinds().into_iter().map(|kind| (kind.title(), set.urls.archive(kind)));
     let more = [
         has_dumps.resources.then(|| ("Resource Dump", set.urls.resource_dump())),
         has_dumps.changes.then(|| ("Change Dump", set.urls.change_dump())),

@@ -5,41 +5,34 @@ mod paths;
 mod sitemap;
 
 pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
-pub use paths::PagePath;
-
-use super::{DocumentName as _, LogState, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Version};
-use crate::publish::{PublishError, Publisher};
-use std::ops::Range;
+use super::{Heads, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Version};
+use crate::publish::{PublishError, PublishedSet, Publisher};
+use paths::PagePath;
+use std::sync::Arc;
 
 /// The projection of pages and plain Sitemaps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pages;
 
 impl Projection for Pages {
-    fn resolve<'p>(&self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>> {
-        let path = PagePath::parse(path, publisher.sets().iter().map(|set| set.slug.as_str()))?;
+    fn resolve<'p>(&'p self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>> {
+        let path = PagePath::parse(path, |slug| publisher.find_set(slug))?;
         Some(Box::new(Resolved { publisher, path }))
     }
 
     fn site(&self, publisher: &Publisher) -> Result<Vec<SiteDocument>, PublishError> {
-        let mut documents = Vec::new();
-        let mut add = |document: PagePath, entry| {
-            // Every document is one of a set that the publisher has.
-            documents.extend(document.path(publisher).map(|path| SiteDocument {
-                path: path.into_owned(),
-                entry,
-                closed: false,
-                identifies: false,
-            }));
+        let (mut documents, urls) = (Vec::new(), publisher.urls());
+        let mut add = |document: PagePath<_>, entry| {
+            documents.push(SiteDocument { path: document.path(urls), entry, closed: false, identifies: false });
         };
-        for (number, set) in publisher.sets().iter().enumerate() {
+        for set in publisher.sets() {
             for shard in publisher.log().shards(set.id)? {
-                add(PagePath::SitemapShard(number, shard.id), false);
+                add(PagePath::SitemapShard(&set.urls, shard.id), false);
             }
         }
         add(PagePath::SitemapIndex, true);
-        for number in 0..publisher.sets().len() {
-            add(PagePath::SetPage(number), true);
+        for set in publisher.sets() {
+            add(PagePath::SetPage(&set.urls), true);
         }
         add(PagePath::SourcePage, true);
         add(PagePath::Robots, true);
@@ -54,59 +47,61 @@ impl Projection for Pages {
 /// A page or a Sitemap of a publisher.
 struct Resolved<'p> {
     publisher: &'p Publisher,
-    path: PagePath,
+    path: PagePath<&'p Arc<PublishedSet>>,
 }
 
 impl ResolvedDocument for Resolved<'_> {
-    fn log_state(&self) -> Option<LogState> {
+    fn follows(&self) -> Option<&PublishedSet> {
         match &self.path {
-            PagePath::SitemapShard(set, _) => LogState::of(self.publisher, *set),
+            PagePath::SitemapShard(set, _) => Some(set),
             _ => None,
         }
     }
 
-    fn introduces(&self) -> Range<usize> {
+    fn introduces(&self) -> Vec<Arc<PublishedSet>> {
         match self.path {
-            PagePath::SourcePage | PagePath::SitemapIndex => 0..self.publisher.sets().len(),
-            PagePath::SetPage(set) | PagePath::SitemapShard(set, _) => set..set + 1,
-            PagePath::Robots => 0..0,
+            PagePath::SourcePage | PagePath::SitemapIndex => self.publisher.sets().to_vec(),
+            PagePath::SetPage(set) | PagePath::SitemapShard(set, _) => vec![Arc::clone(set)],
+            PagePath::Robots => Vec::new(),
         }
     }
 
-    fn version(&self) -> Result<Version, PublishError> {
-        let (publisher, log) = (self.publisher, self.publisher.log());
+    fn version(&self, heads: Heads<'_>) -> Result<Version, PublishError> {
+        let sets = self.publisher.sets();
         let of = match &self.path {
             PagePath::Robots => [0, 0],
             PagePath::SourcePage => {
                 let mut sum = [0, 0];
-                for set in publisher.sets() {
-                    let head = log.head(set.id)?;
+                for set in sets {
+                    let head = heads.of(set)?;
                     sum[0] += u64::from(head.importing);
                     sum[1] += head.position.0;
                 }
                 sum
             }
             PagePath::SetPage(set) => {
-                let head = log.head(publisher.set(*set)?.id)?;
-                let has_dumps = publisher.has_dumps(*set);
+                let head = heads.of(set)?;
+                let has_dumps = set.has_dumps();
                 let [resources, changes] = [has_dumps.resources, has_dumps.changes].map(u64::from);
                 [u64::from(head.importing) | resources << 1 | changes << 2, head.position.0]
             }
             PagePath::SitemapIndex => {
                 let mut sum = [0, 0];
-                for state in (0..publisher.sets().len()).filter_map(|set| LogState::of(publisher, set)) {
-                    sum[0] ^= state.created.as_micros() as u64;
-                    sum[1] += state.position.0;
+                for set in sets {
+                    let head = heads.of(set)?;
+                    if !head.importing {
+                        sum[0] ^= head.created.as_micros() as u64;
+                        sum[1] += head.position.0;
+                    }
                 }
                 sum
             }
             PagePath::SitemapShard(set, id) => {
-                let set = publisher.set(*set)?.id;
-                let head = log.head(set)?;
+                let head = heads.of(set)?;
                 if head.importing {
                     return Err(PublishError::Importing);
                 }
-                let shard = log.shard(set, *id)?.ok_or(PublishError::NotFound)?;
+                let shard = self.publisher.log().shard(set.id, *id)?.ok_or(PublishError::NotFound)?;
                 [head.created.as_micros() as u64, shard.version.0]
             }
         };
@@ -117,10 +112,10 @@ impl ResolvedDocument for Resolved<'_> {
         let (publisher, log) = (self.publisher, &**self.publisher.log());
         match &self.path {
             PagePath::SourcePage => about::source_page(publisher),
-            PagePath::SetPage(set) => about::set_page(publisher, *set),
+            PagePath::SetPage(set) => about::set_page(publisher, set),
             PagePath::Robots => Ok(sitemap::robots(publisher.urls())),
             PagePath::SitemapIndex => sitemap::index(log, publisher.sets(), output),
-            PagePath::SitemapShard(set, id) => sitemap::shard(log, publisher.set(*set)?, *id, output),
+            PagePath::SitemapShard(set, id) => sitemap::shard(log, set, *id, output),
         }
     }
 }

@@ -6,6 +6,7 @@ use abreast_core::{ChangeLog, ShardId, ShardRule};
 use abreast_resourcesync::plain_sitemap::{Entry, Root, write_end, write_plain_entry, write_plain_head};
 use abreast_webtypes::{Precision, W3cDatetime};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 const XML: &str = "application/xml";
 
@@ -18,7 +19,7 @@ pub(super) fn robots(urls: &SourceUrls) -> Rendered {
 /// `/sitemap.xml`: an index of the plain Sitemaps of all sets.
 pub(super) fn index(
     log: &dyn ChangeLog,
-    sets: &[PublishedSet],
+    sets: &[Arc<PublishedSet>],
     output: &mut dyn Output,
 ) -> Result<Rendered, PublishError> {
     let mut shards = 0;

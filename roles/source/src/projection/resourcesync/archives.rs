@@ -4,8 +4,8 @@
 //! archive's capability tells.
 
 use super::dumps::{Dump, DumpKind};
-use super::{PublishError, PublishedSet, Publisher, Rendered, XML, exactly, link, resource_list};
-use crate::archive::Snapshot;
+use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, resource_list};
+use crate::archive::{Archive, Snapshot};
 use abreast_core::{ChangeLog, Shard};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Root, write_end, write_entry, write_head};
 use abreast_webtypes::Timestamp;
@@ -73,9 +73,10 @@ impl ArchiveKind {
 /// The archive of one kind of a set, in documents of `most` entries: entries `n·most + 1` to `(n+1)·most` are one, so
 /// that a full one stays as it is.
 pub(super) struct Archives<'a> {
-    pub(super) publisher: &'a Publisher,
+    pub(super) log: &'a dyn ChangeLog,
     pub(super) set: &'a PublishedSet,
-    pub(super) number: usize,
+    /// The copies of its Resource List.
+    pub(super) lists: &'a Archive,
     pub(super) kind: ArchiveKind,
     pub(super) most: u64,
 }
@@ -84,11 +85,11 @@ impl Archives<'_> {
     /// First and last number of what is archived.
     pub(super) fn span(&self) -> Result<Option<(u64, u64)>, PublishError> {
         match self.kind {
-            ArchiveKind::ResourceLists => Ok(self.publisher.archive(self.number).and_then(|archive| archive.span())),
+            ArchiveKind::ResourceLists => Ok(self.lists.span()),
             ArchiveKind::ChangeLists => {
-                let open = self.publisher.log().head(self.set.id)?.open_page;
+                let open = self.log.head(self.set.id)?.open_page;
                 // A log that began anew has no first pages.
-                let pages = self.publisher.log().pages(self.set.id, 1, 1)?;
+                let pages = self.log.pages(self.set.id, 1, 1)?;
                 let first = pages.first().map_or(1, |page| page.number);
                 Ok((open > first).then(|| (first, open - 1)))
             }
@@ -101,10 +102,10 @@ impl Archives<'_> {
 
     /// The dumps there are, oldest first; their numbers are their places.
     pub(super) fn dumps(&self) -> Vec<Arc<Dump>> {
-        let Some(dumps) = self.publisher.dumps() else { return Vec::new() };
+        let Some(dumps) = &self.set.dumps else { return Vec::new() };
         match self.kind.dumps() {
-            Some(DumpKind::Resources) => dumps.kept_resources(self.number),
-            Some(DumpKind::Changes) => dumps.changes(self.number),
+            Some(DumpKind::Resources) => dumps.resources(),
+            Some(DumpKind::Changes) => dumps.changes(),
             None => Vec::new(),
         }
     }
@@ -154,8 +155,7 @@ impl Archives<'_> {
         let urls = &self.set.urls;
         Ok(match self.kind {
             ArchiveKind::ResourceLists => {
-                let snapshots = self.publisher.archive(self.number).map(|archive| archive.snapshots());
-                let wanted = snapshots.into_iter().flatten().filter(|one| (first..=last).contains(&one.number));
+                let wanted = self.lists.snapshots().into_iter().filter(|one| (first..=last).contains(&one.number));
                 wanted
                     .map(|snapshot| Entry {
                         loc: urls.archived_resource_list(snapshot.number),
@@ -167,7 +167,7 @@ impl Archives<'_> {
                     .collect()
             }
             ArchiveKind::ChangeLists => {
-                let pages = self.publisher.log().pages(self.set.id, first, (last - first + 1) as usize)?;
+                let pages = self.log.pages(self.set.id, first, (last - first + 1) as usize)?;
                 let closed = pages.into_iter().filter(|page| page.until.is_some() && page.number <= last);
                 closed
                     .map(|page| Entry {
@@ -216,9 +216,12 @@ fn fits(dump: &Dump) -> bool {
 }
 
 /// A Resource List to keep: of a whole set, or of one part.
-pub(crate) fn archived_list(publisher: &Publisher, set: usize, shard: &Shard) -> Result<Vec<u8>, PublishError> {
-    let log: &dyn ChangeLog = &**publisher.log();
-    resource_list::kept(log, publisher.set(set)?, shard).map(|rendered| rendered.bytes)
+pub(crate) fn archived_list(
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
+    shard: &Shard,
+) -> Result<Vec<u8>, PublishError> {
+    resource_list::kept(log, set, shard).map(|rendered| rendered.bytes)
 }
 
 /// The index of parts of a Resource List to keep.

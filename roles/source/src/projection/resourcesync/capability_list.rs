@@ -1,6 +1,6 @@
 //! The Capability List of a set: which documents speak of it? [rs-core §9]
 
-use super::{ArchiveKind, Notifications, PublishedSet, Rendered, XML, link, source_description::described_by};
+use super::{PublishedSet, Rendered, XML, link, source_description::described_by};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 
 /// The relation that tells what all URIs of a set begin with; a Destination strips it to make paths.
@@ -22,15 +22,9 @@ pub(crate) struct HasDumps {
     pub(crate) since: bool,
 }
 
-/// `archives`: what is archived? `notifications`: on which channels is what told?
-pub(super) fn render(
-    up: &str,
-    set: &PublishedSet,
-    has_dumps: HasDumps,
-    archives: &[ArchiveKind],
-    notifications: Option<&Notifications>,
-) -> Rendered {
-    let mut bytes = Vec::new();
+/// The Capability List of a set; `up` is the Source Description that names it.
+pub(super) fn render(up: &str, set: &PublishedSet) -> Rendered {
+    let (mut bytes, has_dumps) = (Vec::new(), set.has_dumps());
     let mut links = vec![link("up", up), described_by(&set.urls.page()), link(URI_SPACE, &set.urls.resources())];
     if has_dumps.since {
         let media_type = Some("application/zip".to_owned());
@@ -45,11 +39,12 @@ pub(super) fn render(
         (true, set.urls.change_list(), Capability::ChangeList),
         (has_dumps.changes, set.urls.change_dump(), Capability::ChangeDump),
     ];
-    let archives = archives.iter().map(|kind| (true, set.urls.archive(*kind), kind.capability()));
+    let archives = set.archive_kinds().into_iter().map(|kind| (true, set.urls.archive(kind), kind.capability()));
     for (_, loc, capability) in capabilities.into_iter().chain(archives).filter(|(there, ..)| *there) {
         write_entry(&mut bytes, Root::UrlSet, &Entry { loc, capability: Some(capability), ..Entry::default() });
     }
-    for (channel, hubs) in notifications.into_iter().flat_map(|told| told.channels().map(|one| (one, &told.hubs))) {
+    let notifications = set.notifications.iter();
+    for (channel, hubs) in notifications.flat_map(|one| one.channels().map(|channel| (channel, &one.hubs))) {
         // Where it is subscribed to stands beside each channel [rs-change-notification §5] [rs-framework-notification §5].
         let links = hubs.iter().map(|hub| link("hub", hub)).collect();
         let (loc, capability) = (set.urls.topic(channel), Some(channel.capability()));

@@ -7,9 +7,11 @@
 //! - A Resource Dump is always a new one, so it is only ever created. Lists and dumps are never notified as deleted.
 //! - Of documents under an index the document is notified, with a link to its index, and never the index.
 
-use super::{ArchiveKind, Channel, DocumentPath, PublishError, Publisher, SetUrls, exactly, notification};
+use super::{
+    ArchiveKind, Channel, PublishError, PublishedSet, Publisher, ResourceSync, SetUrls, dump_list, exactly, notification,
+};
 use crate::projection::{EndedTopic, News, NewsRequest, NotifiedDocuments};
-use abreast_core::{Head, Page};
+use abreast_core::{Head, Page, SetId};
 use abreast_resourcesync::v1_1::{Capability, Change, Entry, Ln, Root, write_end, write_entry, write_head};
 use abreast_webtypes::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -59,25 +61,25 @@ impl Notified {
 
 /// The notification of the documents of a set that are new or different; `None` when none is.
 pub(super) fn news(
+    projection: &ResourceSync,
     publisher: &Publisher,
-    set: usize,
-    digests: &Digests,
+    set: &PublishedSet,
     request: &NewsRequest<'_>,
 ) -> Result<Option<News>, PublishError> {
     let before = Notified::read(request.before);
-    let comparison = Comparison { publisher, set, now: request.now, first: request.first, growth: request.growth };
-    let Found { entries, notified, grown } = comparison.found(before, digests)?;
+    let NewsRequest { now, first, growth, .. } = *request;
+    let Found { entries, notified, grown } =
+        Comparison { projection, publisher, set, now, first, growth }.found(before)?;
     if entries.is_empty() {
         return Ok(None);
     }
-    let notification = write(&publisher.set(set)?.urls, request, &entries);
+    let notification = write(&set.urls, request, &entries);
     Ok(Some(News { notification, after: notified.kept(), grown }))
 }
 
 /// The notification that the Capability List of a set is gone, if the set had been notified; its lists are not named.
 pub(super) fn ended_topic(publisher: &Publisher, slug: &str, request: &NewsRequest<'_>) -> Option<EndedTopic> {
-    let published = publisher.sets().iter().any(|set| set.slug == slug);
-    if published || Notified::read(request.before).capability_list.is_empty() {
+    if publisher.find_set(slug).is_some() || Notified::read(request.before).capability_list.is_empty() {
         return None;
     }
     let urls = publisher.urls().set(slug);
@@ -107,8 +109,9 @@ const MOST_PAGES: u64 = 100;
 
 /// The comparison of a set's documents with those notified.
 struct Comparison<'a> {
+    projection: &'a ResourceSync,
     publisher: &'a Publisher,
-    set: usize,
+    set: &'a PublishedSet,
     now: Timestamp,
     /// Is the Source Description new to everyone, not only to this set?
     first: bool,
@@ -127,11 +130,10 @@ struct Found {
 }
 
 impl Comparison<'_> {
-    fn found(&self, before: Notified, digests: &Digests) -> Result<Found, PublishError> {
+    fn found(&self, before: Notified) -> Result<Found, PublishError> {
         let mut news = Found { entries: Vec::new(), notified: before, grown: false };
-        self.descriptions(&mut news, digests)?;
-        let set = self.publisher.sets().get(self.set).ok_or(PublishError::NotFound)?;
-        let head = self.publisher.log().head(set.id)?;
+        self.descriptions(&mut news)?;
+        let head = self.publisher.log().head(self.set.id)?;
         if !head.importing {
             self.lists(&mut news, &head)?;
         }
@@ -158,9 +160,10 @@ impl Comparison<'_> {
         Entry { loc, capability: Some(capability), change: Some(change), datetime, links, ..Entry::default() }
     }
 
-    fn descriptions(&self, news: &mut Found, digests: &Digests) -> Result<(), PublishError> {
-        let of_set = self.publisher.source_description_of(self.set);
-        let source_description = digests.source_description(self.publisher, of_set.path)?;
+    fn descriptions(&self, news: &mut Found) -> Result<(), PublishError> {
+        let digests = &self.projection.digests;
+        let of_set = self.projection.description_of(self.publisher, self.set);
+        let source_description = digests.source_description(self.publisher, &of_set.url)?;
         if news.notified.source_description != source_description {
             let known = !news.notified.source_description.is_empty() || !self.first;
             let change = if known { Change::Updated } else { Change::Created };
@@ -170,7 +173,7 @@ impl Comparison<'_> {
         let capability_list = digests.capability_list(self.publisher, self.set)?;
         if news.notified.capability_list != capability_list {
             let change = if news.notified.capability_list.is_empty() { Change::Created } else { Change::Updated };
-            let loc = self.publisher.set(self.set)?.urls.capability_list();
+            let loc = self.set.urls.capability_list();
             news.entries.push(self.entry(Capability::CapabilityList, change, loc, None));
             news.notified.capability_list = capability_list;
         }
@@ -178,7 +181,7 @@ impl Comparison<'_> {
     }
 
     fn lists(&self, news: &mut Found, head: &Head) -> Result<(), PublishError> {
-        let (log, set) = (self.publisher.log(), &self.publisher.sets()[self.set]);
+        let (log, set) = (self.publisher.log(), self.set);
         let began = Some(head.created.as_micros());
         let recreated = news.notified.log != began;
         let same_page = news.notified.open_page == head.open_page;
@@ -213,7 +216,7 @@ impl Comparison<'_> {
     }
 
     fn change_list(&self, page: &Page, change: Change, head: &Head) -> Entry {
-        let urls = &self.publisher.sets()[self.set].urls;
+        let urls = &self.set.urls;
         let time = page.until.unwrap_or(if change == Change::Created { page.from } else { head.time });
         let (loc, index) = if head.open_page == 1 {
             (urls.change_list(), None)
@@ -224,12 +227,12 @@ impl Comparison<'_> {
     }
 
     fn dumps(&self, news: &mut Found) {
-        let Some(dumps) = self.publisher.dumps() else { return };
-        let urls = &self.publisher.sets()[self.set].urls;
-        if let Some(dump) = dumps.resources(self.set) {
+        let Some(dumps) = &self.set.dumps else { return };
+        let urls = &self.set.urls;
+        if let Some(dump) = dumps.newest_resources() {
             let begun = Some(dump.begin.as_micros());
             if news.notified.resource_dump != begun {
-                let parts = Publisher::dump_parts(dump.packages.len());
+                let parts = dump_parts(dump.packages.len());
                 let (loc, index) = match parts {
                     1 => (urls.resource_dump(), None),
                     _ => (urls.resource_dump_part(1), Some(urls.resource_dump())),
@@ -239,12 +242,12 @@ impl Comparison<'_> {
                 news.notified.resource_dump = begun;
             }
         }
-        if let Some((_, end)) = dumps.changes_span(self.set) {
+        if let Some((_, end)) = dumps.changes_span() {
             let until = Some(end.as_micros());
             if news.notified.change_dump != until {
                 let change = if news.notified.change_dump.is_none() { Change::Created } else { Change::Updated };
-                let packages = dumps.changes(self.set).iter().map(|dump| dump.packages.len()).sum();
-                let (loc, index) = match Publisher::dump_parts(packages) {
+                let packages = dumps.changes().iter().map(|dump| dump.packages.len()).sum();
+                let (loc, index) = match dump_parts(packages) {
                     1 => (urls.change_dump(), None),
                     last => (urls.change_dump_part(last), Some(urls.change_dump())),
                 };
@@ -255,15 +258,15 @@ impl Comparison<'_> {
     }
 
     fn archives(&self, news: &mut Found) -> Result<(), PublishError> {
-        let urls = &self.publisher.sets()[self.set].urls;
-        for kind in self.publisher.archive_kinds(self.set) {
+        let urls = &self.set.urls;
+        for kind in self.set.archive_kinds() {
             let Some(newest) = self.newest_archived(kind)? else { continue };
             let known = news.notified.archives.get(kind.name()).copied();
             if known == Some(newest) {
                 continue;
             }
             let change = if known.is_none() { Change::Created } else { Change::Updated };
-            let (loc, index) = match self.publisher.archive_parts(self.set, kind)?.last() {
+            let (loc, index) = match self.projection.archives(self.publisher, self.set, kind)?.parts()?.last() {
                 Some(part) => (urls.archive_part(kind, *part), Some(urls.archive(kind))),
                 None => (urls.archive(kind), None),
             };
@@ -275,18 +278,18 @@ impl Comparison<'_> {
 
     /// What grows when an archive does. Dumps are known by their time: old ones leave, so their count may stay the same.
     fn newest_archived(&self, kind: ArchiveKind) -> Result<Option<u64>, PublishError> {
-        let dumps = self.publisher.dumps();
+        let dumps = self.set.dumps.as_ref();
         Ok(match kind {
             ArchiveKind::ResourceDumps => {
-                let newest = dumps.and_then(|dumps| dumps.resources(self.set));
+                let newest = dumps.and_then(|dumps| dumps.newest_resources());
                 newest.map(|dump| dump.begin.as_micros() as u64)
             }
             ArchiveKind::ChangeDumps => {
-                let span = dumps.and_then(|dumps| dumps.changes_span(self.set));
+                let span = dumps.and_then(|dumps| dumps.changes_span());
                 span.map(|(_, end)| end.as_micros() as u64)
             }
             ArchiveKind::ResourceLists | ArchiveKind::ChangeLists => {
-                self.publisher.archive_span(self.set, kind)?.map(|(_, last)| last)
+                self.projection.archives(self.publisher, self.set, kind)?.span()?.map(|(_, last)| last)
             }
         })
     }
@@ -295,33 +298,39 @@ impl Comparison<'_> {
 /// The digests of the documents that describe how sets are published, kept while these documents stay the same.
 #[derive(Debug, Default)]
 pub(super) struct Digests {
-    /// A Source Description stays the same while the process runs.
-    source_descriptions: Mutex<HashMap<DocumentPath, String>>,
+    /// By URL: a Source Description stays the same while the process runs.
+    source_descriptions: Mutex<HashMap<String, String>>,
     /// Of each set, with the tag of the Capability List.
-    capability_lists: Mutex<HashMap<usize, (String, String)>>,
+    capability_lists: Mutex<HashMap<SetId, (String, String)>>,
 }
 
 impl Digests {
-    fn source_description(&self, publisher: &Publisher, path: DocumentPath) -> Result<String, PublishError> {
-        if let Some(known) = lock(&self.source_descriptions).get(&path) {
+    fn source_description(&self, publisher: &Publisher, url: &str) -> Result<String, PublishError> {
+        if let Some(known) = lock(&self.source_descriptions).get(url) {
             return Ok(known.clone());
         }
-        let digest = digest(publisher, &path)?;
-        lock(&self.source_descriptions).insert(path, digest.clone());
+        let digest = digest(publisher, &publisher.urls().path_of(url))?;
+        lock(&self.source_descriptions).insert(url.to_owned(), digest.clone());
         Ok(digest)
     }
 
-    fn capability_list(&self, publisher: &Publisher, set: usize) -> Result<String, PublishError> {
-        let document = publisher.document(&DocumentPath::CapabilityList(set))?;
-        if let Some((tag, known)) = lock(&self.capability_lists).get(&set)
+    fn capability_list(&self, publisher: &Publisher, set: &PublishedSet) -> Result<String, PublishError> {
+        let path = publisher.urls().path_of(&set.urls.capability_list());
+        let document = publisher.document(&path)?;
+        if let Some((tag, known)) = lock(&self.capability_lists).get(&set.id)
             && *tag == document.tag
         {
             return Ok(known.clone());
         }
-        let digest = digest(publisher, &DocumentPath::CapabilityList(set))?;
-        lock(&self.capability_lists).insert(set, (document.tag.clone(), digest.clone()));
+        let digest = digest(publisher, &path)?;
+        lock(&self.capability_lists).insert(set.id, (document.tag.clone(), digest.clone()));
         Ok(digest)
     }
+}
+
+/// How many documents list so many packages of a dump.
+fn dump_parts(packages: usize) -> u64 {
+    packages.div_ceil(dump_list::MAX_PACKAGES).max(1) as u64
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -329,7 +338,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The digest of a document as it is now.
-fn digest(publisher: &Publisher, path: &DocumentPath) -> Result<String, PublishError> {
+fn digest(publisher: &Publisher, path: &str) -> Result<String, PublishError> {
     let mut text = String::with_capacity(64);
     for byte in Sha256::digest(publisher.bytes(path)?) {
         let _ = write!(text, "{byte:02x}");

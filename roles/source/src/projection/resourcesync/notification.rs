@@ -5,12 +5,13 @@
 
 use super::change_list::ChangeWriter;
 use super::dumps::time_of;
-use super::{PublishError, Publisher, SetUrls, XML, exactly, link};
+use super::{PublishError, PublishedSet, Publisher, SetUrls, XML, exactly, link};
 use crate::projection::{Topic, TopicContent};
-use abreast_core::Position;
+use abreast_core::{ChangeLog, Position};
 use abreast_resourcesync::v1_1::{Capability, Head, Root, write_end, write_head};
 use abreast_webtypes::{Link, Timestamp, write_link};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A kind of notifications: each is a topic of its own in every set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,20 +76,19 @@ impl Notifications {
 
 /// The topics of all sets.
 pub(super) fn topics(publisher: &Publisher) -> Vec<Topic> {
-    let sets = 0..publisher.sets().len();
-    sets.flat_map(|set| Channel::ALL.into_iter().filter_map(move |channel| topic(publisher, set, channel))).collect()
+    let all = |set| Channel::ALL.into_iter().filter_map(move |channel| topic(set, channel));
+    publisher.sets().iter().flat_map(all).collect()
 }
 
 /// The topic of a channel of a set, if notifications are published there.
-pub(super) fn topic(publisher: &Publisher, number: usize, channel: Channel) -> Option<Topic> {
-    let set = publisher.sets().get(number)?;
+pub(super) fn topic(set: &Arc<PublishedSet>, channel: Channel) -> Option<Topic> {
     set.notifications.as_ref().filter(|notifications| notifications.has(channel))?;
     let mut links = String::new();
     let target = set.urls.capability_list();
     write_link(&mut links, &Link { target, rel: "resourcesync".to_owned(), params: Vec::new() });
     Some(Topic {
         url: set.urls.topic(channel),
-        set: number,
+        set: Arc::clone(set),
         record: set.slug.clone(),
         content: match channel {
             Channel::Change => TopicContent::Changes,
@@ -111,15 +111,13 @@ pub(super) fn is_topic(path: &str, channel: Channel) -> bool {
 /// `until` of the one before, and that leads readers to the Change List.
 ///
 /// # Errors
-/// When there is no such set or the log fails.
+/// When the log fails.
 pub(super) fn of_changes(
-    publisher: &Publisher,
-    set: usize,
+    log: &dyn ChangeLog,
+    set: &PublishedSet,
     after: Position,
     last: Position,
 ) -> Result<Vec<u8>, PublishError> {
-    let set = publisher.set(set)?;
-    let log = &**publisher.log();
     let before = time_of(log, set.id, after)?;
     let mut until = None;
     let (mut entries, mut writer) = (Vec::new(), ChangeWriter::new(set));

@@ -5,12 +5,13 @@
 use super::{PublishError, PublishedSet, Rendered, SourceUrls, XML, link};
 use crate::projection::pages::HTML;
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
+use std::sync::Arc;
 
 /// Capability Lists in one Source Description, unless fewer are asked for [rs-core §7].
 pub(crate) const MAX_SETS: usize = 50_000;
 
 /// The Source Description, or its index when the sets are more than `most`.
-pub(super) fn entry_point(urls: &SourceUrls, sets: &[PublishedSet], most: usize) -> Rendered {
+pub(super) fn entry_point(urls: &SourceUrls, sets: &[Arc<PublishedSet>], most: usize) -> Rendered {
     if sets.len() <= most {
         return description(urls, sets, Vec::new());
     }
@@ -37,7 +38,7 @@ pub(super) fn entry_point(urls: &SourceUrls, sets: &[PublishedSet], most: usize)
 /// One Source Description of the index; the first is 1.
 pub(super) fn part(
     urls: &SourceUrls,
-    sets: &[PublishedSet],
+    sets: &[Arc<PublishedSet>],
     most: usize,
     number: u64,
 ) -> Result<Rendered, PublishError> {
@@ -46,12 +47,7 @@ pub(super) fn part(
     Ok(description(urls, chunk, vec![link("index", &urls.source_description())]))
 }
 
-/// The Source Description that names a set: where `up` of its Capability List leads.
-pub(super) fn of_set(urls: &SourceUrls, sets: usize, most: usize, set: usize) -> String {
-    if sets <= most { urls.source_description() } else { urls.source_description_part((set / most + 1) as u64) }
-}
-
-fn description(urls: &SourceUrls, sets: &[PublishedSet], mut links: Vec<Ln>) -> Rendered {
+fn description(urls: &SourceUrls, sets: &[Arc<PublishedSet>], mut links: Vec<Ln>) -> Rendered {
     let mut bytes = Vec::new();
     links.push(described_by(&urls.page()));
     let head = Head { root: Root::UrlSet, capability: Some(Capability::Description), links, ..Head::default() };

@@ -23,6 +23,11 @@ impl SourceUrls {
         &self.base
     }
 
+    /// The path below the base of a URL that begins with it.
+    pub(crate) fn path_of(&self, url: &str) -> String {
+        url.strip_prefix(&self.base).unwrap_or(url).to_owned()
+    }
+
     /// The Source Description.
     pub fn source_description(&self) -> String {
         format!("{}.well-known/resourcesync", self.base)

@@ -4,67 +4,66 @@
 //! Packages are whole when they have a name and never change under it. The changes since a point are packaged when they
 //! are asked for, and answered with the address under which the same package stays for a while.
 
-use super::{Dumps, Since, SinceError, Which};
+use super::{Since, SinceError, Which};
 use crate::projection::{FileError, PublishedFile};
-use crate::publish::Publisher;
+use crate::publish::PublishedSet;
 use abreast_webtypes::W3cDatetime;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
-/// A file of a set, by the set's place in the publisher.
+/// A file of a set; `S` is how the set is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum FilePath {
+pub(in super::super) enum FilePath<S> {
     /// A package or a manifest, by its name.
-    Package(usize, String),
+    Package(S, String),
     /// The changes since the point that the query names.
-    ChangesSince(usize),
+    ChangesSince(S),
 }
 
-impl FilePath {
-    pub(in super::super) fn parse<'a>(path: &str, mut slugs: impl Iterator<Item = &'a str>) -> Option<Self> {
+impl<S> FilePath<S> {
+    /// The file at a path below the public base; `find` finds a set by its name.
+    pub(in super::super) fn parse(path: &str, find: impl FnOnce(&str) -> Option<S>) -> Option<Self> {
         let (slug, rest) = path.split_once('/')?;
-        let package = rest.strip_prefix("dump/");
-        if package.is_none() && rest != "changedump/since" {
-            return None;
+        if rest == "changedump/since" {
+            return find(slug).map(Self::ChangesSince);
         }
-        let set = slugs.position(|name| name == slug)?;
-        Some(package.map_or(Self::ChangesSince(set), |name| Self::Package(set, name.to_owned())))
+        let name = rest.strip_prefix("dump/")?;
+        find(slug).map(|set| Self::Package(set, name.to_owned()))
     }
+}
 
+impl FilePath<&Arc<PublishedSet>> {
     /// Opens the file; makes it first if it is made on demand.
-    pub(in super::super) fn open(
-        &self,
-        publisher: &Publisher,
-        query: Option<&str>,
-    ) -> Result<PublishedFile, FileError> {
+    pub(in super::super) fn open(&self, query: Option<&str>) -> Result<PublishedFile, FileError> {
         match self {
-            Self::Package(set, name) => package(publisher.dumps().map(|dumps| &**dumps), *set, name),
-            Self::ChangesSince(set) => since(publisher, *set, query.unwrap_or_default()),
+            Self::Package(set, name) => package(set, name),
+            Self::ChangesSince(set) => since(set, query.unwrap_or_default()),
         }
     }
 }
 
-fn package(dumps: Option<&Dumps>, set: usize, name: &str) -> Result<PublishedFile, FileError> {
-    let file = dumps.and_then(|dumps| dumps.file(set, name)).and_then(|path| File::open(path).ok());
+fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileError> {
+    let file = set.dumps.as_ref().and_then(|dumps| dumps.file(name)).and_then(|path| File::open(path).ok());
     let none = "there is no such package; it may have been replaced: read the Resource Dump or the Change Dump again";
     let file = file.ok_or_else(|| FileError::NotFound(none.to_owned()))?;
-    Ok(PublishedFile { file, content_type: content_type(name), set, location: None })
+    Ok(PublishedFile { file, content_type: content_type(name), set: Arc::clone(set), location: None })
 }
 
-fn since(publisher: &Publisher, set: usize, query: &str) -> Result<PublishedFile, FileError> {
+fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileError> {
     let Some((since, which)) = point(query) else {
         let detail = "say from where: `?position=` and the position of a change, or `?time=` and a time such as \
                       2026-01-31T12:00:00Z; `&changes=last` leaves out those that a later change of the same resource followed";
         return Err(FileError::BadQuery(detail.to_owned()));
     };
-    let dumps = publisher.dumps().ok_or_else(|| refusal(SinceError::Disabled))?;
-    let path = dumps.since(set, since, which).map_err(refusal)?;
+    let dumps = set.dumps.as_ref().ok_or_else(|| refusal(SinceError::Disabled))?;
+    let path = dumps.since(since, which).map_err(refusal)?;
     let name = path.file_name().map(Path::new).and_then(Path::to_str);
-    let (Ok(file), Some(name), Some(published)) = (File::open(&path), name, publisher.sets().get(set)) else {
+    let (Ok(file), Some(name)) = (File::open(&path), name) else {
         return Err(FileError::Later { detail: "the package is just being replaced".to_owned(), seconds: 1 });
     };
-    let location = Some(published.urls.package(name.trim_end_matches(".zip")));
-    Ok(PublishedFile { file, content_type: content_type(name), set, location })
+    let location = Some(set.urls.package(name.trim_end_matches(".zip")));
+    Ok(PublishedFile { file, content_type: content_type(name), set: Arc::clone(set), location })
 }
 
 fn content_type(name: &str) -> &'static str {
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn packages_and_changes_since_have_one_path() {
-        let of = |path: &str| FilePath::parse(path, ["a", "b"].into_iter());
+        let of = |path: &str| FilePath::parse(path, |slug| ["a", "b"].iter().position(|name| *name == slug));
         assert_eq!(of("b/dump/resources-x-1.zip"), Some(FilePath::Package(1, "resources-x-1.zip".into())));
         assert_eq!(of("a/changedump/since"), Some(FilePath::ChangesSince(0)));
         for path in ["", "dump/x.zip", "c/dump/x.zip", "c/changedump/since", "a/changedump/since/", "a/dump"] {

@@ -6,10 +6,11 @@ use super::shelf::{Making, Shelf};
 use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, now, resources};
 use crate::Representations;
-use crate::publish::PublishedSet;
-use abreast_core::{ChangeLog, Position};
+use crate::publish::SetUrls;
+use abreast_core::{ChangeLog, Position, SetId};
 use abreast_webtypes::Timestamp;
 use abreast_webtypes::count_of;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,33 +35,43 @@ const SINCE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A set whose dumps are made.
 pub struct DumpSet {
-    /// The set, as it is published.
-    pub set: PublishedSet,
+    /// Its number in the log.
+    pub id: SetId,
+    /// Its name in URLs.
+    pub slug: String,
+    /// Its URLs.
+    pub urls: SetUrls,
     /// The bytes of its resources and of their earlier versions.
     pub representations: Representations,
-    /// The dumps to make; none for `None`.
-    pub options: Option<DumpOptions>,
+    /// The dumps to make.
+    pub options: DumpOptions,
 }
 
-/// The dumps of all sets, in the publisher's order.
+/// What the dumps of all sets of a Source share: the log, the folder and the thread.
 pub struct Dumps {
     log: Arc<dyn ChangeLog>,
-    sets: Vec<Option<Kept>>,
+    folder: PathBuf,
     cancel: AtomicBool,
     wake: (Mutex<bool>, Condvar),
     making_since: AtomicUsize,
 }
 
 /// The dumps of one set.
-struct Kept {
-    source: DumpSet,
-    options: DumpOptions,
+pub struct SetDumps {
+    shared: Arc<Dumps>,
+    set: DumpSet,
     resources: Mutex<Shelf>,
     changes: Mutex<Shelf>,
     since: Mutex<Shelf>,
     /// Somebody asked for a Resource Dump.
     wanted: AtomicBool,
     plan: Mutex<Plan>,
+}
+
+impl fmt::Debug for SetDumps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetDumps").field("set", &self.set.slug).finish_non_exhaustive()
+    }
 }
 
 /// What the thread remembers between two looks.
@@ -76,58 +87,52 @@ struct Plan {
 }
 
 impl Dumps {
-    /// Opens the folder of dumps, and removes from it what a crash left half-made.
-    ///
-    /// # Errors
-    /// When the folder cannot be made, read or cleared.
-    pub fn open(log: Arc<dyn ChangeLog>, folder: &Path, sets: Vec<DumpSet>) -> io::Result<Self> {
-        let open = |source: DumpSet| {
-            let Some(options) = source.options.clone() else { return Ok(None) };
-            let root = folder.join(&source.set.slug);
-            let shelf = |name: &str, kind, prefix| -> io::Result<_> {
-                Ok(Mutex::new(Shelf::open(root.join(name), kind, prefix, source.set.urls.clone())?))
-            };
-            let since = shelf("since", DumpKind::Changes, "since-")?;
-            {
-                // Nobody knows them any more.
-                let mut since = lock(&since);
-                let all = since.dumps.len();
-                since.remove_first(all);
-            }
-            Ok(Some(Kept {
-                resources: shelf("resources", DumpKind::Resources, "resources-")?,
-                changes: shelf("changes", DumpKind::Changes, "changes-")?,
-                since,
-                options,
-                wanted: AtomicBool::new(false),
-                plan: Mutex::new(Plan { covered: None, looked: 0, not_before: [None; 2], impossible: false }),
-                source,
-            }))
-        };
-        let sets: io::Result<Vec<_>> = sets.into_iter().map(open).collect();
-        Ok(Self {
+    /// The dumps of a Source, kept in this folder.
+    pub fn new(log: Arc<dyn ChangeLog>, folder: impl Into<PathBuf>) -> Arc<Self> {
+        Arc::new(Self {
             log,
-            sets: sets?,
+            folder: folder.into(),
             cancel: AtomicBool::new(false),
             wake: (Mutex::new(false), Condvar::new()),
             making_since: AtomicUsize::new(0),
         })
     }
 
-    /// Begins to make what is due, in a thread of its own.
+    /// Opens the dumps of a set, and removes those that a crash left incomplete.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, read or cleared.
+    pub fn open_set(self: &Arc<Self>, set: DumpSet) -> io::Result<Arc<SetDumps>> {
+        let root = self.folder.join(&set.slug);
+        let shelf = |name: &str, kind, prefix| Shelf::open(root.join(name), kind, prefix, set.urls.clone());
+        let mut since = shelf("since", DumpKind::Changes, "since-")?;
+        // Nobody knows them any more.
+        since.remove_first(usize::MAX);
+        Ok(Arc::new(SetDumps {
+            shared: Arc::clone(self),
+            resources: Mutex::new(shelf("resources", DumpKind::Resources, "resources-")?),
+            changes: Mutex::new(shelf("changes", DumpKind::Changes, "changes-")?),
+            since: Mutex::new(since),
+            wanted: AtomicBool::new(false),
+            plan: Mutex::new(Plan { covered: None, looked: 0, not_before: [None; 2], impossible: false }),
+            set,
+        }))
+    }
+
+    /// Begins to make what is due in these sets, in a thread of its own.
     ///
     /// # Errors
     /// When the system has no thread to give.
-    pub fn start(self: &Arc<Self>) -> io::Result<Dumper> {
-        let dumps = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("dumps".into()).spawn(move || dumps.run())?;
+    pub fn start(self: &Arc<Self>, sets: impl IntoIterator<Item = Arc<SetDumps>>) -> io::Result<Dumper> {
+        let (dumps, sets) = (Arc::clone(self), sets.into_iter().collect::<Vec<_>>());
+        let thread = std::thread::Builder::new().name("dumps".into()).spawn(move || dumps.run(&sets))?;
         Ok(Dumper { dumps: Arc::clone(self), thread })
     }
 
-    fn run(&self) {
-        while !self.cancel.load(Ordering::Relaxed) {
-            for set in self.sets.iter().flatten() {
-                self.tend(set);
+    fn run(&self, sets: &[Arc<SetDumps>]) {
+        while !self.is_cancelled() {
+            for set in sets {
+                set.tend();
             }
             let (woken, condvar) = &self.wake;
             let guard = woken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,200 +146,194 @@ impl Dumps {
         self.wake.1.notify_all();
     }
 
+    fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+}
+
+impl SetDumps {
     /// The newest Resource Dump.
-    pub fn resources(&self, set: usize) -> Option<Arc<Dump>> {
-        lock(&self.kept(set)?.resources).dumps.last().cloned()
+    pub fn newest_resources(&self) -> Option<Arc<Dump>> {
+        lock(&self.resources).dumps.last().cloned()
     }
 
     /// All Resource Dumps that are kept, oldest first.
-    pub fn kept_resources(&self, set: usize) -> Vec<Arc<Dump>> {
-        self.kept(set).map(|kept| lock(&kept.resources).dumps.clone()).unwrap_or_default()
+    pub fn resources(&self) -> Vec<Arc<Dump>> {
+        lock(&self.resources).dumps.clone()
     }
 
-    /// What the packages of changes speak for together, if there are any.
-    pub fn changes_span(&self, set: usize) -> Option<(Timestamp, Timestamp)> {
-        let shelf = lock(&self.kept(set)?.changes);
+    /// The time that all packages of changes cover, if there are any.
+    pub fn changes_span(&self) -> Option<(Timestamp, Timestamp)> {
+        let shelf = lock(&self.changes);
         Some((shelf.dumps.first()?.begin, shelf.dumps.last()?.end))
     }
 
     /// All packages of changes, oldest first, without a gap.
-    pub fn changes(&self, set: usize) -> Vec<Arc<Dump>> {
-        self.kept(set).map(|kept| lock(&kept.changes).dumps.clone()).unwrap_or_default()
-    }
-
-    /// Does any set have dumps?
-    pub fn any(&self) -> bool {
-        self.sets.iter().any(Option::is_some)
-    }
-
-    /// Does the set have dumps at all?
-    pub fn offered(&self, set: usize) -> bool {
-        self.kept(set).is_some()
+    pub fn changes(&self) -> Vec<Arc<Dump>> {
+        lock(&self.changes).dumps.clone()
     }
 
     /// Can there be no Resource Dump of this set, since it has resources that live elsewhere? As of the last try.
-    pub fn impossible(&self, set: usize) -> bool {
-        self.kept(set).is_some_and(|kept| lock(&kept.plan).impossible)
+    pub fn impossible(&self) -> bool {
+        lock(&self.plan).impossible
     }
 
     /// Somebody asks for the Resource Dump: one is made, unless it is too soon for another.
-    pub fn ask(&self, set: usize) {
-        if let Some(kept) = self.kept(set)
-            && (!kept.options.scheduled || lock(&kept.resources).dumps.is_empty())
-            && !kept.wanted.swap(true, Ordering::Relaxed)
+    pub fn ask(&self) {
+        if (!self.set.options.scheduled || lock(&self.resources).dumps.is_empty())
+            && !self.wanted.swap(true, Ordering::Relaxed)
         {
-            self.wake();
+            self.shared.wake();
         }
     }
 
     /// The file of a package (`NAME.zip`) or of its manifest (`NAME.xml`).
-    pub fn file(&self, set: usize, name: &str) -> Option<PathBuf> {
-        let kept = self.kept(set)?;
-        [&kept.resources, &kept.changes, &kept.since].into_iter().find_map(|shelf| lock(shelf).file(name))
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        [&self.resources, &self.changes, &self.since].into_iter().find_map(|shelf| lock(shelf).file(name))
     }
 
     /// One package with all that changed since then. Blocks while it is made.
     ///
     /// # Errors
     /// There is none, or not now; see [`SinceError`].
-    pub fn since(&self, set: usize, since: Since, which: Which) -> Result<PathBuf, SinceError> {
-        let kept = self.kept(set).ok_or(SinceError::Disabled)?;
-        let range = since::range(&*self.log, kept.source.set.id, since, which)?;
-        let _place = Place::take(&self.making_since).ok_or(SinceError::Busy)?;
+    pub fn since(&self, since: Since, which: Which) -> Result<PathBuf, SinceError> {
+        let range = since::range(self.log(), self.set.id, since, which)?;
+        let _place = Place::take(&self.shared.making_since).ok_or(SinceError::Busy)?;
+        let limit = self.set.options.part_size;
         let options = DumpOptions {
             part_size: u64::MAX,
-            patience: kept.options.patience.min(SINCE_PATIENCE),
-            ..kept.options.clone()
+            patience: self.set.options.patience.min(SINCE_PATIENCE),
+            ..self.set.options.clone()
         };
-        let path = since::package(&self.job(kept, &options), &kept.since, &range, kept.options.part_size)?;
-        metrics::counter!("abreast_dump_since_total", "set" => kept.source.set.slug.clone()).increment(1);
+        let path = since::package(&self.job(&options), &self.since, &range, limit)?;
+        metrics::counter!("abreast_dump_since_total", "set" => self.set.slug.clone()).increment(1);
         Ok(path)
     }
 
-    fn kept(&self, set: usize) -> Option<&Kept> {
-        self.sets.get(set)?.as_ref()
+    fn log(&self) -> &dyn ChangeLog {
+        &*self.shared.log
     }
 
-    fn job<'a>(&'a self, kept: &'a Kept, options: &'a DumpOptions) -> Job<'a> {
+    fn job<'a>(&'a self, options: &'a DumpOptions) -> Job<'a> {
         Job {
-            log: &*self.log,
-            set: &kept.source.set,
-            bytes: kept.source.representations.now(),
+            log: self.log(),
+            set: &self.set,
+            bytes: self.set.representations.now(),
             options,
-            cancel: &self.cancel,
+            cancel: &self.shared.cancel,
         }
     }
 
-    /// Makes what is due in one set, and removes what had its time.
-    fn tend(&self, kept: &Kept) {
-        self.resource_dump(kept);
-        if kept.options.changes {
-            self.change_dump(kept);
+    /// Makes what is due, and removes what had its time.
+    fn tend(&self) {
+        self.make_resource_dump();
+        if self.set.options.changes {
+            self.make_change_dumps();
         }
-        retire(kept);
+        self.retire();
     }
 
-    fn resource_dump(&self, kept: &Kept) {
-        if self.resource_dump_is_due(kept) {
-            let job = self.job(kept, &kept.options);
-            let name = lock(&kept.resources).name(now());
-            let made = made(&job, &kept.resources, &name, |folder| resources::make(&job, folder, &name));
+    fn make_resource_dump(&self) {
+        if self.resource_dump_is_due() {
+            let job = self.job(&self.set.options);
+            let name = lock(&self.resources).name(now());
+            let made = made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name));
             // Who asks again gets the new one, or another try.
-            kept.wanted.store(false, Ordering::Relaxed);
-            lock(&kept.plan).impossible = matches!(made, Err(DumpError::Elsewhere(_)));
-            tell(kept, DumpKind::Resources, made);
+            self.wanted.store(false, Ordering::Relaxed);
+            lock(&self.plan).impossible = matches!(made, Err(DumpError::Elsewhere(_)));
+            self.finish(DumpKind::Resources, made);
         }
     }
 
-    fn resource_dump_is_due(&self, kept: &Kept) -> bool {
-        let Ok(head) = self.log.head(kept.source.set.id) else { return false };
-        if head.importing || lock(&kept.plan).not_before[0].is_some_and(|time| Instant::now() < time) {
+    fn resource_dump_is_due(&self) -> bool {
+        let Ok(head) = self.log().head(self.set.id) else { return false };
+        if head.importing || lock(&self.plan).not_before[0].is_some_and(|time| Instant::now() < time) {
             return false;
         }
-        let asked = kept.options.scheduled || kept.wanted.load(Ordering::Relaxed);
-        match lock(&kept.resources).dumps.last() {
+        let asked = self.set.options.scheduled || self.wanted.load(Ordering::Relaxed);
+        match lock(&self.resources).dumps.last() {
             None => asked,
             Some(newest) => {
-                let due = asked && newest.begin != head.time && age(newest.end) >= kept.options.every;
+                let due = asked && newest.begin != head.time && age(newest.end) >= self.set.options.every;
                 if !due {
-                    kept.wanted.store(false, Ordering::Relaxed);
+                    self.wanted.store(false, Ordering::Relaxed);
                 }
                 due
             }
         }
     }
 
-    fn change_dump(&self, kept: &Kept) {
-        if lock(&kept.plan).not_before[1].is_some_and(|time| Instant::now() < time) {
+    fn make_change_dumps(&self) {
+        if lock(&self.plan).not_before[1].is_some_and(|time| Instant::now() < time) {
             return;
         }
-        while !self.cancel.load(Ordering::Relaxed) {
-            match self.next_changes(kept) {
+        while !self.shared.is_cancelled() {
+            match self.next_changes() {
                 Ok(Some(range)) => {
-                    let job = self.job(kept, &kept.options);
-                    let name = lock(&kept.changes).name(range.until);
+                    let job = self.job(&self.set.options);
+                    let name = lock(&self.changes).name(range.until);
                     let made =
-                        made(&job, &kept.changes, &name, |folder| changes::make_patiently(&job, &range, folder, &name));
+                        made(&job, &self.changes, &name, |folder| changes::make_patiently(&job, &range, folder, &name));
                     let done = made.is_ok();
-                    tell(kept, DumpKind::Changes, made);
+                    self.finish(DumpKind::Changes, made);
                     if !done {
                         return;
                     }
-                    lock(&kept.plan).covered = Some((range.last, range.until));
+                    lock(&self.plan).covered = Some((range.last, range.until));
                 }
                 Ok(None) => return,
-                Err(error) => return tell(kept, DumpKind::Changes, Err(error)),
+                Err(error) => return self.finish(DumpKind::Changes, Err(error)),
             }
         }
     }
 
     /// The changes that the next package should hold, if one is due.
-    fn next_changes(&self, kept: &Kept) -> Result<Option<Range>, DumpError> {
-        let set = kept.source.set.id;
+    fn next_changes(&self) -> Result<Option<Range>, DumpError> {
+        let set = self.set.id;
         loop {
-            let head = self.log.head(set)?;
+            let head = self.log().head(set)?;
             if head.importing {
                 return Ok(None);
             }
-            let known = lock(&kept.plan).covered;
+            let known = lock(&self.plan).covered;
             let (covered, from) = match known {
                 Some(covered) => covered,
-                None => self.begin_of_changes(kept)?,
+                None => self.begin_of_changes()?,
             };
-            let due = age(from) >= kept.options.every;
+            let due = age(from) >= self.set.options.every;
             {
-                let mut plan = lock(&kept.plan);
+                let mut plan = lock(&self.plan);
                 plan.covered = Some((covered, from));
                 if covered == head.position || (plan.looked == head.open_page && !due) {
                     return Ok(None);
                 }
             }
-            let page = since::page_of(&*self.log, set, covered.next())?;
+            let page = since::page_of(self.log(), set, covered.next())?;
             let last = match page.and_then(|page| page.last) {
                 Some(last) => last,
                 None if due => head.position,
                 None => {
-                    lock(&kept.plan).looked = head.open_page;
+                    lock(&self.plan).looked = head.open_page;
                     return Ok(None);
                 }
             };
-            let until = since::time_of(&*self.log, set, last)?;
+            let until = since::time_of(self.log(), set, last)?;
             let mut range = Range { after: covered, last, from, until, which: Which::Every };
             // Bytes that are gone leave a gap, behind which the Change Dump begins again.
-            let job = self.job(kept, &kept.options);
+            let job = self.job(&self.set.options);
             if let Some((position, key)) = changes::last_missing(&job, &range)? {
                 tracing::warn!(
                     "set `{}`: the Change Dump begins again behind position {position}: the bytes of a change to `{key}` \
                  are not kept, or never were here (help: let the set keep versions, and put records of resources elsewhere \
                  in a set of their own)",
-                    kept.source.set.slug
+                    self.set.slug
                 );
-                let mut shelf = lock(&kept.changes);
+                let mut shelf = lock(&self.changes);
                 let all = shelf.dumps.len();
                 shelf.remove_first(all);
                 drop(shelf);
-                (range.after, range.from) = (position, since::time_of(&*self.log, set, position)?);
-                lock(&kept.plan).covered = Some((position, range.from));
+                (range.after, range.from) = (position, since::time_of(self.log(), set, position)?);
+                lock(&self.plan).covered = Some((position, range.from));
                 if position == last {
                     continue;
                 }
@@ -344,15 +343,78 @@ impl Dumps {
     }
 
     /// Behind the last package; without any, at the open page's beginning.
-    fn begin_of_changes(&self, kept: &Kept) -> Result<(Position, Timestamp), DumpError> {
-        let set = kept.source.set.id;
-        let end = lock(&kept.changes).dumps.last().map(|dump| dump.end);
+    fn begin_of_changes(&self) -> Result<(Position, Timestamp), DumpError> {
+        let set = self.set.id;
+        let end = lock(&self.changes).dumps.last().map(|dump| dump.end);
         if let Some(end) = end {
-            return Ok(since::position_at(&*self.log, set, end)?);
+            return Ok(since::position_at(self.log(), set, end)?);
         }
-        let head = self.log.head(set)?;
-        let page = self.log.pages(set, head.open_page, 1)?.pop();
+        let head = self.log().head(set)?;
+        let page = self.log().pages(set, head.open_page, 1)?.pop();
         Ok(page.map_or((Position(0), head.created), |page| (page.after, page.from)))
+    }
+
+    /// Log and metrics; after a failure, a pause.
+    fn finish(&self, kind: DumpKind, made: Result<Arc<Dump>, DumpError>) {
+        let slug = &self.set.slug;
+        let (place, kind) = match kind {
+            DumpKind::Resources => (0, "resources"),
+            DumpKind::Changes => (1, "changes"),
+        };
+        let count = |result: &'static str| {
+            metrics::counter!("abreast_dumps_total", "set" => slug.clone(), "kind" => kind, "result" => result)
+                .increment(1);
+        };
+        match made {
+            Ok(dump) => {
+                count("made");
+                metrics::gauge!("abreast_dump_time_seconds", "set" => slug.clone(), "kind" => kind)
+                    .set(dump.end.as_micros() as f64 / 1e6);
+                let (packages, bytes) = (dump.packages.len(), dump.bytes());
+                tracing::info!(
+                    "set `{slug}`: the dump `{}` is complete: {}, {bytes} bytes",
+                    dump.name,
+                    count_of(packages, "package")
+                );
+            }
+            Err(DumpError::Cancelled) => {}
+            Err(error) => {
+                count("failed");
+                let pause = if matches!(error, DumpError::Elsewhere(_)) { LONG_PAUSE } else { PAUSE };
+                lock(&self.plan).not_before[place] = Some(Instant::now() + pause);
+                let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+                tracing::error!("set `{slug}`: no dump of {kind} could be made: {error}{cause}");
+            }
+        }
+    }
+
+    /// Removes what had its time.
+    fn retire(&self) {
+        let options = &self.set.options;
+        let mut shelf = lock(&self.resources);
+        let most = options.keep.max(1);
+        while shelf.dumps.len() > most
+            && (age(shelf.dumps[1].end) >= options.grace || shelf.dumps.len() > most + MOST_REPLACED)
+        {
+            shelf.remove_first(1);
+        }
+        drop(shelf);
+        let mut shelf = lock(&self.changes);
+        let mut bytes: u64 = shelf.dumps.iter().map(|dump| dump.bytes()).sum();
+        while shelf.dumps.len() > 1 && bytes > options.changes_size {
+            bytes -= shelf.dumps[0].bytes();
+            shelf.remove_first(1);
+        }
+        drop(shelf);
+        let mut shelf = lock(&self.since);
+        let root = shelf.root().to_owned();
+        let old = |dump: &Dump| {
+            let made = root.join(&dump.name).metadata().and_then(|folder| folder.modified());
+            made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > SINCE_AGE))
+        };
+        while shelf.dumps.first().is_some_and(|dump| old(dump)) {
+            shelf.remove_first(1);
+        }
     }
 }
 
@@ -368,69 +430,6 @@ fn made(
     tracing::info!("set `{}`: making the dump `{name}`", job.set.slug);
     let dump = make(making.path())?;
     lock(shelf).announce(making, dump).map_err(DumpError::Write)
-}
-
-/// Log and metrics; after a failure, a pause.
-fn tell(kept: &Kept, kind: DumpKind, made: Result<Arc<Dump>, DumpError>) {
-    let slug = &kept.source.set.slug;
-    let (place, kind) = match kind {
-        DumpKind::Resources => (0, "resources"),
-        DumpKind::Changes => (1, "changes"),
-    };
-    let count = |result: &'static str| {
-        metrics::counter!("abreast_dumps_total", "set" => slug.clone(), "kind" => kind, "result" => result)
-            .increment(1);
-    };
-    match made {
-        Ok(dump) => {
-            count("made");
-            metrics::gauge!("abreast_dump_time_seconds", "set" => slug.clone(), "kind" => kind)
-                .set(dump.end.as_micros() as f64 / 1e6);
-            let (packages, bytes) = (dump.packages.len(), dump.bytes());
-            tracing::info!(
-                "set `{slug}`: the dump `{}` is complete: {}, {bytes} bytes",
-                dump.name,
-                count_of(packages, "package")
-            );
-        }
-        Err(DumpError::Cancelled) => {}
-        Err(error) => {
-            count("failed");
-            let pause = if matches!(error, DumpError::Elsewhere(_)) { LONG_PAUSE } else { PAUSE };
-            lock(&kept.plan).not_before[place] = Some(Instant::now() + pause);
-            let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-            tracing::error!("set `{slug}`: no dump of {kind} could be made: {error}{cause}");
-        }
-    }
-}
-
-/// Removes what had its time.
-fn retire(kept: &Kept) {
-    let options = &kept.options;
-    let mut shelf = lock(&kept.resources);
-    let most = options.keep.max(1);
-    while shelf.dumps.len() > most
-        && (age(shelf.dumps[1].end) >= options.grace || shelf.dumps.len() > most + MOST_REPLACED)
-    {
-        shelf.remove_first(1);
-    }
-    drop(shelf);
-    let mut shelf = lock(&kept.changes);
-    let mut bytes: u64 = shelf.dumps.iter().map(|dump| dump.bytes()).sum();
-    while shelf.dumps.len() > 1 && bytes > options.changes_size {
-        bytes -= shelf.dumps[0].bytes();
-        shelf.remove_first(1);
-    }
-    drop(shelf);
-    let mut shelf = lock(&kept.since);
-    let root = shelf.root().to_owned();
-    let old = |dump: &Dump| {
-        let made = root.join(&dump.name).metadata().and_then(|folder| folder.modified());
-        made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > SINCE_AGE))
-    };
-    while shelf.dumps.first().is_some_and(|dump| old(dump)) {
-        shelf.remove_first(1);
-    }
 }
 
 /// Time since then; none while the clock is behind it.

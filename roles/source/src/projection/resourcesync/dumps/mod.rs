@@ -28,13 +28,12 @@ pub use changes::Which;
 pub use check::{check_dumps, remove_unsound_dumps};
 pub use error::SinceError;
 pub(super) use files::FilePath;
-pub use keeper::{DumpSet, Dumper, Dumps};
+pub use keeper::{DumpSet, Dumper, Dumps, SetDumps};
 pub use options::{Compression, DumpOptions};
 pub use record::{Dump, DumpKind, Package};
 pub use since::Since;
 pub(crate) use since::time_of;
 
-use crate::publish::PublishedSet;
 use crate::{DigestPolicy, Naming, Representations};
 use abreast_core::ChangeLog;
 use abreast_resourcesync::package::bitstream_path;
@@ -51,7 +50,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// One set whose dump is made, and the options.
 struct Job<'a> {
     log: &'a dyn ChangeLog,
-    set: &'a PublishedSet,
+    set: &'a DumpSet,
     bytes: Representations,
     options: &'a DumpOptions,
     cancel: &'a AtomicBool,

@@ -1,0 +1,53 @@
+//! A published set, with everything that belongs to it: projections, the server and the notifier hold it by an `Arc`.
+
+use crate::Representations;
+use super::{About, Notifications, SetUrls};
+use crate::archive::Archive;
+use crate::links::PublishedLinks;
+use crate::projection::resourcesync::dumps::SetDumps;
+use crate::versions::VersionUrls;
+use abreast_core::SetId;
+use std::sync::Arc;
+
+/// One published set.
+#[derive(Debug)]
+pub struct PublishedSet {
+    /// Its number in the log.
+    pub id: SetId,
+    /// Its name in URLs.
+    pub slug: String,
+    /// Its URLs.
+    pub urls: SetUrls,
+    /// The bytes of its resources and of their earlier versions.
+    pub representations: Representations,
+    /// Links of the set as a whole.
+    pub links: PublishedLinks,
+    /// Where earlier versions of its resources are, if they are kept.
+    pub versions: Option<VersionUrls>,
+    /// Its description for people.
+    pub about: About,
+    /// Its archive, if old lists are kept.
+    pub archive: Option<Arc<Archive>>,
+    /// Its dumps, if any are made.
+    pub dumps: Option<Arc<SetDumps>>,
+    /// Where its notifications are subscribed to, if there are any.
+    pub notifications: Option<Notifications>,
+}
+
+impl PublishedSet {
+    /// A set without any of the optional parts.
+    pub fn new(id: SetId, slug: impl Into<String>, urls: SetUrls) -> Self {
+        Self {
+            id,
+            slug: slug.into(),
+            urls,
+            representations: Representations::elsewhere(),
+            links: PublishedLinks::default(),
+            versions: None,
+            about: About::default(),
+            archive: None,
+            dumps: None,
+            notifications: None,
+        }
+    }
+}
