@@ -134,12 +134,8 @@ fn one_round(settings: &Settings, set: &mut Set, round: usize) -> Result<()> {
         let after = log.shards(set.id)?;
         let dirtied = before.iter().zip(&after).filter(|(old, new)| old.version != new.version).count();
         set.dirtied.push(dirtied as f64);
-        let paths = [
-            "data/changelist.xml".to_owned(),
-            "data/resourcelist.xml".to_owned(),
-            list(with.id),
-            list(without),
-        ];
+        let paths =
+            ["data/changelist.xml".to_owned(), "data/resourcelist.xml".to_owned(), list(with.id), list(without)];
         for (path, times) in paths.iter().zip(&mut times) {
             let begun = Instant::now();
             publisher.document(path)?;

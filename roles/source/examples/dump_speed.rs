@@ -1,4 +1,4 @@
-//! How much processor time does a Resource Dump cost, beside `zip -0` of the same folder?
+//! The processor time of a Resource Dump, compared with `zip -0` of the same folder.
 //!
 //! `cargo run --release -p abreast-source --example dump_speed -- FOLDER`
 #![expect(clippy::print_stdout, reason = "it is a program for people")]

@@ -1,20 +1,20 @@
-//! Under which other paths is a file published, when symbolic links are followed? Events tell only where it stands.
+//! The other paths under which a file is published when symbolic links are followed: events name its own path only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Links noted; what changes behind more of them is found by scans.
+/// Links that are noted; changes behind further links are found by scans.
 pub(crate) const MAX_ALIASES: usize = 10_000;
 
-/// One followed link: its path, and that of what it leads to.
+/// One followed link: its path, and the path of its target.
 pub(crate) type Alias = (Vec<u8>, Vec<u8>);
 
-/// The links that were followed, by where they lead.
+/// The links that were followed, by their targets.
 #[derive(Debug, Default)]
 pub(crate) struct Aliases(Mutex<BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>>);
 
 impl Aliases {
-    /// Forgets what was noted, and notes what a scan of everything saw.
+    /// Replaces all links by those that a full scan found.
     pub(crate) fn replace(&self, aliases: Vec<Alias>) {
         let mut known = self.lock();
         known.clear();
@@ -23,7 +23,7 @@ impl Aliases {
         }
     }
 
-    /// Notes more.
+    /// Adds links.
     pub(crate) fn add(&self, aliases: impl IntoIterator<Item = Alias>) {
         let mut known = self.lock();
         let mut count: usize = known.values().map(BTreeSet::len).sum();
@@ -35,7 +35,7 @@ impl Aliases {
         }
     }
 
-    /// The other paths of what stands at one.
+    /// The other paths of the file or folder at a path.
     pub(crate) fn of(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let known = self.lock();
         if known.is_empty() {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_by_every_link_to_it_or_around_it() {
+    fn every_link_to_a_path_or_its_folders_gives_another_path() {
         let aliases = Aliases::default();
         let pair = |alias: &str, real: &str| (alias.as_bytes().to_vec(), real.as_bytes().to_vec());
         aliases.replace(vec![pair("gone", "a")]);

@@ -2,9 +2,9 @@
 //!
 //! A digest is kept by the size, times and inode of the file that was read, and used when the watch reads the path again.
 
-use crate::found::{Found, look_for};
-use crate::hash::{Hashed, Hasher, Reading, Target, Witness, witness_of};
+use crate::hash::{Fingerprint, Hashed, Hasher, Reading, Target, fingerprint_of};
 use crate::ingest::IngestOptions;
+use crate::path_state::{PathState, inspect};
 use crate::writers::Writers;
 use abreast_contents::PinnedContent;
 use abreast_core::State;
@@ -24,7 +24,7 @@ const MAX_RESULTS: usize = 256;
 /// Files read at a time, at most.
 const MAX_THREADS: usize = 4;
 
-/// What was read of one large file.
+/// The result of reading one large file.
 pub(crate) type Result = (State, Stat, Option<PinnedContent>);
 
 /// The threads that read large files; they end when this is dropped.
@@ -47,7 +47,7 @@ struct Queue {
     known: HashSet<Vec<u8>>,
     /// Read, and to be recorded by the watch.
     ready: Vec<Vec<u8>>,
-    results: HashMap<Witness, Result>,
+    results: HashMap<Fingerprint, Result>,
 }
 
 impl Aside {
@@ -88,8 +88,8 @@ impl Aside {
         std::mem::take(&mut self.shared.lock().ready)
     }
 
-    /// What was read of the file that has this witness now.
-    pub(crate) fn take(&self, witness: &Witness) -> Option<Result> {
+    /// The result of the file that has this fingerprint now.
+    pub(crate) fn take(&self, witness: &Fingerprint) -> Option<Result> {
         self.shared.lock().results.remove(witness)
     }
 }
@@ -130,17 +130,17 @@ impl Shared {
         let mut hasher = Hasher::new(options, reading);
         while let Some(path) = self.next() {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            let hashed = match look_for(folder, &path) {
-                Found::File(dir) => hasher.hash(&[Target { dir: &dir, name }]).pop(),
-                Found::Folder | Found::LeftOut | Found::Nothing | Found::Unreadable(_) => None,
+            let hashed = match inspect(folder, &path) {
+                PathState::File(dir) => hasher.hash(&[Target { dir: &dir, name }]).pop(),
+                PathState::Folder | PathState::LeftOut | PathState::Nothing | PathState::Unreadable(_) => None,
             };
             let mut queue = self.lock();
             if let Some(Hashed::Stable(state, stat, kept)) = hashed {
                 if queue.results.len() >= MAX_RESULTS {
-                    // Of files that changed since: nobody asks for them any more.
+                    // Results of files that changed since are not requested again.
                     queue.results.clear();
                 }
-                queue.results.insert(witness_of(&stat), (state, stat, kept));
+                queue.results.insert(fingerprint_of(&stat), (state, stat, kept));
             }
             queue.known.remove(&path);
             queue.ready.push(path);

@@ -1,11 +1,11 @@
-//! How does content come into a published folder by itself? Written whole, durable, then recorded at once.
+//! Content that the API puts into a published folder: written completely, made durable, then recorded at once.
 //!
-//! The watch will see the new file as well: it finds what was recorded, and records nothing. Order on disk and order
-//! in the log agree: whoever replaces a path holds its place until the log has it.
+//! The watch sees the new file as well; it finds the recorded state, and records nothing. The order on disk is the order
+//! in the log: the writer of a path keeps a lock on it until the change is in the log.
 
 use crate::hash::state_of;
 use crate::ingest::IngestOptions;
-use crate::links::{LinkRecord, read_links, sidecar_name, split, witness_with};
+use crate::links::{LinkRecord, fingerprint_with, read_links, sidecar_name, split};
 use crate::names::{is_published_path, key_of, too_long};
 use crate::writes::Busy;
 use abreast_contents::PinnedContent;
@@ -25,7 +25,7 @@ use thiserror::Error;
 /// Paths that can be replaced at the same time.
 const PLACES: usize = 64;
 
-/// Why nothing was deposited.
+/// The reason why nothing was deposited.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DepositError {
@@ -35,13 +35,13 @@ pub enum DepositError {
     /// There is no such file.
     #[error("there is no such resource")]
     NotFound,
-    /// Something that is no file stands there, or on the way.
+    /// Something other than a file has this path or a part of it.
     #[error("{0}")]
     InTheWay(String),
     /// The file is not as the writer thought.
     #[error("the resource is not in the state that was asked for")]
     Precondition,
-    /// What is said of the resource is wrong.
+    /// The links of the resource are wrong.
     #[error("{0}")]
     Links(String),
     /// The folder cannot be written.
@@ -52,7 +52,7 @@ pub enum DepositError {
     Io(#[from] io::Error),
 }
 
-/// In which state must a resource be for it to be replaced or removed?
+/// The state that a resource must have to be replaced or removed.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
     /// Only if there is none.
@@ -122,7 +122,7 @@ impl Deposit {
         Self { log, set, options, places: std::array::from_fn(|_| Mutex::new(())) }
     }
 
-    /// Where the links of files come from.
+    /// The source of the links of files.
     pub fn links(&self) -> &Arc<crate::links::Links> {
         &self.options.links
     }
@@ -130,7 +130,7 @@ impl Deposit {
     /// Opens a new file for a relative path; folders on the way are made.
     ///
     /// # Errors
-    /// The path is none, something is in the way, or the folder cannot be written.
+    /// The path is invalid, something else has it, or the folder cannot be written.
     pub fn begin(&self, folder: &Folder, path: &[u8]) -> Result<Upload, DepositError> {
         if !is_published_path(path) {
             return Err(DepositError::Name(
@@ -211,7 +211,7 @@ impl Deposit {
             sha256: upload.sha256.take().map(|sha256| sha256.finalize().into()),
             ..Digests::default()
         };
-        let witness = witness_with(&stat, &links);
+        let witness = fingerprint_with(&stat, &links);
         let content = kept.as_ref().map(PinnedContent::id);
         let state = State { links, content, ..state_of(&name, &stat, digests) };
         let key = key_of(&upload.path);
@@ -296,8 +296,8 @@ impl Deposit {
         // The bytes are those that were recorded, if the file is; else the watch is about to read them.
         let mut witness = known.witness.clone();
         witness.truncate(32);
-        if witness == witness_with(&stat, &[]) {
-            witness = witness_with(&stat, &links);
+        if witness == fingerprint_with(&stat, &[]) {
+            witness = fingerprint_with(&stat, &links);
         }
         let mut state = State { links, ..known.state };
         let kept = match (&self.options.contents, &state.content) {
@@ -348,7 +348,7 @@ impl Deposit {
     }
 }
 
-/// Holds a kept copy until what speaks of it is durable.
+/// Keeps a copy until the change that names it is durable.
 fn hold(kept: Option<PinnedContent>, done: AppendDone) -> AppendDone {
     Box::new(move |result| {
         drop(kept);
@@ -378,7 +378,7 @@ fn stat_of(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError> {
     }
 }
 
-/// What has this name: a file or nothing.
+/// The file of this name, if there is one.
 fn free_for_a_file(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError> {
     match stat_of(dir, name)? {
         Some(stat) if stat.kind == Kind::Folder => {
@@ -391,7 +391,7 @@ fn free_for_a_file(dir: &Dir, name: &[u8]) -> Result<Option<Stat>, DepositError>
     }
 }
 
-/// Why a folder takes nothing: it may have been removed since it was opened.
+/// The error of a folder that cannot be written: it may have been removed since it was opened.
 fn folder_gone(dir: &Dir, error: abreast_folder::Error) -> DepositError {
     match dir.own_stat() {
         Ok(stat) if stat.links == 0 => {

@@ -23,12 +23,12 @@ const BUFFER: usize = 64 * 1024;
 /// Folders that cannot be watched and are noted one by one.
 const MAX_BLOCKED: usize = 1_000;
 
-/// What an event says about a path.
+/// The meaning of an event for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
     /// A file was created there.
     Created,
-    /// Its content was written, by somebody who may go on.
+    /// Its content was written; the writer may continue.
     Written,
     /// A writer closed it, or it was moved here.
     Finished,
@@ -38,7 +38,7 @@ pub(crate) enum Hint {
     Folder,
     /// It was a folder, and was moved away or removed.
     FolderGone,
-    /// Its attributes changed; a writer may go on.
+    /// Its attributes changed; a writer may continue.
     Attributes,
 }
 
@@ -103,13 +103,13 @@ impl Events {
         self.watch_tree(folder.to_vec());
     }
 
-    /// Were events lost since this was last asked?
+    /// Whether events were lost since the last call.
     pub(crate) fn take_lost(&mut self) -> bool {
         std::mem::take(&mut self.lost)
     }
 
-    /// Watches the tree as it is now, after events were lost: folders made or moved meanwhile are known again. What
-    /// changed before this call is for a scan to find.
+    /// Watches the tree as it is now, after events were lost: folders made or moved meanwhile are known again. A scan
+    /// finds the changes before this call.
     pub(crate) fn rewatch(&mut self) {
         let before = std::mem::take(&mut self.paths);
         self.watches.clear();
@@ -122,8 +122,8 @@ impl Events {
         }
     }
 
-    /// Waits for events, at most `wait`, and hands over every path that had one.
-    pub(crate) fn read(&mut self, wait: Duration, mut tell: impl FnMut(Vec<u8>, Hint)) {
+    /// Waits for events, at most `wait`, and passes every path that had one.
+    pub(crate) fn read(&mut self, wait: Duration, mut visit: impl FnMut(Vec<u8>, Hint)) {
         let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let ready = poll(&mut [PollFd::from_borrowed_fd(self.inotify.as_fd(), PollFlags::IN)], Some(&timeout));
         if !matches!(ready, Ok(count) if count > 0) {
@@ -143,7 +143,7 @@ impl Events {
                 }
             };
             for (watch, mask, name) in events {
-                self.note(&watch, mask, name.as_deref(), &mut new_folders, &mut tell);
+                self.note(&watch, mask, name.as_deref(), &mut new_folders, &mut visit);
             }
         }
         for folder in new_folders {
@@ -157,9 +157,9 @@ impl Events {
         mask: EventMask,
         name: Option<&OsStr>,
         new_folders: &mut Vec<Vec<u8>>,
-        tell: &mut impl FnMut(Vec<u8>, Hint),
+        visit: &mut impl FnMut(Vec<u8>, Hint),
     ) {
-        // What an unmounted file system hid is there again, and was never watched.
+        // Folders that a mounted file system hid are visible again, and are not watched.
         if mask.intersects(EventMask::Q_OVERFLOW | EventMask::UNMOUNT) {
             self.lost = true;
             return;
@@ -173,7 +173,7 @@ impl Events {
             return;
         }
         let (Some(folder), Some(name)) = (self.paths.get(watch), name) else { return };
-        // A sidecar says something of a file that may be published.
+        // A sidecar describes a file that may be published.
         if !is_published_name(name.as_bytes()) && owner_of(name.as_bytes()).is_none() {
             return;
         }
@@ -187,9 +187,9 @@ impl Events {
             }
             // A folder's own attributes are of no interest: one that could not be read is tried again anyway.
             if mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
-                tell(path, Hint::Folder);
+                visit(path, Hint::Folder);
             } else if mask.intersects(EventMask::MOVED_FROM | EventMask::DELETE) {
-                tell(path, Hint::FolderGone);
+                visit(path, Hint::FolderGone);
             }
             return;
         }
@@ -204,10 +204,10 @@ impl Events {
         } else {
             Hint::Finished
         };
-        tell(path, hint);
+        visit(path, hint);
     }
 
-    /// Watches a folder and all beneath it. What appears in between is found by the scan that follows an event.
+    /// Watches a folder and all selected folders beneath it. The scan that follows an event finds files made meanwhile.
     fn watch_tree(&mut self, top: Vec<u8>) {
         let mut folders = vec![top];
         while let Some(folder) = folders.pop() {
@@ -219,7 +219,7 @@ impl Events {
             match self.inotify.watches().add(&absolute, mask()) {
                 Ok(watch) => self.bind(&folder, &watch),
                 Err(error) if is_gone(&error) => {
-                    // No folder of ours any more.
+                    // It is no longer a folder of this tree.
                     self.blocked.remove(&folder);
                     continue;
                 }
@@ -236,7 +236,7 @@ impl Events {
         }
     }
 
-    /// Notes where a watched folder is. It may have been met elsewhere before, and another folder here.
+    /// Notes the path of a watched folder. It may have had another path before, and another folder may have had this one.
     fn bind(&mut self, path: &[u8], watch: &WatchDescriptor) {
         if let Some(before) = self.paths.insert(watch.clone(), path.to_vec())
             && before != path
@@ -268,7 +268,7 @@ impl Events {
         }
     }
 
-    /// A folder was moved away: its watches speak of paths that are no more.
+    /// A folder was moved away: the paths of its watches are no longer valid.
     fn forget_tree(&mut self, top: &[u8]) {
         let inside = |path: &[u8]| path == top || (path.starts_with(top) && path.get(top.len()) == Some(&b'/'));
         let moved: Vec<_> = self
@@ -302,7 +302,7 @@ fn mask() -> WatchMask {
         | WatchMask::ONLYDIR
         | WatchMask::DONT_FOLLOW
         // A new folder may be met twice. Replacing a watch, the kernel clears its mask before it sets it again, and
-        // loses the events of that moment: a file that was closed just then would look as if it were still written.
+        // loses the events of that moment: a file that was closed just then would seem to be written still.
         | WatchMask::MASK_ADD
 }
 
@@ -318,7 +318,7 @@ fn list(absolute: &Path, folder: &[u8], folders: &mut Vec<Vec<u8>>) -> std::io::
     Ok(())
 }
 
-/// Is there no folder any more, or a link?
+/// Whether the folder is gone, or a link is in its place.
 fn is_gone(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
@@ -340,14 +340,14 @@ mod tests {
     use std::fs;
 
     /// All paths that have an event now.
-    fn told(events: &mut Events) -> Vec<String> {
-        let mut told = Vec::new();
-        events.read(Duration::from_millis(100), |path, _| told.push(String::from_utf8_lossy(&path).into_owned()));
-        told
+    fn paths(events: &mut Events) -> Vec<String> {
+        let mut paths = Vec::new();
+        events.read(Duration::from_millis(100), |path, _| paths.push(String::from_utf8_lossy(&path).into_owned()));
+        paths
     }
 
     #[test]
-    fn an_overflow_is_told_and_folders_it_hid_are_watched_afterwards() {
+    fn folders_hidden_by_an_overflow_are_watched_afterwards() {
         let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap_or_default();
         let limit = limit.trim().parse().unwrap_or(u64::MAX);
         if limit > 100_000 {
@@ -364,14 +364,14 @@ mod tests {
         }
         fs::create_dir(root.path().join("late")).unwrap();
         fs::rename(root.path().join("moved"), root.path().join("here")).unwrap();
-        let before = told(&mut events);
+        let before = paths(&mut events);
         assert!(!before.iter().any(|path| path == "late"), "hidden by the overflow");
         assert!(events.take_lost());
-        assert!(!events.take_lost(), "told once");
+        assert!(!events.take_lost(), "reported once");
         events.rewatch();
         fs::write(root.path().join("late/x"), "1").unwrap();
         fs::write(root.path().join("here/y"), "1").unwrap();
-        let mut after = told(&mut events);
+        let mut after = paths(&mut events);
         after.dedup();
         assert_eq!(after, ["late/x", "here/y"]);
     }

@@ -10,7 +10,7 @@ const FEW: u64 = 10;
 /// Deletions that follow each other within this time are judged together.
 const LATELY: Duration = Duration::from_secs(600);
 
-/// What happens to resources whose files are gone.
+/// The treatment of resources whose files are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletions {
     /// Their deletion is recorded, unless the guard holds it: when the set would become smaller by more than 10 % and more

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Which digests a set publishes.
+/// The digests that a set publishes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DigestPolicy {
     /// MD5: the cheapest that the specifications name.
@@ -38,16 +38,16 @@ impl DigestPolicy {
     }
 }
 
-/// How looking at a file ended.
+/// The result of reading a file.
 #[expect(clippy::large_enum_variant, reason = "nearly every file is stable")]
 pub(crate) enum Hashed {
     /// Read whole, and unchanged while it was read; with the copy that is kept, if one is.
     Stable(State, Stat, Option<PinnedContent>),
-    /// It changed while it was read, or a moment before, somebody is writing it, or reading was stopped: try again later.
+    /// It changed while it was read, or a moment before, a process is writing it, or reading was stopped: to be retried.
     Unsettled,
     /// It is large, and read aside: its digest is known later.
     Large,
-    /// It is not there any more, or is no regular file now.
+    /// It is gone, or not a regular file.
     Gone,
     /// It could not be opened or read, for another reason than being gone.
     Failed(io::Error),
@@ -55,16 +55,16 @@ pub(crate) enum Hashed {
     NotKept(abreast_contents::Error),
 }
 
-/// How files are read.
+/// The way files are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     /// Ends all reading, also in the middle of a file.
     pub(crate) stop: &'a AtomicBool,
-    /// Where large files are read; here, if there is none.
+    /// The reader of large files; without one they are read here.
     pub(crate) aside: Option<&'a Aside>,
-    /// Who has files open, where no event shows it.
+    /// The files that other processes have open, where no event shows it.
     pub(crate) writers: Option<&'a Writers>,
-    /// How old an empty file must be at least. It may be in the middle of being truncated: the event comes when that is
+    /// The least age of an empty file. It may be in the middle of being truncated: the event comes when that is
     /// done, which can take long on a busy disk.
     pub(crate) empty: Duration,
 }
@@ -74,7 +74,7 @@ impl Reading<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// May a file of this age still be written? `settle` is how old it must be when that cannot be known.
+    /// Whether a file of this age may still be written. `settle` is how old it must be when that cannot be known.
     fn is_unsettled(&self, stat: &Stat, age: Duration, settle: Duration) -> bool {
         if stat.size == 0 && age < self.empty {
             return true;
@@ -112,7 +112,7 @@ pub(crate) struct Hasher<'a> {
     policy: DigestPolicy,
     /// Files that changed more recently are not read.
     settle: Duration,
-    /// Where copies are kept.
+    /// The store of copies.
     contents: Option<Contents>,
     chunk: Vec<u8>,
     small: Vec<u8>,
@@ -158,7 +158,7 @@ impl<'a> Hasher<'a> {
                     Err(error) => Hashed::Failed(error),
                 },
                 Ok((file, stat)) => match self.reading.aside.filter(|_| stat.size > LARGE) {
-                    Some(aside) => match aside.take(&witness_of(&stat)) {
+                    Some(aside) => match aside.take(&fingerprint_of(&stat)) {
                         Some((state, stat, kept)) => Hashed::Stable(state, stat, kept),
                         None => Hashed::Large,
                     },
@@ -182,7 +182,9 @@ impl<'a> Hasher<'a> {
         let end = start + before.size as usize;
         self.small.resize(end, 0);
         let read = match file.read_exact(&mut self.small[start..end]) {
-            Ok(()) => Stat::of(&file).map_err(io::Error::from).map(|after| witness_of(&after) == witness_of(before)),
+            Ok(()) => {
+                Stat::of(&file).map_err(io::Error::from).map(|after| fingerprint_of(&after) == fingerprint_of(before))
+            }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(error),
         };
@@ -255,7 +257,7 @@ impl<'a> Hasher<'a> {
                 Err(error) => return Err(error),
             }
         };
-        if length != before.size || witness_of(&Stat::of(&file)?) != witness_of(before) {
+        if length != before.size || fingerprint_of(&Stat::of(&file)?) != fingerprint_of(before) {
             return Ok(Hashed::Unsettled);
         }
         let digests = Digests {
@@ -325,22 +327,21 @@ pub(crate) fn state_of(name: &[u8], stat: &Stat, digests: Digests) -> State {
     }
 }
 
-/// Nothing to publish stands there: no file, or none that is published.
+/// Whether nothing to publish is there: no file, or none that is published.
 pub(crate) const fn is_gone(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::NotFile | ErrorKind::Symlink)
 }
 
-/// Last-Modified, in whole seconds as HTTP tells it.
+/// Last-Modified, in whole seconds as in HTTP.
 pub(crate) fn modified_of(stat: &Stat) -> Timestamp {
     Timestamp::from_seconds(stat.mtime_ns.div_euclid(1_000_000_000))
 }
 
-/// See [`witness_of`].
-pub(crate) type Witness = [u8; 32];
+/// See [`fingerprint_of`].
+pub(crate) type Fingerprint = [u8; 32];
 
-/// What tells a changed file from an unchanged one without reading it: size, times and inode.
-/// ctime moves even when a program restores mtime.
-pub(crate) fn witness_of(stat: &Stat) -> Witness {
+/// Detects a changed file without reading it: size, times and inode. ctime changes even when a program restores mtime.
+pub(crate) fn fingerprint_of(stat: &Stat) -> Fingerprint {
     let mut out = [0; 32];
     out[0..8].copy_from_slice(&stat.size.to_le_bytes());
     out[8..16].copy_from_slice(&stat.mtime_ns.to_le_bytes());

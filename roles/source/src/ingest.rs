@@ -3,8 +3,8 @@
 //! One thread walks, one for each core hashes, one records; the queues between them are bounded, and the walk does
 //! not run far ahead of the recording, so memory does not grow with the folder, not even while one huge file is read.
 
-use crate::hash::{DigestPolicy, Hashed, Hasher, Reading, Target, Witness, witness_of};
-use crate::links::{Links, witness_with};
+use crate::hash::{DigestPolicy, Fingerprint, Hashed, Hasher, Reading, Target, fingerprint_of};
+use crate::links::{Links, fingerprint_with};
 use crate::names::path_of;
 use crate::writes::Writes;
 use abreast_contents::{Contents, PinnedContent};
@@ -34,19 +34,19 @@ const MAX_NOTED: usize = 10_000;
 /// Fewer files than this are hashed by the thread that asks.
 const HERE: usize = 16;
 
-/// How files are taken in.
+/// The options for reading and recording files.
 #[derive(Clone, Debug)]
 pub struct IngestOptions {
     /// Digests to compute.
     pub digests: DigestPolicy,
-    /// A file changed more recently than this is not read yet, unless it is known that nobody has it open: somebody may
+    /// A file changed more recently than this is not read yet, unless it is known that no process has it open: one may
     /// still be writing it. Zero takes all files as they are.
     pub settle: Duration,
-    /// Where the links of files come from.
+    /// The source of the links of files.
     pub links: Arc<Links>,
-    /// What others record of the same set.
+    /// The changes that others record in the same set.
     pub writes: Arc<Writes>,
-    /// Where a copy of each new content is kept, before what is recorded speaks of it.
+    /// The store for a copy of each new content, made before the change is recorded.
     pub contents: Option<Contents>,
 }
 
@@ -64,26 +64,26 @@ impl Default for IngestOptions {
 
 /// Something to read, or to record as it is.
 pub(crate) enum Work {
-    /// A file that is new or looks changed.
+    /// A file that is new or may have changed.
     Check { key: String, path: Vec<u8>, dir: Dir, links: Vec<Link> },
-    /// A resource whose bytes are as before, but not what is said of it.
+    /// A resource whose links changed, and whose bytes did not.
     Relink(Box<Imported>),
     /// A resource that is to be recorded as deleted.
     Gone { key: String },
 }
 
-/// What came of it.
+/// The result of an ingest.
 #[derive(Debug, Default)]
 pub struct IngestReport {
     /// Changes recorded (resources imported, for a new set).
     pub recorded: u64,
     /// Files read whose published state had not changed.
     pub unchanged: u64,
-    /// Relative paths of files not yet settled: look again soon.
+    /// Relative paths of files not yet settled: to be read again soon.
     pub deferred: Vec<Vec<u8>>,
-    /// Files that could not be read, with the reason; what was published of them stays.
+    /// Files that could not be read, with the reason; their published state remains.
     pub problems: Vec<String>,
-    /// How many there were, reported or not.
+    /// Their number, reported or not.
     pub problem_count: u64,
     /// Relative paths that could not be read, up to a limit.
     pub(crate) unreadable: Vec<Vec<u8>>,
@@ -92,7 +92,7 @@ pub struct IngestReport {
     /// Resources whose file was gone when it was to be read, up to a limit.
     pub(crate) gone: Vec<String>,
     /// Files with several names, and how each was found, up to a limit.
-    pub(crate) shared: Vec<(Vec<u8>, Witness)>,
+    pub(crate) shared: Vec<(Vec<u8>, Fingerprint)>,
 }
 
 impl IngestReport {
@@ -119,7 +119,7 @@ impl IngestReport {
     /// A file that others may change under a name that is not watched.
     pub(crate) fn shares(&mut self, path: &[u8], stat: &Stat) {
         if stat.links > 1 && self.shared.len() < MAX_NOTED {
-            self.shared.push((path.to_vec(), witness_of(stat)));
+            self.shared.push((path.to_vec(), fingerprint_of(stat)));
         }
     }
 
@@ -151,15 +151,15 @@ enum Outcome {
     NotKept(LogError),
 }
 
-/// What is looked at together.
+/// Items that are handled together.
 struct Batch<T> {
     number: u64,
-    /// Writes of others before the first look.
+    /// Writes of others before the first item was inspected.
     writes: u64,
     items: Vec<T>,
 }
 
-/// Where the walk puts its work. Refuses when the recording has failed.
+/// The receiver of the walk's work. Refuses when the recording has failed.
 pub(crate) struct Sink {
     batch: Vec<Work>,
     folders: usize,
@@ -173,7 +173,7 @@ pub(crate) struct Sink {
     ahead: u64,
 }
 
-/// How many batches the recording is through: later ones that are hashed already wait for earlier ones.
+/// The number of batches that are recorded: later ones that are hashed already wait for earlier ones.
 #[derive(Default)]
 struct Recorded {
     batches: Mutex<u64>,
@@ -193,7 +193,7 @@ impl Recorded {
     }
 }
 
-/// Lets the walk go on when the recording ends, however it does.
+/// Lets the walk continue when the recording ends, in any way.
 struct EndOnDrop<'r>(&'r Recorded);
 
 impl Drop for EndOnDrop<'_> {
@@ -206,7 +206,7 @@ impl Drop for EndOnDrop<'_> {
 pub(crate) struct Closed;
 
 impl Sink {
-    /// To be called before the look whose result is pushed next.
+    /// To be called before a file is inspected whose result is pushed next.
     pub(crate) fn begin(&mut self) {
         if self.batch.is_empty() {
             self.before = self.writes.count();
@@ -218,7 +218,7 @@ impl Sink {
         if self.batch.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Tells that the walk goes on in another folder, so that a batch does not keep too many open.
+    /// To be called when the walk continues in another folder, so that a batch does not keep too many open.
     pub(crate) fn next_folder(&mut self) -> Result<(), Closed> {
         self.folders += 1;
         if self.folders >= BATCH_FOLDERS && !self.batch.is_empty() { self.flush() } else { Ok(()) }
@@ -258,7 +258,7 @@ pub(crate) fn ingest<R: Send>(
             scope.spawn(move || hash_batches(&receiver, &sender, options, reading));
         }
         drop(done_sender);
-        // Only the hashing threads hold the receiver now: when they stop, the walk is told.
+        // Only the hashing threads hold the receiver now: when they stop, sending fails and the walk ends.
         drop(work_receiver);
         let recorded = Arc::new(Recorded::default());
         let progress = Arc::clone(&recorded);
@@ -357,7 +357,7 @@ fn look(hasher: &mut Hasher<'_>, batch: Vec<Work>, contents: Option<&Contents>) 
             Work::Relink(resource) => relinked(*resource, contents),
             Work::Check { key, path, links, .. } => match hashed.next() {
                 Some(Hashed::Stable(state, stat, kept)) => {
-                    let witness = witness_with(&stat, &links);
+                    let witness = fingerprint_with(&stat, &links);
                     let shared = (stat.links > 1).then_some((path, stat));
                     Outcome::Put(Imported { key, state: State { links, ..state }, witness }, kept, shared)
                 }
@@ -384,7 +384,7 @@ struct Outstanding {
     failure: Option<LogError>,
 }
 
-/// What a batch is to record; the rest of it is in the report.
+/// The changes to record of a batch; the rest of it is in the report.
 #[derive(Default)]
 struct Recordable {
     puts: Vec<Imported>,

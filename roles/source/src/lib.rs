@@ -1,4 +1,4 @@
-//! The Source role: what changed in a folder, told in the specifications' documents.
+//! The Source role: publishes the changes of a folder as documents of the specifications.
 #![doc = include_str!("../README.md")]
 
 mod aliases;
@@ -6,13 +6,13 @@ pub mod archive;
 mod aside;
 pub mod deposit;
 mod events;
-mod found;
 mod guard;
 mod hash;
 mod ingest;
 pub mod links;
 mod names;
 pub mod notify;
+mod path_state;
 mod pending;
 pub mod projection;
 pub mod publish;

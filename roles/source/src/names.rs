@@ -6,10 +6,10 @@ use abreast_folder::{Folder, Kind, Selection};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Is a file or folder of this name published?
+/// Whether a file or folder of this name is published.
 ///
-/// Not published: names starting with `.` (hidden files, `.git`, the store `.abreast`), and what editors leave
-/// behind: names ending with `~`, and `#name#`.
+/// Not published: names starting with `.` (hidden files, `.git`, the store `.abreast`), and files that
+/// editors leave: names ending with `~`, and `#name#`.
 pub fn is_published_name(name: &[u8]) -> bool {
     let hidden = name.first() == Some(&b'.');
     let backup = name.last() == Some(&b'~');
@@ -21,7 +21,7 @@ pub fn is_published_name(name: &[u8]) -> bool {
 /// something beneath the folder that would be published itself. What the filter leaves out is neither listed nor opened.
 ///
 /// # Errors
-/// It cannot be opened; or the system cannot promise that no link leads outside.
+/// It cannot be opened; or the system cannot ensure that no link leads outside.
 pub fn open_folder(path: &Path, follow_links: bool, filter: &Arc<Filter>) -> Result<Folder, abreast_folder::Error> {
     let folder = Folder::open(path)?;
     let folder = if follow_links { folder.following_links(is_published_name)? } else { folder };
@@ -31,7 +31,7 @@ pub fn open_folder(path: &Path, follow_links: bool, filter: &Arc<Filter>) -> Res
     let filter = Arc::clone(filter);
     Ok(folder.selecting(Selection::new(move |path, kind| match kind {
         Kind::Folder => !filter.leaves_out_folder(path),
-        // Hidden names are another matter: links of files are in such.
+        // Hidden names are not subject to rules: links of files are in such.
         _ => !is_published_path(path) || takes(&filter, path),
     })))
 }
@@ -44,20 +44,20 @@ fn takes(filter: &Filter, path: &[u8]) -> bool {
 /// Checks that a filter can choose what is published.
 ///
 /// # Errors
-/// A rule is about URIs, which nobody knows who writes the rules of a folder.
+/// A rule is about URIs, and files are selected by their paths.
 pub fn check_filter(filter: &Filter) -> Result<(), String> {
     if filter.needs_uris() {
-        return Err("rules for `uri:` are for those who copy (help: write the path in the folder)".to_owned());
+        return Err("rules for `uri:` apply to copies only (help: use the path in the folder)".to_owned());
     }
     Ok(())
 }
 
 /// Longest relative path that is published; a URI of it stays below 8 KiB in most cases.
 pub(crate) const MAX_PATH: usize = 3_500;
-/// Longest key the log takes.
+/// Longest key that the log accepts.
 pub(crate) const MAX_KEY: usize = 8_000;
 
-/// Why a relative path is too long to be published, if it is.
+/// The reason why a relative path is too long to be published, if it is.
 pub(crate) fn too_long(path: &[u8]) -> Option<String> {
     if path.len() > MAX_PATH {
         return Some(format!("its path is longer than {MAX_PATH} bytes"));
@@ -67,7 +67,7 @@ pub(crate) fn too_long(path: &[u8]) -> Option<String> {
     long.then(|| format!("its URI is longer than {MAX_KEY} bytes"))
 }
 
-/// May this relative path be published: every name on the way, no empty one?
+/// Whether this relative path may be published: all its names are, and none is empty.
 pub(crate) fn is_published_path(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_published_name)
 }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn long_paths_and_paths_with_long_keys_are_told() {
+    fn long_paths_and_paths_with_long_keys_are_refused() {
         assert_eq!(too_long(&[b'a'; MAX_PATH]), None);
         assert!(too_long(&[b'a'; MAX_PATH + 1]).is_some_and(|why| why.contains("path")));
         assert_eq!(too_long(&[0xff; MAX_KEY / 3]), None);

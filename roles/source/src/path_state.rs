@@ -1,9 +1,9 @@
-//! What stands at a path of the folder now? Asked by name, since a listing may pass over a file that is just replaced.
+//! The state of a path of the folder, read by name: a listing may omit a file that is being replaced.
 
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
 
-/// What a look at one path found.
-pub(crate) enum Found {
+/// The state of one path.
+pub(crate) enum PathState {
     /// A regular file, in this folder.
     File(Dir),
     /// A folder.
@@ -12,12 +12,12 @@ pub(crate) enum Found {
     LeftOut,
     /// Nothing that could be published.
     Nothing,
-    /// It cannot be known now, and why.
+    /// The path cannot be read now, with the reason.
     Unreadable(abreast_folder::Error),
 }
 
-/// Looks at a relative path, through symbolic links only if the folder follows them.
-pub(crate) fn look_for(folder: &Folder, path: &[u8]) -> Found {
+/// Inspects a relative path, through symbolic links only if the folder follows them.
+pub(crate) fn inspect(folder: &Folder, path: &[u8]) -> PathState {
     let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (&b""[..], path),
@@ -25,15 +25,15 @@ pub(crate) fn look_for(folder: &Folder, path: &[u8]) -> Found {
     let absent = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotFolder | ErrorKind::Symlink);
     let dir = match folder.dir(parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty())) {
         Ok(dir) => dir,
-        Err(error) if absent(error.kind()) => return Found::Nothing,
-        Err(error) => return Found::Unreadable(error),
+        Err(error) if absent(error.kind()) => return PathState::Nothing,
+        Err(error) => return PathState::Unreadable(error),
     };
     match dir.stat(name) {
-        Ok(stat) if stat.kind == Kind::File && folder.selects(path, Kind::File) => Found::File(dir),
-        Ok(stat) if stat.kind == Kind::File => Found::LeftOut,
-        Ok(stat) if stat.kind == Kind::Folder => Found::Folder,
-        Ok(_) => Found::Nothing,
-        Err(error) if absent(error.kind()) => Found::Nothing,
-        Err(error) => Found::Unreadable(error),
+        Ok(stat) if stat.kind == Kind::File && folder.selects(path, Kind::File) => PathState::File(dir),
+        Ok(stat) if stat.kind == Kind::File => PathState::LeftOut,
+        Ok(stat) if stat.kind == Kind::Folder => PathState::Folder,
+        Ok(_) => PathState::Nothing,
+        Err(error) if absent(error.kind()) => PathState::Nothing,
+        Err(error) => PathState::Unreadable(error),
     }
 }

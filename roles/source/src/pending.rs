@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 pub(crate) const MAX_PENDING: usize = 50_000;
 /// Paths read in one pass.
 const MAX_READY: usize = 5_000;
-/// A path that never comes to rest is read after this long, if nobody is known to be writing it.
+/// A path that changes continuously is read after this long, if no process is known to be writing it.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// How long a written file may stay unclosed and quiet before it is taken as it is.
+/// How long a written file may remain open and unchanged before it is read as it is.
 pub(crate) const UNCLOSED: Duration = Duration::from_secs(60);
 /// The same for a file that was created and not written yet.
 const UNWRITTEN: Duration = Duration::from_secs(2);
@@ -31,15 +31,15 @@ struct Path {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writing {
-    /// Nobody, as far as events show.
+    /// No writer, as far as events show.
     No,
-    /// Nobody: a writer closed it, or it was moved here whole.
+    /// No writer: it was closed, or moved here complete.
     Finished,
-    /// Nobody: it was moved away or removed.
+    /// No writer: it was moved away or removed.
     Gone,
-    /// Created by somebody who has not closed it.
+    /// Created by a process that has not closed it.
     Created,
-    /// Written by somebody who has not closed it.
+    /// Written by a process that has not closed it.
     Written,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Pending {
     /// When files were published at once.
     repeated: HashMap<Vec<u8>, Instant>,
     debounce: Duration,
-    /// Are finished files due at once? Otherwise they wait as others do.
+    /// Whether finished files are due at once; otherwise they wait like others.
     at_once: bool,
 }
 
@@ -87,7 +87,7 @@ impl Pending {
             Hint::Created => Writing::Created,
             Hint::Finished | Hint::Folder => Writing::Finished,
             Hint::Gone | Hint::FolderGone => Writing::Gone,
-            // Whoever wrote it may still have it open.
+            // Its writer may still have it open.
             Hint::Attributes => known.map_or(Writing::No, |known| known.writing),
         };
         if writing == Writing::Gone {
@@ -173,12 +173,12 @@ impl Pending {
         names
     }
 
-    /// Paths that somebody is writing.
+    /// Paths that are being written.
     pub(crate) fn written(&self) -> HashSet<Vec<u8>> {
         self.paths.iter().filter(|(_, path)| path.writing.is_open()).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Did it have an event?
+    /// Whether it had an event.
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
         self.paths.contains_key(name)
     }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_comes_forgets_what_was_written_beneath_its_name() {
+    fn a_new_folder_forgets_pending_paths_beneath_its_name() {
         let mut pending = noted(&[]);
         for path in ["d", "d/e/f", "d.x", "d0"] {
             pending.note(path.into(), Hint::Written);

@@ -1,7 +1,7 @@
 //! Representations: the bytes of a set's resources, from the set's folder or from kept contents.
 //!
-//! A resource whose URI is not of this set ([`Naming`](crate::Naming)) lives elsewhere, and so do its bytes, unless a copy of
-//! them is kept here.
+//! A resource whose URI is not of this set ([`Naming`](crate::Naming)) is on another server, and so are its bytes, unless a
+//! copy of them is kept here.
 
 use crate::WatchStatus;
 use crate::names::{Naming, is_published_path};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Opens kept bytes.
 pub type OpenKept = Arc<dyn Fn(&ContentId) -> io::Result<Content> + Send + Sync>;
 
-/// Where the bytes of a set's resources come from.
+/// The source of the bytes of a set's resources.
 #[derive(Clone, Default)]
 pub struct Representations {
     folder: Option<SetFolder>,
@@ -45,12 +45,12 @@ pub enum Representation {
     File(File),
     /// Kept bytes, which are of this state.
     Kept(Content),
-    /// They are not here.
+    /// They are on another server.
     Elsewhere,
 }
 
 impl Representations {
-    /// Those of a set without a folder: nothing is here but what is kept.
+    /// Those of a set without a folder: only kept contents are here.
     #[must_use]
     pub fn elsewhere() -> Self {
         Self::default()
@@ -99,10 +99,10 @@ impl Representations {
         (self.folder.is_some() && Naming::is_own(key)) || self.kept(state).is_some()
     }
 
-    /// Opens the bytes of a resource: its file, else what is kept of this state.
+    /// Opens the bytes of a resource: its file, otherwise the kept contents of this state.
     ///
     /// # Errors
-    /// There should be a file, and neither can it be opened nor is anything kept.
+    /// The file cannot be opened, and no contents are kept.
     pub fn open(&self, key: &str, state: &State) -> Result<Representation, String> {
         let missing = match self.open_file(key) {
             Some(Ok(file)) => return Ok(Representation::File(file)),
@@ -116,7 +116,7 @@ impl Representations {
     pub(crate) fn open_file(&self, key: &str) -> Option<Result<File, String>> {
         let (folder, path) = self.folder.as_ref().zip(Naming::path(key))?;
         if !is_published_path(&path) {
-            return Some(Err("it does not live in the published folder".to_owned()));
+            return Some(Err("it is not in the published folder".to_owned()));
         }
         Some(folder.opened.open_file(&path).map(|(file, _)| file).map_err(|error| error.to_string()))
     }

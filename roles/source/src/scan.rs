@@ -4,12 +4,12 @@
 //! whose size, times and inode are as before is not read. Deletions are recorded last, unless the guard holds them.
 
 use crate::aliases::{Alias, MAX_ALIASES};
-use crate::found::{Found, look_for};
 use crate::guard::{Deletions, Held};
 use crate::hash::Reading;
 use crate::ingest::{Closed, IngestOptions, IngestReport, Sink, Work, ingest, ingest_now};
-use crate::links::{same_as_seen, witness_with};
+use crate::links::{fingerprint_with, same_as_seen};
 use crate::names::{MAX_KEY, MAX_PATH, Naming, is_published_name, is_published_path, key_of, path_of};
+use crate::path_state::{PathState, inspect};
 use crate::writers::Writers;
 use abreast_core::{ChangeLog, Imported, KeyRange, LogError, SetId, State};
 use abreast_folder::{Dir, ErrorKind, Folder, Kind};
@@ -31,20 +31,20 @@ const MAX_LOST: usize = 50_000;
 /// Deletions recorded in one go.
 const DELETE: usize = 5_000;
 
-/// How a folder is scanned.
+/// The options of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
-    /// How files are taken in.
+    /// The options for reading and recording files.
     pub ingest: IngestOptions,
-    /// Read every file, also those that look unchanged.
+    /// Read every file, also those that seem unchanged.
     pub read_all: bool,
-    /// Relative paths that somebody is writing: what is known of them stays as it is.
+    /// Relative paths that are being written: their recorded state remains.
     pub held: HashSet<Vec<u8>>,
-    /// What happens to resources whose files are gone.
+    /// The treatment of resources whose files are gone.
     pub deletions: Deletions,
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug, Default)]
 pub struct ScanReport {
     /// Published files seen.
@@ -53,7 +53,7 @@ pub struct ScanReport {
     pub gone: u64,
     /// Symbolic links not followed: all of them, or those that lead outside, to hidden names, nowhere or in a circle.
     pub links: u64,
-    /// What came of the files that were read.
+    /// The result of the files that were read.
     pub ingest: IngestReport,
     /// Deletions that were not recorded, since the guard holds them.
     pub held: Option<Held>,
@@ -67,7 +67,7 @@ pub struct ScanReport {
     pub(crate) aliases: Vec<Alias>,
 }
 
-/// Why a scan did not end.
+/// The reason why a scan did not complete.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScanError {
@@ -77,7 +77,7 @@ pub enum ScanError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Told to stop.
+    /// Stopped by its owner.
     #[error("stopped before the scan was complete")]
     Stopped,
 }
@@ -86,7 +86,7 @@ pub enum ScanError {
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) count: u64,
-    /// How many of them have a file, which the rules of the set leave out.
+    /// The number of them with a file that the rules of the set leave out.
     pub(crate) left_out: u64,
     /// Their keys; empty when they are too many to keep.
     pub(crate) keys: Vec<String>,
@@ -102,7 +102,7 @@ impl Lost {
         }
     }
 
-    /// Are there more than the keys that were kept?
+    /// Whether there are more than the keys that were kept.
     pub(crate) const fn too_many(&self) -> bool {
         self.count > MAX_LOST as u64
     }
@@ -131,7 +131,7 @@ impl Lost {
 /// Scans a folder, or one folder beneath it (`subtree`, a relative path; empty for all), and records what changed.
 ///
 /// # Errors
-/// See [`ScanError`]. What was recorded before stays; a later scan goes on from there.
+/// See [`ScanError`]. Changes recorded before remain; a later scan continues from there.
 pub fn scan(
     folder: &Folder,
     subtree: &[u8],
@@ -145,7 +145,7 @@ pub fn scan(
     scan_reading(folder, subtree, log, set, options, reading)
 }
 
-/// As [`scan`], with large files read where it is said.
+/// As [`scan`], with these settings for reading files.
 pub(crate) fn scan_reading(
     folder: &Folder,
     subtree: &[u8],
@@ -178,7 +178,7 @@ pub(crate) fn scan_reading(
         let ingested = ingest(log, set, &options.ingest, reading, |sink| {
             replaced.into_iter().try_for_each(|path| {
                 sink.begin();
-                let Found::File(dir) = look_for(folder, &path) else { return Ok(()) };
+                let PathState::File(dir) = inspect(folder, &path) else { return Ok(()) };
                 let links = links_of(folder, &options.ingest, &path).0;
                 sink.push(Work::Check { key: key_of(&path), path, dir, links })
             })
@@ -204,10 +204,12 @@ pub(crate) fn delete(
         let mut work = Vec::new();
         for key in keys.by_ref().take(DELETE) {
             let path = path_of(&key);
-            match look_for(folder, &path) {
-                Found::File(_) if is_published_path(&path) => report.deferred.push(path),
-                Found::File(_) | Found::Folder | Found::LeftOut | Found::Nothing => work.push(Work::Gone { key }),
-                Found::Unreadable(error) => report.problem(&path, &error),
+            match inspect(folder, &path) {
+                PathState::File(_) if is_published_path(&path) => report.deferred.push(path),
+                PathState::File(_) | PathState::Folder | PathState::LeftOut | PathState::Nothing => {
+                    work.push(Work::Gone { key });
+                }
+                PathState::Unreadable(error) => report.problem(&path, &error),
             }
         }
         report.add(ingest_now(log, set, options, reading, writes, work, || |_: &[u8]| false)?);
@@ -255,18 +257,18 @@ struct Walk<'a> {
 struct Frame {
     path: Vec<u8>,
     dir: Option<Dir>,
-    /// Where it stands, if links are followed, and how many links to folders were followed to it.
+    /// Its own path, if links are followed, and the number of links to folders on the way.
     real: Option<Vec<u8>>,
     links: usize,
     names: Names,
 }
 
-/// What is still to visit in a folder. A folder may hold a million names: they share one buffer.
+/// The names still to visit in a folder. A folder may hold a million names: they share one buffer.
 #[derive(Default)]
 struct Names {
     /// The names as they stand in keys, which gives their order; those of folders end in `/`.
     text: String,
-    /// Where each begins, and its length; the last is visited first.
+    /// The start and length of each; the last is visited first.
     places: Vec<(usize, u16, Kind)>,
 }
 
@@ -421,7 +423,7 @@ impl Walk<'_> {
         Ok(Some(Frame { path: path.to_vec(), dir: Some(dir), real, links: 0, names }))
     }
 
-    /// Where the folders on the way to a subtree stand, if links are followed.
+    /// The own paths of the folders on the way to a subtree, if links are followed.
     fn outer_folders(&self, subtree: &[u8]) -> Outer {
         let mut outer = Outer::default();
         let mut path = Vec::new();
@@ -460,14 +462,14 @@ impl Walk<'_> {
             let known = self.known.peek()?;
             let (same_file, same_links) =
                 known.map_or((false, false), |known| same_as_seen(&known.witness, &stat, &links));
-            // Read once more where its bytes are to be kept and are not.
+            // Read again where its bytes are to be kept and are not.
             let kept = self.options.ingest.contents.is_none() || known.is_some_and(|known| known.kept);
             self.known.advance();
             self.report.ingest.shares(&path, &stat);
             if same_file && kept && !self.options.read_all {
                 self.report.files += 1;
                 if !same_links && let Some(known) = self.known.log.resource(self.known.set, &key)? {
-                    let witness = witness_with(&stat, &links);
+                    let witness = fingerprint_with(&stat, &links);
                     let state = State { links, ..known.state };
                     self.sink.push(Work::Relink(Box::new(Imported { key, state, witness })))?;
                 }
@@ -536,22 +538,22 @@ impl Walk<'_> {
     fn gone(&mut self, key: String) -> Result<(), ScanError> {
         let path = path_of(&key);
         self.sink.begin();
-        match look_for(self.folder, &path) {
-            Found::File(dir) if is_published_path(&path) => {
+        match inspect(self.folder, &path) {
+            PathState::File(dir) if is_published_path(&path) => {
                 self.report.files += 1;
                 if !self.options.held.contains(&path) {
                     let links = self.links_of(&path);
                     self.sink.push(Work::Check { key, path, dir, links })?;
                 }
             }
-            Found::Unreadable(error) => self.report.ingest.problem(&path, &error),
-            found @ (Found::File(_) | Found::Folder | Found::LeftOut | Found::Nothing) => {
+            PathState::Unreadable(error) => self.report.ingest.problem(&path, &error),
+            found @ (PathState::File(_) | PathState::Folder | PathState::LeftOut | PathState::Nothing) => {
                 self.report.gone += 1;
                 // What a folder took the place of is replaced rather than lost.
-                if self.options.deletions == Deletions::Confirmed || matches!(found, Found::Folder) {
+                if self.options.deletions == Deletions::Confirmed || matches!(found, PathState::Folder) {
                     self.sink.push(Work::Gone { key })?;
                 } else if !self.importing {
-                    self.report.lost.left_out += u64::from(matches!(found, Found::LeftOut));
+                    self.report.lost.left_out += u64::from(matches!(found, PathState::LeftOut));
                     self.report.lost.push(key);
                 }
             }
@@ -606,7 +608,7 @@ fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 struct Known {
     key: String,
     witness: Vec<u8>,
-    /// Is a copy of its bytes kept?
+    /// Whether a copy of its bytes is kept.
     kept: bool,
 }
 

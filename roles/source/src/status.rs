@@ -5,7 +5,7 @@ use abreast_folder::Folder;
 use abreast_webtypes::Timestamp;
 use std::sync::Mutex;
 
-/// What a watch is doing.
+/// The state of a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WatchState {
     /// Not begun.
@@ -40,7 +40,7 @@ struct Inner {
 }
 
 impl WatchStatus {
-    /// What the watch is doing.
+    /// The state of the watch.
     pub fn state(&self) -> WatchState {
         self.lock().state.clone()
     }

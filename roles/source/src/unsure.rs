@@ -1,11 +1,11 @@
-//! What no event surely tells of: folders that cannot be watched, paths that cannot be read, files with several names.
+//! Paths without reliable events: folders that cannot be watched, paths that cannot be read, files with several names.
 //!
 //! They are examined again every second or so, longer apart when that takes long.
 
 use crate::events::{Blocked, Events};
-use crate::found::{Found, look_for};
-use crate::hash::{Witness, is_gone, witness_of};
+use crate::hash::{Fingerprint, fingerprint_of, is_gone};
 use crate::ingest::IngestReport;
+use crate::path_state::{PathState, inspect};
 use abreast_folder::{Folder, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -22,7 +22,7 @@ const MAX_PATHS: usize = 1_000;
 /// that is published.
 const MAX_SHARED: usize = 10_000;
 
-/// What is examined again and again.
+/// The paths that are examined at intervals.
 #[derive(Debug)]
 pub(crate) struct Unsure {
     /// Paths that could not be read.
@@ -32,7 +32,7 @@ pub(crate) struct Unsure {
     /// A file was found to have several names: the others are found by a scan.
     linked: bool,
     /// Files with several names, as they were seen last.
-    shared: BTreeMap<Vec<u8>, Witness>,
+    shared: BTreeMap<Vec<u8>, Fingerprint>,
     /// Nothing is watched at all, though it should be.
     unwatched: bool,
     next: Instant,
@@ -78,7 +78,7 @@ impl Unsure {
         }
     }
 
-    /// Is a scan of everything due?
+    /// Whether a full scan is due.
     pub(crate) fn scan_is_due(&self, events: Option<&Events>, now: Instant) -> bool {
         let many = || events.is_some_and(|events| events.blocked() == Blocked::Many);
         now >= self.next_scan && (self.unwatched || self.more || self.linked || many())
@@ -125,14 +125,14 @@ impl Unsure {
         self.shared.retain(|path, witness| {
             // Moved, removed or replaced: that is an event.
             let Some(stat) = stat_of(folder, path) else { return false };
-            if witness_of(&stat) == *witness {
+            if fingerprint_of(&stat) == *witness {
                 return true;
             }
             if now.saturating_sub(stat.ctime_ns) < settle.as_nanos() as i64 {
                 return true;
             }
             changed.push(path.clone());
-            *witness = witness_of(&stat);
+            *witness = fingerprint_of(&stat);
             true
         });
         changed
@@ -140,20 +140,20 @@ impl Unsure {
 }
 
 fn stat_of(folder: &Folder, path: &[u8]) -> Option<Stat> {
-    let Found::File(dir) = look_for(folder, path) else { return None };
+    let PathState::File(dir) = inspect(folder, path) else { return None };
     dir.stat(path.rsplit(|byte| *byte == b'/').next()?).ok()
 }
 
-/// Can what stands there be read now, if anything does?
+/// Whether the file or folder at a path can be read now, if there is one.
 fn is_readable(folder: &Folder, path: &[u8]) -> bool {
-    match look_for(folder, path) {
-        Found::Unreadable(_) => false,
-        Found::LeftOut | Found::Nothing => true,
-        Found::Folder => {
+    match inspect(folder, path) {
+        PathState::Unreadable(_) => false,
+        PathState::LeftOut | PathState::Nothing => true,
+        PathState::Folder => {
             let dir = folder.dir(path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()));
             !matches!(dir.and_then(|dir| dir.entries()), Err(error) if !is_gone(error.kind()))
         }
-        Found::File(dir) => {
+        PathState::File(dir) => {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             !matches!(dir.open_read(name), Err(error) if !is_gone(error.kind()))
         }

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How a folder is watched.
+/// The options of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
     /// The folder.
     pub folder: PathBuf,
-    /// How files are taken in.
+    /// The options for reading and recording files.
     pub ingest: IngestOptions,
     /// A path is read when it was quiet for this long.
     pub debounce: Duration,
@@ -24,13 +24,13 @@ pub struct WatchOptions {
     pub at_once: bool,
     /// Time between full scans; zero for none but the first.
     pub rescan: Duration,
-    /// Time between scans that read every file, also those that look unchanged; zero for none.
+    /// Time between scans that read every file, also those that seem unchanged; zero for none.
     pub reread: Duration,
-    /// Use inotify? Without it only scans find changes (network file systems).
+    /// Whether inotify is used. Without it only scans find changes (network file systems).
     pub events: bool,
-    /// Follow relative symbolic links that lead to something published beneath the folder?
+    /// Whether relative symbolic links to published files and folders beneath the folder are followed.
     pub follow_links: bool,
-    /// What is published of the folder.
+    /// The rules that select the published files.
     pub filter: Arc<Filter>,
     /// How long deletions are held that are more than the guard allows ([`crate::Deletions`]); zero for not at all.
     pub hold_deletions: Duration,

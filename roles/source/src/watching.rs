@@ -1,18 +1,18 @@
 //! The loop of a watch: events are hints, a scan is the truth.
 //!
-//! A path that had an event is read when it is finished, or has been quiet for the debounce time, and nobody is known to
+//! A path that had an event is read when it is finished, or has been quiet for the debounce time, and no process is known to
 //! be writing it. Whenever events may have been lost, and every hour anyway, the whole folder is scanned. What cannot be
 //! watched surely is examined every few seconds.
 
 use crate::aliases::Aliases;
 use crate::aside::Aside;
 use crate::events::{Events, Hint};
-use crate::found::{Found, look_for};
 use crate::guard::{Deletions, Held, Peak};
 use crate::hash::Reading;
 use crate::ingest::{IngestOptions, IngestReport, Work, ingest_now, with_causes};
-use crate::links::{owner_of, same_as_seen, witness_with};
+use crate::links::{fingerprint_with, owner_of, same_as_seen};
 use crate::names::{is_published_name, is_published_path, key_of, path_of, too_long};
+use crate::path_state::{PathState, inspect};
 use crate::pending::{INSTANT, Pending};
 use crate::scan::{Lost, ScanError, ScanOptions, ScanReport, beneath, delete, is_folder, scan_reading, walk};
 use crate::status::{WatchState, WatchStatus};
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the folder itself is checked, one that cannot be read is tried again, and held deletions are judged again.
+/// How often the folder itself is checked, an unreadable one is retried, and held deletions are judged again.
 const RETRY: Duration = Duration::from_secs(5);
 /// Held deletions are judged again by a scan; scans take at most this part of the time: one of so many.
 const SHARE: u32 = 20;
@@ -53,7 +53,7 @@ pub(crate) struct Watching {
     writers: Writers,
 }
 
-/// Why the watching of a folder ended.
+/// The reason why the watching of a folder ended.
 enum Ended {
     Stopped,
     Vanished(String),
@@ -161,7 +161,7 @@ impl Watching {
     /// A file that is known as it is need not be read again; its links may still have changed.
     fn push_known(&self, folder: &Folder, key: &str, path: &[u8], work: &mut Vec<Work>) -> Result<bool, LogError> {
         let ingest = &self.options.ingest;
-        // Nobody else could know of it before the watch.
+        // Without links and the API the watch is the first to record it.
         if !ingest.links.active() && ingest.writes.count() == 0 {
             return Ok(false);
         }
@@ -173,7 +173,7 @@ impl Watching {
         let links = self.links_of(folder, path);
         let (same_file, same_links) = same_as_seen(&known.witness, &stat, &links);
         if same_file && !same_links {
-            let witness = witness_with(&stat, &links);
+            let witness = fingerprint_with(&stat, &links);
             let state = State { links, ..known.state };
             work.push(Work::Relink(Box::new(Imported { key: key.to_owned(), state, witness })));
         }
@@ -191,30 +191,30 @@ impl Watching {
             self.push_known(folder, &key, &path_of(&key), &mut pass.work)?;
         }
         let key = key_of(path);
-        match look_for(folder, path) {
+        match inspect(folder, path) {
             // What a folder took the place of is replaced rather than lost.
-            Found::Folder => pass.work.push(Work::Gone { key }),
-            Found::File(_) if is_folder(&*self.log, self.set, &key)? => {
+            PathState::Folder => pass.work.push(Work::Gone { key }),
+            PathState::File(_) if is_folder(&*self.log, self.set, &key)? => {
                 // First what was in the folder whose place it took.
                 self.lose_beneath(&key, pass)?;
                 pass.report.deferred.push(path.to_vec());
             }
-            Found::File(dir) => {
+            PathState::File(dir) => {
                 if !self.push_known(folder, &key, path, &mut pass.work)? {
                     let links = self.links_of(folder, path);
                     pass.work.push(Work::Check { key, path: path.to_vec(), dir, links });
                 }
             }
-            Found::LeftOut | Found::Nothing => {
+            PathState::LeftOut | PathState::Nothing => {
                 self.lose_beneath(&key, pass)?;
                 pass.lost.add_known(&*self.log, self.set, vec![key])?;
             }
-            Found::Unreadable(error) => pass.report.problem(path, &error),
+            PathState::Unreadable(error) => pass.report.problem(path, &error),
         }
         Ok(())
     }
 
-    /// There is no folder of that name any more: what was known beneath it is gone.
+    /// The folder of that name is gone, and with it all resources in it.
     fn lose_beneath(&self, key: &str, pass: &mut Pass) -> Result<(), LogError> {
         if pass.holding {
             return Ok(());
@@ -225,7 +225,7 @@ impl Watching {
         })
     }
 
-    /// Is the folder still the one that was opened? Deletions are believed only then.
+    /// Checks that the folder is still the one that was opened: only then are deletions recorded.
     fn check_root(&self, root: &std::path::Path, folder: &Folder) -> Result<(), Ended> {
         use std::os::unix::fs::MetadataExt as _;
         self.log.check_available()?;
@@ -240,7 +240,7 @@ impl Watching {
     }
 }
 
-/// What is to be done about paths that had events.
+/// The work for paths that had events.
 #[derive(Default)]
 struct Pass {
     work: Vec<Work>,
@@ -376,7 +376,7 @@ impl<'w> Round<'w> {
         }
     }
 
-    /// Must everything be scanned, though no event was lost?
+    /// Whether a full scan is needed although no event was lost.
     fn scan_again(&mut self, now: Instant) -> bool {
         let confirmed = self.watching.status.is_confirmed();
         let judge = self.hold.as_ref().is_some_and(|hold| now >= hold.next_scan);
@@ -432,7 +432,7 @@ impl<'w> Round<'w> {
         Ok(deferred)
     }
 
-    /// What may be deleted now.
+    /// The resources that may be deleted now.
     fn deletions(&mut self) -> Result<Deletions, Ended> {
         let Watching { log, set, options, status, .. } = self.watching;
         let now = Instant::now();
@@ -511,7 +511,7 @@ impl<'w> Round<'w> {
         self.watching.status.set_held(None);
     }
 
-    /// Examines what no event surely tells of.
+    /// Examines paths without reliable events.
     fn examine(&mut self) -> Result<(), Ended> {
         let begun = Instant::now();
         let ready = self.unsure.take_readable(&self.folder, self.events.as_mut());
@@ -530,7 +530,7 @@ impl<'w> Round<'w> {
     fn look_at(&mut self, mut ready: Vec<Vec<u8>>, again: bool) -> Result<(), Ended> {
         let Watching { log, set, options, aliases, .. } = self.watching;
         let (log, set) = (&**log, *set);
-        // What stands there is published under other paths as well, if links lead to it.
+        // A file is published under other paths as well, if links lead to it.
         let others: Vec<_> = ready.iter().flat_map(|path| aliases.of(path)).collect();
         ready.extend(others);
         ready.sort_unstable();
@@ -545,7 +545,7 @@ impl<'w> Round<'w> {
             self.watching.push_path(&self.folder, path, &mut pass)?;
         }
         let Pass { work, mut lost, mut report, .. } = pass;
-        // They were quiet for the debounce time, or nobody has them open. An event of this moment may not have been read
+        // They were quiet for the debounce time, or no process has them open. An event of this moment may not have been read
         // yet: a file that is being written again is empty for an instant. Such events are read before anything is recorded.
         let settle = options.debounce.min(INSTANT);
         let ingest = IngestOptions { settle, ..options.ingest.clone() };
@@ -585,14 +585,14 @@ impl<'w> Round<'w> {
             if beneath || !is_published_path(path) {
                 continue;
             }
-            match look_for(&self.folder, path) {
-                Found::Folder => {}
+            match inspect(&self.folder, path) {
+                PathState::Folder => {}
                 // It may have been a folder a moment ago.
-                Found::Unreadable(error) => {
+                PathState::Unreadable(error) => {
                     report.problem(path, &error);
                     continue;
                 }
-                Found::File(_) | Found::LeftOut | Found::Nothing => continue,
+                PathState::File(_) | PathState::LeftOut | PathState::Nothing => continue,
             }
             scanned = Some(path);
             let scan_options = scan_options.get_or_insert_with(|| ScanOptions {
@@ -633,7 +633,7 @@ impl<'w> Round<'w> {
         Ok(())
     }
 
-    /// Is there nothing in the folder that could be published?
+    /// Whether the folder holds nothing that could be published.
     fn is_emptied(&self) -> bool {
         let entries = self.folder.root().entries();
         entries.is_ok_and(|mut entries| !entries.any(|entry| entry.is_ok_and(|entry| is_published_name(&entry.name))))
@@ -650,7 +650,7 @@ impl<'w> Round<'w> {
     }
 }
 
-/// Where a path leads, if it is a link that is followed.
+/// The target of a path, if it is a link that is followed.
 fn link_target(folder: &Folder, path: &[u8]) -> Option<Vec<u8>> {
     let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),

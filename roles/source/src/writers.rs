@@ -13,7 +13,7 @@ pub(crate) const GRAIN: Duration = Duration::from_millis(20);
 /// The access modes of an open file that allow writing: `O_WRONLY` and `O_RDWR`.
 const WRITABLE: u64 = 0b11;
 
-/// What is open for writing, read anew whenever a file is more recent than the last reading.
+/// The files open for writing, read again whenever a file is more recent than the last reading.
 #[derive(Debug, Default)]
 pub(crate) struct Writers(Mutex<Snapshot>);
 
@@ -23,11 +23,11 @@ struct Snapshot {
     taken: Duration,
     /// Device and inode.
     open: HashSet<(u64, u64)>,
-    /// Were all processes seen?
+    /// Whether all processes were seen.
     complete: bool,
 }
 
-/// What is known of a file.
+/// The knowledge about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Open {
     /// A process has it open for writing.
@@ -39,7 +39,7 @@ pub(crate) enum Open {
 }
 
 impl Writers {
-    /// Is this file open for writing? Asked before it is read.
+    /// Whether this file is open for writing; checked before it is read.
     pub(crate) fn of(&self, stat: &Stat) -> Open {
         let mut snapshot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = Duration::from_nanos(u64::try_from(stat.ctime_ns).unwrap_or_default());

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Keys remembered one by one; when there are more, all looks under way are repeated.
+/// Keys remembered one by one; when there are more, all readings in progress are repeated.
 const MAX_KEYS: usize = 10_000;
 
 /// Counts what is recorded by others than the watch.
@@ -47,12 +47,12 @@ impl Drop for Busy<'_> {
 }
 
 impl Writes {
-    /// Writes so far. To be asked before looking at a file.
+    /// The number of writes so far. To be called before a file is read.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Held while something is handed to the log, so that what is handed over is in order.
+    /// Held while changes are passed to the log, so that they are in order.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,12 +75,12 @@ impl Writes {
 }
 
 impl Last {
-    /// Was this key written after that many writes, or is it being written?
+    /// Whether this key was written after that many writes, or is being written.
     pub(crate) fn is_after(&self, key: &str, count: u64) -> bool {
         self.busy.contains_key(key) || self.by_key.get(key).copied().unwrap_or(self.floor) > count
     }
 
-    /// Is any key being written?
+    /// Whether any key is being written.
     pub(crate) fn is_busy(&self) -> bool {
         !self.busy.is_empty()
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_after_a_look_is_known_also_when_keys_were_forgotten() {
+    fn writes_after_a_reading_are_known_when_keys_were_forgotten() {
         let writes = Writes::default();
         let before = writes.count();
         let mut last = writes.lock();

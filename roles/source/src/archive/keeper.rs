@@ -1,4 +1,4 @@
-//! Who takes the copies, and when? One thread for all sets, told to stop and awaited by its owner.
+//! The thread that takes the copies of all sets; its owner stops and awaits it.
 
 use super::{ArchiveError, take};
 use crate::publish::Publisher;
@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often it is looked whether a copy is due; that costs a look at two numbers for each set.
-const LOOK: Duration = Duration::from_secs(1);
-/// How long a copy that failed waits to be tried again.
+/// How often the thread checks whether a copy is due; a check compares two numbers for each set.
+const CHECK: Duration = Duration::from_secs(1);
+/// Pause after a copy that failed.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// The thread that takes copies; stops when told, or when dropped.
+/// The thread that takes copies; stopped by [`Keeper::stop`], or when dropped.
 #[derive(Debug)]
 pub struct Keeper {
     stop: Arc<AtomicBool>,
@@ -25,11 +25,11 @@ impl Keeper {
     /// Starts it.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// The system cannot start a thread.
     pub fn start(publisher: impl Deref<Target = Publisher> + Send + 'static) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("archives".into()).spawn(move || keep(&publisher, &told))?;
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("archives".into()).spawn(move || keep(&publisher, &stopped))?;
         Ok(Self { stop, thread: Some(thread) })
     }
 
@@ -55,12 +55,12 @@ impl Drop for Keeper {
 
 fn keep(publisher: &Publisher, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
-        let mut wait = LOOK;
+        let mut wait = CHECK;
         for set in publisher.sets() {
             match take(&**publisher.log(), set, stop) {
                 Ok(_) | Err(ArchiveError::Stopped) => {}
                 Err(error) => {
-                    tracing::error!(set = %set.slug, "cannot archive the Resource List: {error}; trying again");
+                    tracing::error!(set = %set.slug, "cannot archive the Resource List: {error}; retrying");
                     wait = RETRY;
                 }
             }

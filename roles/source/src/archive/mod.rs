@@ -1,6 +1,6 @@
-//! Archives: what a set was earlier, for those who want its history [rs-archives §1].
+//! Archives: the earlier lists of a set [rs-archives §1].
 //!
-//! Closed Change Lists and old dumps stay where they are, and archives only list them. Resource Lists change, so copies
+//! Closed Change Lists and old dumps keep their addresses, and archives only list them. Resource Lists change, so copies
 //! are taken at intervals and kept as files: a list of the set, or an index and lists of parts of it. A part in which
 //! nothing changed between two copies is kept once. Copies are made in the background; nothing waits for them.
 
@@ -23,7 +23,7 @@ use thiserror::Error;
 pub use keeper::Keeper;
 pub use snapshot::take;
 
-/// When are Resource Lists copied, and how many copies are kept?
+/// When Resource Lists are copied, and how many copies are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveRule {
     /// Time between two copies; none is taken when nothing changed.
@@ -37,9 +37,9 @@ pub struct ArchiveRule {
 pub struct Snapshot {
     /// 1 for the first of the set.
     pub number: u64,
-    /// What was published up to then is in it.
+    /// The list includes every change up to this time.
     pub at: Timestamp,
-    /// When it was complete, if something changed meanwhile; that may be in it or not.
+    /// When it was complete, if something changed meanwhile; such changes may be included or not.
     pub completed: Option<Timestamp>,
     /// When it was taken.
     pub taken: Timestamp,
@@ -59,11 +59,11 @@ impl Snapshot {
 /// A list of one shard, kept once for all copies in which it is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part {
-    /// Which shard.
+    /// Its shard.
     pub shard: ShardId,
     /// Its last change.
     pub version: Position,
-    /// The copy that it was made for.
+    /// The number of the copy for which it was made.
     pub number: u64,
     /// The time of that change.
     pub time: Timestamp,
@@ -79,7 +79,7 @@ pub enum ArchiveError {
     /// A file failed.
     #[error("cannot keep an archived list in `{0}`")]
     Io(PathBuf, #[source] io::Error),
-    /// Told to stop.
+    /// Stopped by its owner.
     #[error("stopped before the list was archived")]
     Stopped,
 }
@@ -129,7 +129,7 @@ impl Archive {
         Some((record.snapshots.first()?.number, record.snapshots.last()?.number))
     }
 
-    /// Is it time for a copy of a set whose log stands at `position`?
+    /// Whether a copy of a set whose log ends at `position` is due.
     pub fn is_due(&self, position: Position, now: Timestamp) -> bool {
         self.lock().snapshots.last().is_none_or(|last| {
             let age = now.as_micros().saturating_sub(last.taken.as_micros());
@@ -160,7 +160,7 @@ impl Archive {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(PublishError::NotFound),
             Err(error) => return Err(PublishError::Cache(error)),
         };
-        // It holds what we wrote, at most one document.
+        // This program wrote the file: it holds at most one document.
         let read = flate2::read::GzDecoder::new(file).take(MAX_DOCUMENT).read_to_end(&mut bytes);
         read.map_err(PublishError::Cache)?;
         Ok(bytes)
@@ -190,7 +190,7 @@ impl Archive {
         };
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
-            // Whatever else is there belongs to somebody else.
+            // Other files belong to other programs.
             if let Some(name) = name.to_str().filter(|name| record::is_own_name(name) && !wanted.contains(*name)) {
                 fs::remove_file(self.folder.join(name))?;
             }

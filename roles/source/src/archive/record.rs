@@ -1,4 +1,4 @@
-//! Which copies are there? A small text file, written anew and whole after each.
+//! The record of the copies: a small text file, rewritten after each copy.
 
 use super::{Part, Snapshot};
 use abreast_core::{Position, ShardId};
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_reads_back_and_a_damaged_one_is_told() {
+    fn a_record_reads_back_and_a_damaged_one_is_reported() {
         let place = tempfile::tempdir().unwrap();
         assert_eq!(Record::read(place.path()).unwrap(), Record::default());
         let at = Timestamp::from_micros;

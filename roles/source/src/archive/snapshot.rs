@@ -1,7 +1,7 @@
-//! How is a Resource List copied, while it changes?
+//! A copy of a Resource List that may change meanwhile.
 //!
-//! The head is read first, then one shard after the other: each includes everything up to the head, and perhaps more.
-//! That is what `at` and `completed` say of a list [rs-core §10.1].
+//! The head is read first, then one shard after the other: each includes every change up to the head, and perhaps later ones.
+//! `at` and `completed` of a list mean this [rs-core §10.1].
 
 use super::{Archive, ArchiveError, Part, Snapshot, record};
 use crate::publish::{PublishError, PublishedSet, archived_index, archived_list};
@@ -78,7 +78,7 @@ fn keep_part(
         let after = current(log, set, &shard)?;
         let stable = after.version == shard.version;
         if stable || attempt == ATTEMPTS {
-            // One that did not hold still is never taken for the same by a later copy.
+            // A later copy never uses a part again that changed while it was copied.
             let version = if stable { shard.version } else { Position(0) };
             let part = Part { shard: shard.id, version, number, time: shard.time };
             keep(archive, &record::part_name(&part), &bytes)?;

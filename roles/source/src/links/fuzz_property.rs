@@ -3,7 +3,7 @@
 use super::rules::{Rule, RuleOptions};
 use super::{LinkRecord, explain, header_links, is_absolute, published_links, read_links};
 use crate::names::{is_published_path, key_of, path_of};
-use crate::projection::resourcesync::{Place, state_links};
+use crate::projection::resourcesync::{LinkDocument, state_links};
 use abreast_core::State;
 use abreast_webtypes::{Link, parse_link_header};
 use globset::{Glob, GlobMatcher};
@@ -99,7 +99,12 @@ fn check_links(links: &[Link]) {
         );
     }
     let state = State { links: links.to_vec(), ..State::default() };
-    for place in [Place::ResourceList, Place::ChangeList, Place::ResourceDumpManifest, Place::ChangeDumpManifest] {
+    for place in [
+        LinkDocument::ResourceList,
+        LinkDocument::ChangeList,
+        LinkDocument::ResourceDumpManifest,
+        LinkDocument::ChangeDumpManifest,
+    ] {
         let mut stated = Vec::new();
         state_links(RESOURCES, &state, place, &mut stated);
         assert!(stated.len() <= links.len() && stated.iter().all(|stated| is_absolute(&stated.href)));

@@ -13,7 +13,7 @@ mod rules;
 pub(crate) use header::href_of;
 pub use header::{PublishedLinks, header_links};
 pub use policy::{FileLinks, Links, explain};
-pub(crate) use policy::{owner_of, same_as_seen, sidecar_name, witness_with};
+pub(crate) use policy::{fingerprint_with, owner_of, same_as_seen, sidecar_name};
 pub use record::{LinkRecord, MAX_LINKS, absolute_uri, nearest, published_links, read_links};
 pub use relation::check_relation;
 pub use rules::RuleOptions;

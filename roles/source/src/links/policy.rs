@@ -1,14 +1,14 @@
-//! What links does the file at a path have now? Its sidecar's first, then those of the rules.
+//! The links of the file at a path: first those of its sidecar, then those of the rules.
 //!
 //! A sidecar of `NAME` is `.NAME.links.json` beside it: a JSON array of links. Its name begins with a dot, so it is
-//! not published. Rules add what a sidecar does not say; a `via` it states is the original one and no rule adds another.
+//! not published. Rules add links that the sidecar does not have; its `via` is the original one and no rule adds another.
 
 use super::record::{MAX_LINK_BYTES, bytes_of};
 use super::rules::{Rule, RuleOptions, split};
 use super::{LinkRecord, MAX_LINKS, header_links, read_links};
-use crate::found::{Found, look_for};
-use crate::hash::witness_of;
+use crate::hash::fingerprint_of;
 use crate::names::{is_published_path, key_of, path_of};
+use crate::path_state::{PathState, inspect};
 use abreast_core::{ChangeLog, KeyRange, LogError, SetId};
 use abreast_folder::{ErrorKind, Folder, Stat};
 use abreast_webtypes::Link;
@@ -29,7 +29,7 @@ const MAX_SOURCES: usize = 1_000;
 pub struct Links {
     rules: Vec<Rule>,
     resources: String,
-    /// A sidecar was seen: until then none is looked for.
+    /// A sidecar was seen: until then none is opened.
     sidecars: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ pub struct Links {
 pub struct FileLinks {
     /// Those to publish.
     pub links: Vec<Link>,
-    /// What was wrong with the sidecar, if anything; its links are left out.
+    /// The fault of the sidecar, if it has one; its links are left out.
     pub problem: Option<String>,
 }
 
@@ -61,12 +61,12 @@ impl Links {
         Ok(Self { rules: checked, resources: resources.to_owned(), sidecars: AtomicBool::new(false) })
     }
 
-    /// Can any file have links?
+    /// Whether any file can have links.
     pub fn active(&self) -> bool {
         !self.rules.is_empty() || self.sidecars.load(Ordering::Relaxed)
     }
 
-    /// A name was seen in the folder: if it is a sidecar's, sidecars are looked for from now on.
+    /// A name was seen in the folder: if it is a sidecar's, sidecars are opened from now on.
     pub(crate) fn saw(&self, name: &[u8]) {
         if owner(name).is_some() {
             self.sidecars.store(true, Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl Links {
         }
         let mut bytes: usize = found.links.iter().map(bytes_of).sum();
         for rule in self.rules.iter().filter(|rule| rule.matches(path)) {
-            // A name may make a reference that is none; such a link is left out.
+            // A name may make an invalid reference; such a link is left out.
             let Ok(link) = rule.link(path, &self.resources) else { continue };
             let named = link.has_rel("via") && found.links.iter().any(|other| other.has_rel("via"));
             let known = found.links.iter().any(|other| other.target == link.target && other.rel == link.rel);
@@ -112,7 +112,7 @@ impl Links {
         values
     }
 
-    /// Keys of the resources that may link to this path only because something is there, or no more.
+    /// Keys of the resources whose links to this path depend on whether a file is there.
     pub(crate) fn sources_of(&self, log: &dyn ChangeLog, set: SetId, path: &[u8]) -> Result<Vec<String>, LogError> {
         let mut keys = Vec::new();
         if !self.rules.iter().any(|rule| rule.if_exists) {
@@ -132,10 +132,10 @@ impl Links {
 
 fn is_there(folder: &Folder, target: &str) -> bool {
     let path = path_of(target);
-    is_published_path(&path) && matches!(look_for(folder, &path), Found::File(_))
+    is_published_path(&path) && matches!(inspect(folder, &path), PathState::File(_))
 }
 
-/// What tells links from other links: nothing for none, so that a set without links keeps nothing of them.
+/// A fingerprint of links: `None` for no links, so that a set without links stores nothing.
 fn print_of(links: &[Link]) -> Option<[u8; 8]> {
     if links.is_empty() {
         return None;
@@ -156,16 +156,16 @@ fn print_of(links: &[Link]) -> Option<[u8; 8]> {
     hash.finalize()[..8].try_into().ok()
 }
 
-/// What tells a file and what is said of it from what was seen before.
-pub(crate) fn witness_with(stat: &Stat, links: &[Link]) -> Vec<u8> {
-    let mut witness = witness_of(stat).to_vec();
+/// The fingerprint of a file and its links.
+pub(crate) fn fingerprint_with(stat: &Stat, links: &[Link]) -> Vec<u8> {
+    let mut witness = fingerprint_of(stat).to_vec();
     witness.extend(print_of(links).into_iter().flatten());
     witness
 }
 
-/// Is it the same file, and are its links the same?
+/// Whether the file and its links are those of a fingerprint.
 pub(crate) fn same_as_seen(seen: &[u8], stat: &Stat, links: &[Link]) -> (bool, bool) {
-    let now = witness_of(stat);
+    let now = fingerprint_of(stat);
     let (file, print) = seen.split_at(seen.len().min(now.len()));
     (file == now, print == print_of(links).as_ref().map_or(&[][..], <[u8; 8]>::as_slice))
 }
@@ -211,7 +211,7 @@ fn sidecar_of(folder: &Folder, path: &[u8]) -> Result<Vec<Link>, String> {
     read_links(&key_of(path), &records).map_err(|error| format!("cannot use the links in `{shown}`: {error}"))
 }
 
-/// What is wrong with a JSON text, with the nearest name of an unknown field.
+/// The fault of a JSON text, with the nearest name of an unknown field.
 pub fn explain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let Some(rest) = text.strip_prefix("unknown field `") else { return text };
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_sidecar_is_told_with_its_place_and_the_nearest_name() {
+    fn a_bad_sidecar_is_reported_with_place_and_nearest_name() {
         let (_place, folder) = world(&[("d/a", ""), ("d/.a.links.json", "[{\"rel\":\"up\",\n\"hrf\":\"b\"}]")]);
         let links = links(&[("a", "license", "https://example.org/l", false)]);
         links.saw(b".a.links.json");

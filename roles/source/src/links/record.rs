@@ -1,4 +1,4 @@
-//! How is a link written by people and programs? As JSON with the attributes of `rs:ln` [rs-core §7].
+//! Links as people and programs write them: JSON with the attributes of `rs:ln` [rs-core §7].
 
 use super::{PATCH, check_relation, is_absolute};
 use abreast_webtypes::{Digests, Link, MAX_URI_LENGTH, W3cDatetime};
@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 1_024;
 pub struct LinkRecord {
     /// Relation types, separated by spaces: registered names or URIs.
     pub rel: String,
-    /// Where it leads: an absolute URI, or a reference relative to the resource; `/x` begins at the top of the set.
+    /// The target: an absolute URI, or a reference relative to the resource; `/x` begins at the top of the set.
     pub href: String,
     /// Digests of the target, as in documents: `md5:… sha-256:…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct LinkRecord {
     /// Last modification of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<String>,
-    /// Where the target is in a package.
+    /// The path of the target in a package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Media type of the target.
@@ -46,7 +46,7 @@ impl LinkRecord {
     /// The link of the resource with this key, checked.
     ///
     /// # Errors
-    /// What is wrong, with the attribute's name.
+    /// The fault, with the attribute's name.
     pub fn to_link(&self, key: &str) -> Result<Link, String> {
         if self.rel.len() > MAX_TEXT {
             return Err(format!("`rel`: longer than {MAX_TEXT} bytes"));
@@ -80,7 +80,7 @@ impl LinkRecord {
             push("pri", pri.to_string());
         }
         if self.rel.split(' ').any(|token| token == PATCH) && self.media_type.is_none() {
-            return Err("`type`: a patch needs the media type that says how to apply it".to_owned());
+            return Err("`type`: a patch needs the media type of its format".to_owned());
         }
         Ok(Link { target, rel: self.rel.split_ascii_whitespace().collect::<Vec<_>>().join(" "), params })
     }
@@ -107,7 +107,7 @@ impl LinkRecord {
 /// Checks the links of the resource with this key.
 ///
 /// # Errors
-/// Which link is wrong, and what with it.
+/// The link that is wrong, and its fault.
 pub fn read_links(key: &str, records: &[LinkRecord]) -> Result<Vec<Link>, String> {
     if records.len() > MAX_LINKS {
         return Err(format!("{} links; at most {MAX_LINKS} are kept of one resource", records.len()));
@@ -168,7 +168,7 @@ pub(crate) fn target_of(key: &str, href: &str) -> Result<String, String> {
         }
     }
     let target = segments.join("/");
-    // One that begins with a slash could not be told as a reference from the top.
+    // A target that begins with a slash would read as a reference from the top.
     if target.is_empty() || target.starts_with('/') || target.contains(':') {
         return Err(format!("`{href}` names no resource of the set"));
     }
@@ -188,7 +188,7 @@ fn check_text(value: &str) -> Result<(), String> {
 /// Checks an absolute URI of any scheme, as written.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the URI.
 pub fn absolute_uri(uri: &str) -> Result<(), String> {
     check_characters(uri)?;
     if !is_absolute(uri) {
@@ -213,13 +213,13 @@ fn check_characters(uri: &str) -> Result<(), String> {
     }
 }
 
-/// Stored links, as they are told: every target an absolute URI.
+/// Stored links as they are published: every target an absolute URI.
 pub fn published_links(links: &[Link], resources: &str) -> Vec<LinkRecord> {
-    let told = |link: &Link| {
+    let published = |link: &Link| {
         let href = if is_absolute(&link.target) { link.target.clone() } else { format!("{resources}{}", link.target) };
         LinkRecord { href, ..LinkRecord::of(link) }
     };
-    links.iter().map(told).collect()
+    links.iter().map(published).collect()
 }
 
 /// The nearest of the known names.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_relative_to_the_resource_and_never_leave_the_set() {
+    fn references_are_relative_to_the_resource_within_the_set() {
         for (key, href, target) in [
             ("a/b.pdf", "b.xml", "a/b.xml"),
             ("a/b.pdf", "../b.xml", "b.xml"),

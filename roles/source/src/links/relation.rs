@@ -1,4 +1,4 @@
-//! Is this a relation that a link may have? A registered name or a URI [rs-core §14.1].
+//! The relations that a link may have: registered names and URIs [rs-core §14.1].
 
 use super::is_absolute;
 use abreast_webtypes::relation::REGISTERED;
@@ -6,7 +6,7 @@ use abreast_webtypes::relation::REGISTERED;
 /// Checks relation types separated by spaces.
 ///
 /// # Errors
-/// What is wrong, with the nearest registered name.
+/// The fault, with the nearest registered name.
 pub fn check_relation(rel: &str) -> Result<(), String> {
     let mut any = false;
     for token in rel.split(' ').filter(|token| !token.is_empty()) {

@@ -1,4 +1,4 @@
-//! Which links follow from a resource's name? Rules of the configuration, one for each relation wanted.
+//! The links that follow from a resource's name: rules of the configuration, one for each relation.
 
 use super::{LinkRecord, check_relation};
 use crate::names::{key_of, path_of};
@@ -11,7 +11,7 @@ use std::path::Path;
 /// A rule as it is configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleOptions {
-    /// Which resources: `*.pdf` (in any folder) or `records/**/*.xml` (the whole path).
+    /// The resources: `*.pdf` (in any folder) or `records/**/*.xml` (the whole path).
     pub pattern: String,
     /// The link, with placeholders in `href`: `{path}`, `{dir}`, `{name}`, `{stem}`, `{ext}`, `{uri}`.
     pub link: LinkRecord,
@@ -54,7 +54,7 @@ impl Rule {
     /// Checks a rule.
     ///
     /// # Errors
-    /// What is wrong, with its key in the configuration.
+    /// The fault, with its key in the configuration.
     pub(crate) fn new(options: &RuleOptions) -> Result<Self, String> {
         if options.pattern.is_empty() {
             return Err("`match`: a rule needs a pattern, such as `*.pdf`".to_owned());
@@ -78,7 +78,7 @@ impl Rule {
             template,
             if_exists: options.if_exists,
         };
-        // A sample tells what no resource could satisfy.
+        // A sample shows a rule that no resource could satisfy.
         rule.link(b"folder/sample.x", "https://example.org/").map_err(|reason| format!("link: {reason}"))?;
         if options.if_exists && rule.sibling().is_none() {
             return Err(format!(
@@ -145,7 +145,7 @@ impl Rule {
     pub(crate) fn sources_of(&self, target: &str) -> Vec<(String, Option<String>)> {
         let sibling = self.sibling().filter(|_| self.if_exists);
         let found = sibling.and_then(|(before, placeholder, after)| {
-            // Spelled as keys are: files are looked for by their names.
+            // Spelled as keys are: files are opened by their names.
             let (before, after) = (key_of(&path_of(before)), key_of(&path_of(&after)));
             Some((source_of(target, &before, &after)?, placeholder))
         });
@@ -215,7 +215,7 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// What is before and after the last dot; a name without one is all stem.
+/// The parts before and after the last dot; a name without one is all stem.
 fn stem_and_ext(name: &[u8]) -> (&[u8], &[u8]) {
     match name.iter().rposition(|byte| *byte == b'.') {
         Some(dot) if dot > 0 => (&name[..dot], &name[dot + 1..]),

@@ -8,11 +8,11 @@ use abreast_core::{ChangeLog, ChangeRecord, LogError, NewNotification, Payload, 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// What an entry takes besides its URI and links, about.
+/// Bytes of an entry besides its URI and links, about.
 const ENTRY_BYTES: usize = 400;
 /// The pause after a single notification is this part of the longest one: one of so many.
 const FIRST_PAUSE: u32 = 10;
-/// What a link takes besides its target and parameters, about.
+/// Bytes of a link besides its target and parameters, about.
 const LINK_BYTES: usize = 60;
 
 /// The topic of one set's changes.

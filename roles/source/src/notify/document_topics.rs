@@ -48,7 +48,7 @@ pub(super) struct Pending {
     follows: Follows,
 }
 
-/// What follows once a notification is recorded.
+/// The step after a notification is recorded.
 enum Follows {
     /// The topic at this place has notified these documents.
     Notified { place: usize, until: i64, after: NotifiedDocuments, grown: bool },

@@ -21,7 +21,7 @@ pub use notifier::{Notifier, NotifyError, Published};
 
 use std::time::Duration;
 
-/// How notifications are made.
+/// The options of notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotifyOptions {

@@ -48,10 +48,11 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// Starts it: for every set of the publisher that has notifications ([`PublishedSet::notifications`](crate::publish::PublishedSet::notifications)).
+    /// Starts it, for every set of the publisher with
+    /// [`PublishedSet::notifications`](crate::publish::PublishedSet::notifications).
     ///
-    /// The topics exist when this returns, so that nobody subscribes to one whose beginning is not known yet: what
-    /// changes from now on is notified. The beginnings, and the documents notified, are kept in the file `record`.
+    /// The topics exist when this returns, so that no subscription precedes the beginning of its topic: changes
+    /// from now on are notified. The beginnings, and the documents notified, are kept in the file `record`.
     ///
     /// # Errors
     /// See [`NotifyError`].

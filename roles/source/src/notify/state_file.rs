@@ -44,7 +44,7 @@ impl StateFile {
         let topics = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice::<Stored<_>>(&bytes).map(|stored| stored.sets).map_err(|error| {
                 let text = format!(
-                    "`{}` is damaged: {error}\n  help: remove it; every document is then notified once more",
+                    "`{}` is damaged: {error}\n  help: remove it; every document is then notified again",
                     path.display()
                 );
                 io::Error::new(io::ErrorKind::InvalidData, text)
@@ -72,7 +72,7 @@ impl StateFile {
         self.changed |= self.topics.remove(record).is_some();
     }
 
-    /// Where a topic of changes began: here, if it is new.
+    /// The position at which a topic of changes began: this one, if it is new.
     pub(super) fn begun(&mut self, record: &str, head: Position) -> Position {
         let state = self.topics.entry(record.to_owned()).or_default();
         self.changed |= state.begun.is_none();

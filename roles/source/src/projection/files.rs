@@ -14,12 +14,12 @@ pub struct PublishedFile {
     pub content_type: &'static str,
     /// Its set.
     pub set: Arc<PublishedSet>,
-    /// The URL at which these bytes stay, if the URL asked for has others after the next change; `None` if that URL has
-    /// the same bytes for ever.
+    /// The permanent URL of these bytes, if the requested URL has others after the next change; `None` if the requested
+    /// URL is permanent.
     pub location: Option<String>,
 }
 
-/// The reason why a file cannot be sent; each text is for the reader who asked.
+/// The reason why a file cannot be sent; each text is for the client.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -46,7 +46,7 @@ pub enum FileError {
     /// It could not be made.
     #[error("{detail}")]
     Failed {
-        /// What was attempted.
+        /// The task that failed.
         detail: String,
         /// The cause.
         #[source]

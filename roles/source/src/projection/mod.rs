@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 /// The documents and topics of one protocol.
 pub trait Projection: Send + Sync + 'static {
-    /// The document at a path below the public base, which does not begin with `/`; `None` when the path is none of
-    /// this projection's. A document has one path. Reads no store.
+    /// The document at a path below the public base, which does not begin with `/`; `None` when the path is not of this
+    /// projection. A document has one path. Reads no store.
     fn resolve<'p>(&'p self, publisher: &'p Publisher, path: &str) -> Option<Box<dyn ResolvedDocument + 'p>>;
 
     /// Whether a path below the public base is that of a file, whether it exists or not. Reads no store.
@@ -93,7 +93,7 @@ pub trait Projection: Send + Sync + 'static {
     }
 
     /// The end of a topic of documents whose set is no longer published, by the name of its record; `None` when the set
-    /// is published, or the record is none of this projection's.
+    /// is published, or the record is not of this projection.
     fn ended_topic(&self, _publisher: &Publisher, _record: &str, _request: &NewsRequest<'_>) -> Option<EndedTopic> {
         None
     }
@@ -106,7 +106,7 @@ pub trait Projection: Send + Sync + 'static {
 
 /// One document, as it is found at a path.
 pub trait ResolvedDocument: Send + Sync {
-    /// What its bytes depend on. Reads the store only through `heads`, unless the document [follows](Self::follows) a log.
+    /// Its version. Reads the store only through `heads`, unless the document [follows](Self::follows) a log.
     ///
     /// # Errors
     /// When there is no such document, or not yet.
@@ -130,16 +130,16 @@ pub trait ResolvedDocument: Send + Sync {
     }
 }
 
-/// What the bytes of a document depend on: equal versions mean equal bytes.
+/// The version of a document: equal versions mean equal bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Numbers that change with the bytes.
     pub of: [u64; 2],
-    /// Will the bytes be the same for ever?
+    /// Whether the bytes never change.
     pub immutable: bool,
 }
 
-/// Where the log of a set stands.
+/// The state of the log of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogState {
     /// When the log began.
@@ -156,17 +156,17 @@ impl LogState {
     }
 }
 
-/// Where the bytes of a document go while it is rendered.
+/// The receiver of the bytes of a document while it is rendered.
 pub trait Output {
-    /// So many bytes will come, about. A large document waits here for its turn: it is to be called before the store is
-    /// read for the entries, and while no lock is held.
+    /// Announces about how many bytes follow. A large document waits here for its turn: to be called before the entries
+    /// are read from the store, and while no lock is held.
     fn expect(&mut self, bytes: u64);
 
-    /// Takes bytes of a long document away, so that it is never in memory as a whole.
+    /// Takes bytes of a long document, so that it is never in memory as a whole.
     fn drain(&mut self, bytes: &mut Vec<u8>);
 }
 
-/// Leaves a document in memory as a whole, and lets it wait for nothing.
+/// Keeps a document in memory as a whole, and never waits.
 pub(crate) struct Whole;
 
 impl Output for Whole {
@@ -178,7 +178,7 @@ impl Output for Whole {
 /// A freshly rendered document.
 #[derive(Debug)]
 pub struct Rendered {
-    /// All of it, or what is left of it after the last draining.
+    /// All bytes, or those after the last draining.
     pub bytes: Vec<u8>,
     /// For Last-Modified of a document that is immutable.
     pub modified: Option<Timestamp>,
@@ -191,11 +191,11 @@ pub struct Rendered {
 pub struct SiteDocument {
     /// Its path below the public base.
     pub path: String,
-    /// Does it name other documents, which must be there before it?
+    /// Whether it names other documents, which must be there before it.
     pub entry: bool,
-    /// Will it be the same bytes for ever?
+    /// Whether its bytes never change.
     pub closed: bool,
-    /// Does it show which sets a site has? It has no time, and is the same in every build of these sets.
+    /// Whether it shows which sets a site has: it has no time, and is the same in every build of these sets.
     pub identifies: bool,
 }
 

@@ -6,8 +6,8 @@
 //! thread of its own renders: an allocator keeps what a thread freed for that thread, so many threads that render now and
 //! then would each hold the memory of one rendering.
 
-use super::{PublishError, PublishedSet};
 use super::lanes::{Lanes, Turn};
+use super::{PublishError, PublishedSet};
 use crate::projection::{Heads, LogState, Output, ResolvedDocument, Version};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_webtypes::Timestamp;
@@ -29,10 +29,10 @@ const MEMORY_TOTAL: u64 = 12 * 1024 * 1024;
 /// All documents in files together.
 const DISK_TOTAL: u64 = 1024 * 1024 * 1024;
 
-/// How long may a document be kept without asking again?
+/// How long clients may keep a document without asking again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// For ever: its bytes never change.
+    /// Permanently: its bytes never change.
     Immutable,
     /// Ask each time; the answer is usually 304.
     Revalidate,
@@ -65,7 +65,7 @@ pub struct CacheFile {
 }
 
 impl CacheFile {
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -86,7 +86,7 @@ pub struct Document {
     pub tag: String,
     /// When it became what it is now; for one that may change, since the process began.
     pub modified: Option<Timestamp>,
-    /// How long it may be kept.
+    /// How long clients may keep it.
     pub freshness: Freshness,
     /// The sets to which an answer with it links.
     pub introduces: Vec<Arc<PublishedSet>>,
@@ -110,7 +110,7 @@ impl Document {
 
 struct Slot {
     version: Version,
-    /// Where the log stood before that version was determined: while it stands there, the version is the same.
+    /// The state of the log before that version was determined: while the log has it, the version is the same.
     at: Option<LogState>,
     document: Arc<Document>,
     used: u64,
@@ -138,7 +138,7 @@ impl DocumentCache {
         fs::create_dir_all(&folder)?;
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
-            // Whatever else is there belongs to somebody else.
+            // Other files belong to other programs.
             if is_own_name(&entry.file_name()) {
                 fs::remove_file(entry.path())?;
             }
@@ -401,7 +401,8 @@ impl Slots {
     }
 }
 
-/// Same tag, same bytes: for ever for what is versioned, by content for what only the configuration decides.
+/// The entity tag: equal tags mean equal bytes. It is made of the version, or of the content where only the configuration
+/// decides it.
 struct TagHash {
     hash: Md5,
     version: Option<[u64; 2]>,
@@ -420,7 +421,7 @@ impl TagHash {
         self.hash.update(bytes);
     }
 
-    /// The next bytes of a long one. Where its version says what it holds, its head says the rest.
+    /// The next bytes of a long document. Where its version determines the entries, its head determines the rest.
     fn update(&mut self, bytes: &[u8]) {
         match self.version {
             None => self.hash.update(bytes),

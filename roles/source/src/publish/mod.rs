@@ -42,14 +42,14 @@ pub enum PublishError {
     /// There is no such document.
     #[error("no such document")]
     NotFound,
-    /// There was such a document; its reader should begin again at the index.
+    /// There was such a document; its reader should start again at the index.
     #[error("this list was split into smaller ones; read the index again")]
     Gone,
     /// The set is being read for the first time.
     #[error("the set is being read for the first time; its lists follow when that is complete")]
     Importing,
     /// The Resource Dump is being made for the first time.
-    #[error("the Resource Dump is being made; ask again when it is complete")]
+    #[error("the Resource Dump is being made; retry when it is complete")]
     Making,
     /// The log failed.
     #[error(transparent)]

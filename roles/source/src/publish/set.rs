@@ -1,7 +1,7 @@
 //! A published set, with everything that belongs to it: projections, the server and the notifier hold it by an `Arc`.
 
-use crate::Representations;
 use super::{About, Notifications, SetUrls};
+use crate::Representations;
 use crate::archive::Archive;
 use crate::links::PublishedLinks;
 use crate::projection::resourcesync::dumps::SetDumps;
@@ -22,7 +22,7 @@ pub struct PublishedSet {
     pub representations: Representations,
     /// Links of the set as a whole.
     pub links: PublishedLinks,
-    /// Where earlier versions of its resources are, if they are kept.
+    /// The addresses of earlier versions of its resources, if they are kept.
     pub versions: Option<VersionUrls>,
     /// Its description for people.
     pub about: About,
@@ -30,7 +30,7 @@ pub struct PublishedSet {
     pub archive: Option<Arc<Archive>>,
     /// Its dumps, if any are made.
     pub dumps: Option<Arc<SetDumps>>,
-    /// Where its notifications are subscribed to, if there are any.
+    /// Its hubs and channels, if it has notifications.
     pub notifications: Option<Notifications>,
 }
 

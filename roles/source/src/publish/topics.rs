@@ -1,4 +1,4 @@
-//! Topics: what is published in them, for those who subscribed and for those who ask.
+//! Topics and their notifications, for the hub and for clients that request them.
 
 use super::{PublishError, PublishedSet, Publisher};
 use crate::projection::{Projection, Topic};
@@ -7,7 +7,7 @@ use abreast_websub::topic_links;
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
 
-/// What a topic answers with: what was said last.
+/// The answer of a topic: its last notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicDocument {
     /// The last notification; empty while there is none.
@@ -37,12 +37,12 @@ impl Publisher {
         self.projections().find_map(|projection| Some((projection, projection.topic(self, path)?)))
     }
 
-    /// The URLs of a set's topics, be notifications published there now or not.
+    /// The URLs of a set's topics, whether notifications are published there now or not.
     pub fn topic_urls(&self, set: &PublishedSet) -> Vec<String> {
         self.projections().flat_map(|projection| projection.topic_urls(set)).collect()
     }
 
-    /// Whether this is the path of a topic in which the end of a set is published, be there such a set or not.
+    /// Whether this is the path of a topic in which the end of a set is published, whether there is such a set or not.
     pub fn is_lasting_topic(&self, path: &str) -> bool {
         self.projections().any(|projection| projection.is_lasting_topic(path))
     }
@@ -53,7 +53,7 @@ impl Publisher {
         topic_links(hubs.map(String::as_str), &topic.url, &topic.links)
     }
 
-    /// What a topic answers with: its last notification. Reads the store.
+    /// The last notification of a topic. Reads the store.
     ///
     /// # Errors
     /// When a log fails.
@@ -79,7 +79,7 @@ impl Publisher {
         projection.notification(self, &topic, after, last)
     }
 
-    /// What the topic of a set answers with that is no longer published: its last notification. Reads the store.
+    /// The last notification in the topic of a set that is no longer published. Reads the store.
     ///
     /// # Errors
     /// When nothing was published there, or the log fails.

@@ -1,7 +1,7 @@
-//! What was written by earlier builds, and may be replaced?
+//! The record of earlier builds: the files of the site that a build wrote, and may replace.
 //!
 //! A small text file in the site's hidden folder. A name is written into it, durably, before the file of that name is
-//! made: whatever is there and not in the book belongs to somebody else. At the end of a build it is written anew.
+//! made: files that are not in the record belong to others. At the end of a build it is rewritten.
 
 use super::SiteError;
 use abreast_core::Position;
@@ -17,16 +17,16 @@ const FIRST_LINE: &str = "abreast-site 1";
 /// Longer than the names of any number of documents.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Up to where the copies of a set's resources are right.
+/// The position up to which the copies of a set's resources are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Which log it was: the set's creation.
+    /// The creation of the log.
     pub(super) created: Timestamp,
     pub(super) position: Position,
 }
 
 /// The record of one site.
-pub(super) struct Book {
+pub(super) struct BuildRecord {
     dir: Dir,
     base: String,
     owned: BTreeSet<String>,
@@ -36,10 +36,10 @@ pub(super) struct Book {
     marks: BTreeMap<String, Mark>,
 }
 
-impl Book {
-    /// Reads the book in `dir`. What was closed is believed only while the public base is the same.
+impl BuildRecord {
+    /// Reads the record in `dir`. What was closed is believed only while the public base is the same.
     pub(super) fn open(dir: &Dir, base: &str) -> Result<Self, SiteError> {
-        let mut book = Self {
+        let mut record = Self {
             dir: dir.clone(),
             base: base.to_owned(),
             owned: BTreeSet::new(),
@@ -54,12 +54,12 @@ impl Book {
                 read.map_err(|error| SiteError::Record(error.to_string()))?;
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                book.save()?;
-                return Ok(book);
+                record.save()?;
+                return Ok(record);
             }
             Err(error) => return Err(error.into()),
         }
-        // The last line may have been cut off when a build was killed; nothing was made by that name.
+        // The last line may be incomplete if a build was killed; no file of that name was made.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = whole.split('\n').enumerate();
         if lines.next().is_none_or(|(_, line)| line != FIRST_LINE) {
@@ -70,26 +70,26 @@ impl Book {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             match word {
                 "base" => same_base = rest == base,
-                "owned" => drop(book.owned.insert(rest.to_owned())),
-                "left" => drop(book.left.insert(rest.to_owned())),
-                "closed" if same_base => drop(book.closed.insert(rest.to_owned())),
+                "owned" => drop(record.owned.insert(rest.to_owned())),
+                "left" => drop(record.left.insert(rest.to_owned())),
+                "closed" if same_base => drop(record.closed.insert(rest.to_owned())),
                 "closed" => {}
                 "copied" => {
                     let (slug, mark) = parse_mark(rest)
                         .ok_or_else(|| SiteError::Record(format!("line {}: `{}`", number + 1, line.escape_debug())))?;
-                    book.marks.insert(slug, mark);
+                    record.marks.insert(slug, mark);
                 }
                 _ => return Err(SiteError::Record(format!("line {}: `{}`", number + 1, line.escape_debug()))),
             }
         }
         if whole.len() + 1 < text.len() {
             // What follows must not run into the half line.
-            book.save()?;
+            record.save()?;
         }
-        Ok(book)
+        Ok(record)
     }
 
-    /// Is nothing recorded of earlier builds?
+    /// Whether nothing is recorded of earlier builds.
     pub(super) fn is_empty(&self) -> bool {
         self.owned.is_empty()
     }
@@ -117,7 +117,7 @@ impl Book {
         }
         let (mut file, _) = self.dir.open_append(NAME)?;
         let written = file.write_all(lines.as_bytes()).and_then(|()| file.sync_data());
-        written.map_err(|error| SiteError::Write("book".to_owned(), error))?;
+        written.map_err(|error| SiteError::Write("the record of earlier builds".to_owned(), error))?;
         self.owned.extend(paths.iter().cloned());
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Book {
         self.closed.insert(path.to_owned());
     }
 
-    /// Notes up to where copies are right; `None` when some could not be made.
+    /// Notes up to where copies are complete; `None` when some failed.
     pub(super) fn copied(&mut self, slug: &str, mark: Option<Mark>) {
         match mark {
             Some(mark) => drop(self.marks.insert(slug.to_owned(), mark)),
@@ -134,8 +134,8 @@ impl Book {
         }
     }
 
-    /// Takes note of the documents that are named now; tells those that were named neither now nor by the last build.
-    /// Copies of resources are not among them.
+    /// Notes the documents that are named now; returns those that are named neither now nor by the last build. Copies of
+    /// resources are not among them.
     pub(super) fn retire(&mut self, planned: impl Iterator<Item = String>) -> Vec<String> {
         let planned: BTreeSet<String> = planned.collect();
         let unnamed: BTreeSet<String> =
@@ -147,7 +147,7 @@ impl Book {
         gone
     }
 
-    /// Writes it anew, whole.
+    /// Rewrites the file.
     pub(super) fn save(&self) -> Result<(), SiteError> {
         let mut text = format!("{FIRST_LINE}\nbase {}\n", self.base);
         for (word, paths) in [("owned", &self.owned), ("left", &self.left), ("closed", &self.closed)] {
@@ -167,7 +167,7 @@ impl Book {
         }
         let mut file = self.dir.create_new(NEW)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
-        written.map_err(|error| SiteError::Write("book".to_owned(), error))?;
+        written.map_err(|error| SiteError::Write("the record of earlier builds".to_owned(), error))?;
         self.dir.rename(NEW, &self.dir, NAME)?;
         Ok(self.dir.sync()?)
     }
@@ -194,49 +194,49 @@ mod tests {
     fn what_was_claimed_is_owned_though_the_build_was_killed() {
         let place = tempfile::tempdir().unwrap();
         let dir = Folder::open(place.path()).unwrap().root();
-        let mut book = Book::open(&dir, "https://x/").unwrap();
-        book.claim(&paths(&["a.xml", "b/c.xml"])).unwrap();
-        drop(book);
+        let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+        record.claim(&paths(&["a.xml", "b/c.xml"])).unwrap();
+        drop(record);
         // Killed while it wrote a claim.
         let mut file = dir.open_append(NAME).unwrap().0;
         file.write_all(b"owned half").unwrap();
-        let mut book = Book::open(&dir, "https://x/").unwrap();
-        assert!(book.owns("a.xml") && book.owns("b/c.xml") && !book.owns("half"));
-        book.claim(&paths(&["d.xml"])).unwrap();
-        let book = Book::open(&dir, "https://x/").unwrap();
-        assert!(book.owns("d.xml") && !book.owns("half") && !book.owns("halfowned d.xml"));
+        let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+        assert!(record.owns("a.xml") && record.owns("b/c.xml") && !record.owns("half"));
+        record.claim(&paths(&["d.xml"])).unwrap();
+        let record = BuildRecord::open(&dir, "https://x/").unwrap();
+        assert!(record.owns("d.xml") && !record.owns("half") && !record.owns("halfowned d.xml"));
     }
 
     #[test]
-    fn a_document_is_removed_by_the_second_build_that_does_not_name_it() {
+    fn a_document_is_removed_by_the_second_build_without_it() {
         let place = tempfile::tempdir().unwrap();
         let dir = Folder::open(place.path()).unwrap().root();
-        let mut book = Book::open(&dir, "https://x/").unwrap();
-        book.claim(&paths(&["a", "b", "r/"])).unwrap();
-        book.close("b");
+        let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+        record.claim(&paths(&["a", "b", "r/"])).unwrap();
+        record.close("b");
         let mark = Mark { created: Timestamp::from_micros(5), position: Position(7) };
-        book.copied("set", Some(mark));
-        assert!(book.retire(["a".to_owned()].into_iter()).is_empty());
-        book.save().unwrap();
-        let mut book = Book::open(&dir, "https://x/").unwrap();
-        assert_eq!(book.mark("set"), Some(mark));
-        assert!(book.owns("b"));
-        assert_eq!(book.retire(["a".to_owned()].into_iter()), ["b"]);
-        book.save().unwrap();
-        let book = Book::open(&dir, "https://x/").unwrap();
-        assert!(!book.owns("b") && book.owns("r/") && book.owns("a"));
+        record.copied("set", Some(mark));
+        assert!(record.retire(["a".to_owned()].into_iter()).is_empty());
+        record.save().unwrap();
+        let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+        assert_eq!(record.mark("set"), Some(mark));
+        assert!(record.owns("b"));
+        assert_eq!(record.retire(["a".to_owned()].into_iter()), ["b"]);
+        record.save().unwrap();
+        let record = BuildRecord::open(&dir, "https://x/").unwrap();
+        assert!(!record.owns("b") && record.owns("r/") && record.owns("a"));
     }
 
     #[test]
     fn what_is_closed_depends_on_the_base() {
         let place = tempfile::tempdir().unwrap();
         let dir = Folder::open(place.path()).unwrap().root();
-        let mut book = Book::open(&dir, "https://x/").unwrap();
-        book.close("a");
-        book.save().unwrap();
-        assert!(Book::open(&dir, "https://x/").unwrap().is_closed("a"));
-        assert!(!Book::open(&dir, "https://y/").unwrap().is_closed("a"));
-        std::fs::write(place.path().join("book"), "something else\n").unwrap();
-        assert!(matches!(Book::open(&dir, "https://x/"), Err(SiteError::Record(_))));
+        let mut record = BuildRecord::open(&dir, "https://x/").unwrap();
+        record.close("a");
+        record.save().unwrap();
+        assert!(BuildRecord::open(&dir, "https://x/").unwrap().is_closed("a"));
+        assert!(!BuildRecord::open(&dir, "https://y/").unwrap().is_closed("a"));
+        std::fs::write(place.path().join("record"), "something else\n").unwrap();
+        assert!(matches!(BuildRecord::open(&dir, "https://x/"), Err(SiteError::Record(_))));
     }
 }

@@ -1,10 +1,10 @@
 //! Copies of resources in the site: made before the lists that name them, removed after.
 //!
-//! After the first build only what changed since the last one is looked at. A copy is kept only if it has the digest
-//! that the lists tell.
+//! After the first build only changes since the last one are read. A copy is kept only if it has the digest that the
+//! lists state.
 
-use super::book::{Book, Mark};
-use super::ground::Ground;
+use super::build_record::{BuildRecord, Mark};
+use super::site_folder::SiteFolder;
 use super::tree_of;
 use super::{SiteError, SiteReport};
 use crate::names::key_of;
@@ -29,22 +29,22 @@ pub(super) struct Copies<'a> {
 }
 
 impl Copies<'_> {
-    /// Copies what is new or changed of one set. Tells up to where copies are right; `None` when some could not be made.
+    /// Copies new and changed resources of one set. Returns up to where copies are complete; `None` when some failed.
     pub(super) fn put(
         &self,
         set: &PublishedSet,
-        ground: &mut Ground,
-        book: &Book,
+        site_folder: &mut SiteFolder,
+        record: &BuildRecord,
         report: &mut SiteReport,
     ) -> Result<Option<Mark>, SiteError> {
         let log = self.publisher.log();
         let head = log.head(set.id)?;
         let now = Mark { created: head.created, position: head.position };
         let problems = report.problem_count;
-        let before = book.mark(&set.slug).filter(|mark| mark.created == head.created);
+        let before = record.mark(&set.slug).filter(|mark| mark.created == head.created);
         if let Some(mark) = before {
             self.changed(set, mark.position, &mut |key| match log.resource(set.id, key)? {
-                Some(resource) => self.copy(set, &resource, ground, report),
+                Some(resource) => self.copy(set, &resource, site_folder, report),
                 None => Ok(()),
             })?;
         } else {
@@ -56,49 +56,49 @@ impl Copies<'_> {
                     if page.len() < PAGE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
                 })?;
                 for resource in &page {
-                    self.copy(set, resource, ground, report)?;
+                    self.copy(set, resource, site_folder, report)?;
                 }
                 let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
                 range.start = format!("{}\0", last.key);
             }
         }
-        // With one copy missing, the next build looks at everything since then again.
+        // With one copy missing, the next build reads all changes since then again.
         Ok(if report.problem_count == problems { Some(now) } else { before })
     }
 
-    /// Removes copies of what is gone; the first time, of whatever is not in the set.
+    /// Removes copies of deleted resources; the first time, of everything that is not in the set.
     pub(super) fn remove(
         &self,
         set: &PublishedSet,
-        book: &Book,
-        ground: &mut Ground,
+        record: &BuildRecord,
+        site_folder: &mut SiteFolder,
         report: &mut SiteReport,
     ) -> Result<(), SiteError> {
         let log = self.publisher.log();
         let tree = tree_of(self.publisher, set);
         let keep = tree.split('/').filter(|name| !name.is_empty()).count();
         let created = log.head(set.id)?.created;
-        if let Some(mark) = book.mark(&set.slug).filter(|mark| mark.created == created) {
+        if let Some(mark) = record.mark(&set.slug).filter(|mark| mark.created == created) {
             return self.changed(set, mark.position, &mut |key| {
                 if log.resource(set.id, key)?.is_none() {
                     let gone = target(&tree, key);
-                    let removed = gone.map(|path| ground.remove_bytes(&path, keep)).transpose()?;
+                    let removed = gone.map(|path| site_folder.remove_bytes(&path, keep)).transpose()?;
                     report.removed += u64::from(removed.unwrap_or(false));
                 }
                 Ok(())
             });
         }
-        for path in self.unknown(set, ground)? {
-            report.removed += u64::from(ground.remove_bytes(&path, keep)?);
+        for path in self.unknown(set, site_folder)? {
+            report.removed += u64::from(site_folder.remove_bytes(&path, keep)?);
         }
         Ok(())
     }
 
     /// Files among the copies that the set does not have.
-    pub(super) fn unknown(&self, set: &PublishedSet, ground: &Ground) -> Result<Vec<Vec<u8>>, SiteError> {
+    pub(super) fn unknown(&self, set: &PublishedSet, site_folder: &SiteFolder) -> Result<Vec<Vec<u8>>, SiteError> {
         let tree = tree_of(self.publisher, set);
         let mut unknown = Vec::new();
-        ground.visit(&tree, &mut |path| {
+        site_folder.visit(&tree, &mut |path| {
             if self.publisher.log().resource(set.id, &key_of(&path[tree.len()..]))?.is_none() {
                 unknown.push(path.to_vec());
             }
@@ -135,17 +135,17 @@ impl Copies<'_> {
         &self,
         set: &PublishedSet,
         resource: &Resource,
-        ground: &mut Ground,
+        site_folder: &mut SiteFolder,
         report: &mut SiteReport,
     ) -> Result<(), SiteError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(SiteError::Stopped);
         }
         let tree = tree_of(self.publisher, set);
-        // A resource that is not of the set has no place in the site.
+        // A resource that is not of the set has no path in the site.
         let Some(target) = target(&tree, &resource.key) else { return Ok(()) };
         let shown = || String::from_utf8_lossy(&target).escape_debug().to_string();
-        if let Some(file) = ground.open_file(&target, resource.state.length.unwrap_or(0))?
+        if let Some(file) = site_folder.open_file(&target, resource.state.length.unwrap_or(0))?
             && digests_of(&mut &file, &mut io::sink(), &resource.state).is_ok_and(|same| same)
         {
             return Ok(());
@@ -159,22 +159,22 @@ impl Copies<'_> {
                 return Ok(());
             }
         };
-        let mut draft = ground.draft()?;
+        let mut draft = site_folder.draft()?;
         match digests_of(&mut bytes, &mut draft.file, &resource.state) {
             Ok(true) => {}
             Ok(false) => {
                 report.problem(format!("`{}` changed while it was copied (help: build again)", shown()));
-                return ground.discard(&draft);
+                return site_folder.discard(&draft);
             }
             Err(Failed::Read(error)) => {
                 report.problem(format!("cannot read `{}`: {error}", shown()));
-                return ground.discard(&draft);
+                return site_folder.discard(&draft);
             }
             Err(Failed::Write(error)) => return Err(SiteError::Write(shown(), error)),
         }
         set_modified(&draft.file, mtime_ns)?;
         let ours = tree.split('/').filter(|name| !name.is_empty()).count();
-        ground.place(&draft, &target, ours)?;
+        site_folder.place(&draft, &target, ours)?;
         report.copied += 1;
         Ok(())
     }
@@ -205,7 +205,7 @@ enum Failed {
     Write(io::Error),
 }
 
-/// Copies, and tells whether the bytes are those of the state.
+/// Copies, and returns whether the bytes are those of the state.
 fn digests_of(from: &mut impl io::Read, to: &mut impl io::Write, state: &State) -> Result<bool, Failed> {
     let Digests { md5: wanted_md5, sha256: wanted_sha256, .. } = &state.digests;
     let (mut md5, mut sha256) = (wanted_md5.map(|_| Md5::new()), wanted_sha256.map(|_| Sha256::new()));

@@ -1,21 +1,21 @@
 //! A whole Source as files, for a web server or a bucket that only sends files.
 //!
-//! Every document is the publisher's own; nothing is rendered in a second way. Files appear whole under their names,
-//! in an order in which no document ever names one that is not there: resources, then lists, then what names lists, the
-//! Source Description last. What is not named any more is removed afterwards, lists one build later, for those who
-//! hold an old index. A build that was killed is mended by the next one.
+//! Every document is rendered by the publisher. Files appear complete under their names, in an order in which no document
+//! names one that is not there: resources, then lists, then the documents that name lists, the Source Description last.
+//! Files that no document names any more are removed afterwards, lists one build later, for clients with an old index.
+//! The next build repairs the site of a build that was killed.
 
-mod book;
+mod build_record;
 mod copies;
-mod ground;
+mod site_folder;
 
 use crate::projection::{Projection, SiteDocument};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 use abreast_core::LogError;
-use book::Book;
+use build_record::BuildRecord;
 use copies::Copies;
 use flate2::{Compression, write::GzEncoder};
-use ground::{Ground, Written};
+use site_folder::{SiteFolder, Written};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,34 +25,34 @@ use thiserror::Error;
 const NO_RECORD: &str = "the record of earlier builds is missing (`.abreast` in the site): the site was recognised by its Source \
     Description and is written again; if the store is new as well, Change Lists begin a new history, and mirrors compare with the \
     whole Resource List once";
-/// Problems told one by one; the rest is counted.
+/// Problems reported one by one; the rest is counted.
 const MAX_PROBLEMS: usize = 100;
 
-/// How a site is written.
+/// The options of a site.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SiteOptions {
-    /// Copy the resources into the site as well?
+    /// Copy the resources into the site as well.
     pub copy: bool,
-    /// Put each document in gzip beside it, as `name.gz`?
+    /// Write each document in gzip beside it, as `name.gz`.
     pub gzip: bool,
 }
 
-/// What came of it.
+/// The result of a build.
 #[derive(Debug, Default)]
 pub struct SiteReport {
     /// Documents written or rewritten.
     pub written: u64,
-    /// Documents that are as they were.
+    /// Documents that did not change.
     pub unchanged: u64,
-    /// Files removed that nothing names any more.
+    /// Files removed that no document names any more.
     pub removed: u64,
     /// Resources copied.
     pub copied: u64,
-    /// Resources that could not be copied as the lists tell them, with the reason.
+    /// Resources that could not be copied as the lists state them, with the reason.
     pub problems: Vec<String>,
-    /// How many there were, told or not.
+    /// Their number, reported or not.
     pub problem_count: u64,
-    /// What is worth knowing, and no problem.
+    /// Notices: worth knowing, and no problem.
     pub notices: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl SiteReport {
     }
 }
 
-/// Why a site could not be written. What is there is whole, and as consistent as it was.
+/// The reason why a site could not be written. Existing files are complete, and as consistent as before.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SiteError {
@@ -92,13 +92,13 @@ pub enum SiteError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Told to stop.
+    /// Stopped by its owner.
     #[error("stopped before the site was complete; the next build continues")]
     Stopped,
 }
 
 impl SiteError {
-    /// Is there no room left on the disk?
+    /// Whether the disk is full.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Folder(error) => error.kind() == abreast_folder::ErrorKind::Full,
@@ -121,29 +121,29 @@ pub fn write_site(
     stop: &AtomicBool,
 ) -> Result<SiteReport, SiteError> {
     std::fs::create_dir_all(site).map_err(|error| SiteError::Write(site.display().to_string(), error))?;
-    let mut ground = Ground::open(site)?;
-    let mut book = Book::open(ground.own(), publisher.urls().base())?;
+    let mut site_folder = SiteFolder::open(site)?;
+    let mut record = BuildRecord::open(site_folder.own(), publisher.urls().base())?;
     let mut report = SiteReport::default();
     let mut plan = plan(publisher)?;
 
     let mut foreign = Vec::new();
     let mut claims = Vec::new();
     let mut refused_robots = false;
-    let recovers = book.is_empty() && is_own_site(publisher, &plan, &ground)?;
+    let recovers = record.is_empty() && is_own_site(publisher, &plan, &site_folder)?;
     if recovers {
-        claims = abandoned_lists(publisher, &ground)?;
+        claims = abandoned_lists(publisher, &site_folder)?;
         report.notices.push(NO_RECORD.to_owned());
     }
     for document in &plan {
         let is_robots = document.path == "robots.txt";
         for (path, wanted) in [(document.path.clone(), true), (gzip_of(&document.path), options.gzip)] {
-            if book.owns(&path) || !(wanted || recovers) {
+            if record.owns(&path) || !(wanted || recovers) {
                 continue;
             }
-            let exists = ground.exists(&path)?;
-            // Only robots.txt may be somebody else's in a site of ours.
+            let exists = site_folder.exists(&path)?;
+            // In a site of an earlier build only robots.txt may be of others.
             let is_ours =
-                recovers && exists && (!is_robots || ground.holds(&path, &publisher.bytes(&document.path)?)?);
+                recovers && exists && (!is_robots || site_folder.holds(&path, &publisher.bytes(&document.path)?)?);
             if is_ours || (wanted && !exists) {
                 claims.push(path);
             } else if wanted && is_robots {
@@ -155,8 +155,8 @@ pub fn write_site(
     }
     for set in publisher.sets().iter().filter(|_| options.copy) {
         let tree = tree_of(publisher, set);
-        if !book.owns(&tree) {
-            if !recovers && ground.exists(tree.trim_end_matches('/'))? {
+        if !record.owns(&tree) {
+            if !recovers && site_folder.exists(tree.trim_end_matches('/'))? {
                 foreign.push(tree);
             } else {
                 claims.push(tree);
@@ -172,12 +172,12 @@ pub fn write_site(
         let line = format!("Sitemap: {}", publisher.urls().sitemap());
         report.notices.push(format!("robots.txt is yours and stays as it is; to be found, add the line `{line}`"));
     }
-    book.claim(&claims)?;
+    record.claim(&claims)?;
 
     let copies = Copies { publisher, stop };
     let mut copied = Vec::new();
     for set in publisher.sets().iter().filter(|_| options.copy) {
-        copied.push((set, copies.put(set, &mut ground, &book, &mut report)?));
+        copied.push((set, copies.put(set, &mut site_folder, &record, &mut report)?));
     }
     let mut entering = false;
     for document in &plan {
@@ -186,16 +186,16 @@ pub fn write_site(
         }
         if document.entry && !entering {
             // Lists are durable before anything names them.
-            ground.sync()?;
+            site_folder.sync()?;
             entering = true;
         }
-        write_document(publisher, document, &mut ground, &mut book, options, &mut report)?;
+        write_document(publisher, document, &mut site_folder, &mut record, options, &mut report)?;
     }
-    ground.sync()?;
+    site_folder.sync()?;
 
     for (set, mark) in copied {
         if recovers {
-            let left = copies.unknown(set, &ground)?.len();
+            let left = copies.unknown(set, &site_folder)?.len();
             if left > 0 {
                 let tree = tree_of(publisher, set);
                 report
@@ -203,18 +203,18 @@ pub fn write_site(
                     .push(format!("files in `{tree}` that the set does not have, and that stay there: {left}"));
             }
         } else {
-            copies.remove(set, &book, &mut ground, &mut report)?;
+            copies.remove(set, &record, &mut site_folder, &mut report)?;
         }
-        book.copied(&set.slug, mark);
+        record.copied(&set.slug, mark);
     }
     let planned = plan.iter().flat_map(|document| {
         [Some(document.path.clone()), options.gzip.then(|| gzip_of(&document.path))].into_iter().flatten()
     });
-    for path in book.retire(planned) {
-        report.removed += u64::from(ground.remove(&path)?);
+    for path in record.retire(planned) {
+        report.removed += u64::from(site_folder.remove(&path)?);
     }
-    ground.sync()?;
-    book.save()?;
+    site_folder.sync()?;
+    record.save()?;
     Ok(report)
 }
 
@@ -233,7 +233,7 @@ fn plan(publisher: &Publisher) -> Result<Vec<SiteDocument>, SiteError> {
     Ok(plan)
 }
 
-/// Where copies of a set's resources are; ends in `/`.
+/// The folder of the copies of a set's resources; ends in `/`.
 fn tree_of(publisher: &Publisher, set: &PublishedSet) -> String {
     let url = set.urls.resources();
     publisher.urls().path_of(&url)
@@ -241,19 +241,19 @@ fn tree_of(publisher: &Publisher, set: &PublishedSet) -> String {
 
 /// Is this a site that an earlier build of the same sets wrote? Its Source Description is what this build would write: it
 /// has no time, and names the Capability Lists by their public URLs.
-fn is_own_site(publisher: &Publisher, plan: &[SiteDocument], ground: &Ground) -> Result<bool, SiteError> {
+fn is_own_site(publisher: &Publisher, plan: &[SiteDocument], site_folder: &SiteFolder) -> Result<bool, SiteError> {
     match plan.iter().find(|planned| planned.identifies) {
-        Some(planned) => ground.holds(&planned.path, &publisher.bytes(&planned.path)?),
+        Some(planned) => site_folder.holds(&planned.path, &publisher.bytes(&planned.path)?),
         None => Ok(false),
     }
 }
 
 /// Lists of a history that was lost, whose names begin with a number: the new history comes to the same names.
-fn abandoned_lists(publisher: &Publisher, ground: &Ground) -> Result<Vec<String>, SiteError> {
+fn abandoned_lists(publisher: &Publisher, site_folder: &SiteFolder) -> Result<Vec<String>, SiteError> {
     let mut found = Vec::new();
     for set in publisher.sets() {
         for folder in publisher.projections().flat_map(Projection::numbered_folders) {
-            ground.visit(&format!("{}/{folder}", set.slug), &mut |path| {
+            site_folder.visit(&format!("{}/{folder}", set.slug), &mut |path| {
                 let path = String::from_utf8_lossy(path).into_owned();
                 let name = path.rsplit('/').next().unwrap_or_default();
                 let is_list = name.strip_suffix(".gz").unwrap_or(name).strip_suffix(".xml").is_some();
@@ -270,44 +270,44 @@ fn abandoned_lists(publisher: &Publisher, ground: &Ground) -> Result<Vec<String>
 fn write_document(
     publisher: &Publisher,
     document: &SiteDocument,
-    ground: &mut Ground,
-    book: &mut Book,
+    site_folder: &mut SiteFolder,
+    record: &mut BuildRecord,
     options: SiteOptions,
     report: &mut SiteReport,
 ) -> Result<(), SiteError> {
     let gzip = gzip_of(&document.path);
-    let ready = |ground: &Ground, path: &str| ground.exists(path);
+    let ready = |site_folder: &SiteFolder, path: &str| site_folder.exists(path);
     if document.closed
-        && book.is_closed(&document.path)
-        && ready(ground, &document.path)?
-        && (!options.gzip || ready(ground, &gzip)?)
+        && record.is_closed(&document.path)
+        && ready(site_folder, &document.path)?
+        && (!options.gzip || ready(site_folder, &gzip)?)
     {
         report.unchanged += 1;
         return Ok(());
     }
     let bytes = publisher.bytes(&document.path)?;
-    let same = ground.holds(&document.path, &bytes)?;
+    let same = site_folder.holds(&document.path, &bytes)?;
     if options.gzip {
-        if !same || !ground.exists(&gzip)? {
+        if !same || !site_folder.exists(&gzip)? {
             let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 6), Compression::best());
             let compressed = encoder.write_all(&bytes).and_then(|()| encoder.finish());
             let compressed = compressed.map_err(|error| SiteError::Write(gzip.clone(), error))?;
-            ground.write(&gzip, &compressed)?;
+            site_folder.write(&gzip, &compressed)?;
         }
-    } else if !same && book.owns(&gzip) {
+    } else if !same && record.owns(&gzip) {
         // A server that prefers it must not send an old one.
-        ground.remove(&gzip)?;
+        site_folder.remove(&gzip)?;
     }
     if same {
         report.unchanged += 1;
     } else {
-        match ground.write(&document.path, &bytes)? {
+        match site_folder.write(&document.path, &bytes)? {
             Written::Changed => report.written += 1,
             Written::Same => report.unchanged += 1,
         }
     }
     if document.closed {
-        book.close(&document.path);
+        record.close(&document.path);
     }
     Ok(())
 }

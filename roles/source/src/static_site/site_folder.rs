@@ -1,4 +1,4 @@
-//! The site's folder: files that appear whole, beneath one handle, through no symbolic link.
+//! The folder of a site: files appear complete, beneath one handle, through no symbolic link.
 
 use super::SiteError;
 use abreast_folder::{Dir, ErrorKind, Folder, Kind, Locked};
@@ -14,7 +14,7 @@ const LOCK: &[u8] = b"lock";
 /// Bytes compared at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// Did a file change?
+/// Whether a file changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Changed,
@@ -22,7 +22,7 @@ pub(super) enum Written {
 }
 
 /// A site being written; held, no other build writes there.
-pub(super) struct Ground {
+pub(super) struct SiteFolder {
     folder: Folder,
     own: Dir,
     temporary: Dir,
@@ -30,7 +30,7 @@ pub(super) struct Ground {
     _lock: Locked,
 }
 
-impl Ground {
+impl SiteFolder {
     pub(super) fn open(path: &Path) -> Result<Self, SiteError> {
         let folder = Folder::open(path)?;
         let own = dir_in(&dir_in(&folder.root(), HIDDEN)?, OWN)?;
@@ -48,7 +48,7 @@ impl Ground {
         &self.own
     }
 
-    /// Does anything have this name?
+    /// Whether anything has this name.
     pub(super) fn exists(&self, path: &str) -> Result<bool, SiteError> {
         let (parent, name) = split(path.as_bytes());
         match self.parent(parent).and_then(|dir| dir.stat(name)) {
@@ -60,7 +60,7 @@ impl Ground {
         }
     }
 
-    /// Does the file hold exactly these bytes?
+    /// Whether the file holds exactly these bytes.
     pub(super) fn holds(&self, path: &str, bytes: &[u8]) -> Result<bool, SiteError> {
         let Some(mut file) = self.open_file(path.as_bytes(), bytes.len() as u64)? else { return Ok(false) };
         let mut chunk = vec![0; CHUNK];
@@ -260,36 +260,36 @@ mod tests {
         let (place, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(outside.path(), place.path().join("set")).unwrap();
         std::fs::create_dir(place.path().join("sitemap.xml")).unwrap();
-        let mut ground = Ground::open(place.path()).unwrap();
-        assert!(ground.exists("set/x.xml").unwrap() && ground.exists("sitemap.xml").unwrap());
-        assert!(ground.write("set/x.xml", b"x").is_err());
-        assert!(ground.write("sitemap.xml", b"x").is_err());
+        let mut site_folder = SiteFolder::open(place.path()).unwrap();
+        assert!(site_folder.exists("set/x.xml").unwrap() && site_folder.exists("sitemap.xml").unwrap());
+        assert!(site_folder.write("set/x.xml", b"x").is_err());
+        assert!(site_folder.write("sitemap.xml", b"x").is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
-        assert!(matches!(Ground::open(place.path()), Err(SiteError::Locked(_))));
+        assert!(matches!(SiteFolder::open(place.path()), Err(SiteError::Locked(_))));
     }
 
     #[test]
     fn equal_bytes_are_not_written_again() {
         let place = tempfile::tempdir().unwrap();
-        let mut ground = Ground::open(place.path()).unwrap();
-        assert_eq!(ground.write("a/b", b"one").unwrap(), Written::Changed);
-        assert_eq!(ground.write("a/b", b"one").unwrap(), Written::Same);
-        assert_eq!(ground.write("a/b", b"two").unwrap(), Written::Changed);
+        let mut site_folder = SiteFolder::open(place.path()).unwrap();
+        assert_eq!(site_folder.write("a/b", b"one").unwrap(), Written::Changed);
+        assert_eq!(site_folder.write("a/b", b"one").unwrap(), Written::Same);
+        assert_eq!(site_folder.write("a/b", b"two").unwrap(), Written::Changed);
         assert_eq!(std::fs::read(place.path().join("a/b")).unwrap(), b"two");
     }
 
     #[test]
     fn our_own_files_and_folders_give_way_to_each_other() {
         let place = tempfile::tempdir().unwrap();
-        let mut ground = Ground::open(place.path()).unwrap();
+        let mut site_folder = SiteFolder::open(place.path()).unwrap();
         for (path, content) in [("r/a", "1"), ("r/a/b/c", "2"), ("r/a", "3")] {
-            let mut draft = ground.draft().unwrap();
+            let mut draft = site_folder.draft().unwrap();
             draft.file.write_all(content.as_bytes()).unwrap();
-            ground.place(&draft, path.as_bytes(), 1).unwrap();
+            site_folder.place(&draft, path.as_bytes(), 1).unwrap();
             assert_eq!(std::fs::read_to_string(place.path().join(path)).unwrap(), content);
         }
-        assert!(ground.remove_bytes(b"r/a", 1).unwrap());
-        assert!(!ground.remove_bytes(b"r/a", 1).unwrap());
+        assert!(site_folder.remove_bytes(b"r/a", 1).unwrap());
+        assert!(!site_folder.remove_bytes(b"r/a", 1).unwrap());
         assert!(place.path().join("r").is_dir());
     }
 }

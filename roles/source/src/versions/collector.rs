@@ -1,8 +1,8 @@
-//! Who drops the versions that no policy keeps, and the bytes that nobody needs any more?
+//! The collector: drops the versions that no policy keeps, and the bytes that no version needs.
 //!
-//! One thread, in small steps. First the rows go, by the log, in one transaction with the count of who needs which
-//! bytes; then the bytes that nobody needs; then the log forgets them. A crash between leaves bytes too many, never
-//! too few. Bytes that no row ever named (a process was killed before it recorded them) are found by comparing the
+//! One thread, in small steps. First the rows go, by the log, in one transaction with the counts of the
+//! references to contents; then contents without references; then the log forgets them. A crash in between leaves too many
+//! contents, never too few. Bytes that no row ever named (a process was killed before it recorded them) are found by comparing the
 //! folder with the log: one of its 256 parts at a time, all of them after the start, then once a day.
 
 use abreast_contents::Contents;
@@ -14,15 +14,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Changes looked at in one step, which changes wait for.
+/// Changes checked in one step, for which new changes wait.
 const STEP: usize = 64;
 /// Contents removed in one step.
 const REMOVE_STEP: usize = 64;
-/// Time between steps while there is something to do, and between looks when there is not.
+/// Time between steps while there is something to do, and between checks otherwise.
 const PAUSE: Duration = Duration::from_millis(5);
-const LOOK: Duration = Duration::from_secs(1);
-/// How often it is looked what has become too old.
-const AGE_LOOK: Duration = Duration::from_secs(60);
+const CHECK: Duration = Duration::from_secs(1);
+/// How often versions are checked for their age.
+const AGE_CHECK: Duration = Duration::from_secs(60);
 /// Time from one comparison of the whole folder with the log to the next.
 const SWEEP: Duration = Duration::from_secs(24 * 3_600);
 /// After a failure.
@@ -35,7 +35,7 @@ pub struct KeptSet {
     pub set: SetId,
     /// Its name, for metrics.
     pub slug: String,
-    /// What is kept.
+    /// The versions that are kept.
     pub policy: VersionPolicy,
 }
 
@@ -47,7 +47,7 @@ enum CollectError {
     Contents(#[from] abreast_contents::Error),
 }
 
-/// The running collection; stops when told, or when dropped.
+/// The running collector; stopped by [`Collector::stop`], or when dropped.
 pub struct Collector {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
@@ -55,19 +55,19 @@ pub struct Collector {
 
 #[derive(Default)]
 struct Stop {
-    told: AtomicBool,
+    requested: AtomicBool,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
 impl Stop {
-    /// Waits, or less long when told to stop; says whether it was told.
+    /// Waits until the time is over or a stop is requested; returns whether it was requested.
     fn wait(&self, time: Duration) -> bool {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = || self.told.load(Ordering::SeqCst);
-        let waited = self.changed.wait_timeout_while(lock, time, |()| !told());
+        let requested = || self.requested.load(Ordering::SeqCst);
+        let waited = self.changed.wait_timeout_while(lock, time, |()| !requested());
         drop(waited.unwrap_or_else(PoisonError::into_inner));
-        told()
+        requested()
     }
 }
 
@@ -78,19 +78,19 @@ impl Collector {
     /// When the thread cannot be started.
     pub fn start(log: Arc<dyn ChangeLog>, contents: Contents, sets: Vec<KeptSet>) -> std::io::Result<Self> {
         let stop = Arc::new(Stop::default());
-        let told = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let mut work = Work::new(log, contents, sets);
         let thread = std::thread::Builder::new().name("collector".into()).spawn(move || {
             loop {
                 let pause = match work.step() {
                     Ok(true) => PAUSE,
-                    Ok(false) => LOOK,
+                    Ok(false) => CHECK,
                     Err(error) => {
-                        tracing::error!("cannot collect old versions: {error}; trying again");
+                        tracing::error!("cannot collect old versions: {error}; retrying");
                         RETRY
                     }
                 };
-                if told.wait(pause) {
+                if stopped.wait(pause) {
                     return;
                 }
             }
@@ -104,7 +104,7 @@ impl Collector {
     }
 
     fn join(&mut self) {
-        self.stop.told.store(true, Ordering::SeqCst);
+        self.stop.requested.store(true, Ordering::SeqCst);
         drop(self.stop.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.stop.changed.notify_all();
         if let Some(thread) = self.thread.take() {
@@ -133,8 +133,8 @@ pub fn collect_all(
     Ok(())
 }
 
-/// What is known of a set between two looks.
-struct Looked {
+/// The state of a set between two checks.
+struct Checked {
     at: Position,
     when: Option<Instant>,
     complete: bool,
@@ -144,8 +144,8 @@ struct Work {
     log: Arc<dyn ChangeLog>,
     contents: Contents,
     sets: Vec<KeptSet>,
-    looked: Vec<Looked>,
-    /// May there be bytes that nobody needs any more?
+    checked: Vec<Checked>,
+    /// Whether there may be contents without references.
     unneeded: bool,
     /// The next part of the folder to compare, and when to begin again.
     part: Option<u8>,
@@ -154,11 +154,11 @@ struct Work {
 
 impl Work {
     fn new(log: Arc<dyn ChangeLog>, contents: Contents, sets: Vec<KeptSet>) -> Self {
-        let looked = sets.iter().map(|_| Looked { at: Position(0), when: None, complete: false }).collect();
-        Self { log, contents, sets, looked, unneeded: true, part: Some(0), swept: Instant::now() }
+        let checked = sets.iter().map(|_| Checked { at: Position(0), when: None, complete: false }).collect();
+        Self { log, contents, sets, checked, unneeded: true, part: Some(0), swept: Instant::now() }
     }
 
-    /// Does a little; says whether there is more to do at once.
+    /// Does one step; returns whether there is more to do at once.
     fn step(&mut self) -> Result<bool, CollectError> {
         let mut more = self.drop_versions()?;
         if self.unneeded || more {
@@ -178,19 +178,19 @@ impl Work {
 
     fn drop_versions(&mut self) -> Result<bool, CollectError> {
         let mut more = false;
-        for (set, looked) in self.sets.iter().zip(&mut self.looked) {
+        for (set, checked) in self.sets.iter().zip(&mut self.checked) {
             let head = self.log.head(set.set)?;
-            let aged = set.policy.age.is_some() && looked.when.is_none_or(|when| when.elapsed() > AGE_LOOK);
-            if head.importing || (looked.complete && head.position == looked.at && !aged) {
+            let aged = set.policy.age.is_some() && checked.when.is_none_or(|when| when.elapsed() > AGE_CHECK);
+            if head.importing || (checked.complete && head.position == checked.at && !aged) {
                 continue;
             }
             let done = self.log.collect_versions(set.set, &set.policy, STEP)?;
             if done.complete {
                 // Whether or not versions were dropped, a change may have let bytes go.
-                self.unneeded |= looked.at != head.position || done.dropped > 0;
-                (looked.at, looked.when) = (head.position, Some(Instant::now()));
+                self.unneeded |= checked.at != head.position || done.dropped > 0;
+                (checked.at, checked.when) = (head.position, Some(Instant::now()));
             }
-            looked.complete = done.complete;
+            checked.complete = done.complete;
             self.unneeded |= done.dropped > 0;
             more |= !done.complete;
             metrics::gauge!("abreast_kept_bytes", "set" => set.slug.clone()).set(done.kept_bytes as f64);

@@ -1,4 +1,4 @@
-//! Which version was there at a time, and which are around it?
+//! The version of a resource at a time, and the versions around it.
 
 use super::VersionUrls;
 use super::http_date;
@@ -72,7 +72,7 @@ impl History {
         Ok(Self { first: first.unwrap_or(chosen.time), last: last.unwrap_or(chosen.time), previous, next, chosen })
     }
 
-    /// The value of the Link header that says all this [rfc7089 §2.2]. `negotiated`: it is a TimeGate's.
+    /// The value of the Link header with these versions [rfc7089 §2.2]. `negotiated`: it is a TimeGate's.
     pub fn links(&self, urls: &VersionUrls, key: &str, negotiated: bool) -> String {
         let mut out = format!("<{}>; rel=\"original\"", urls.original(key));
         if !negotiated {

@@ -1,6 +1,6 @@
-//! Earlier states of resources: where they are published, what is known of them, and how long they are kept.
+//! Earlier states of resources: their addresses, their history, and how long they are kept.
 //!
-//! Published as mementos [rfc7089 §2]: each version has its own address for ever, a TimeGate leads from a date to the
+//! Published as mementos [rfc7089 §2]: each version has a permanent address, a TimeGate leads from a date to the
 //! version of that date, a TimeMap lists all of them.
 
 mod collector;
@@ -18,7 +18,7 @@ pub fn key_of(path: &[u8]) -> String {
     crate::names::key_of(path)
 }
 
-/// A second as HTTP tells it.
+/// A time as an HTTP date.
 pub fn http_date(time: abreast_webtypes::Timestamp) -> String {
     let seconds = time.as_seconds().clamp(0, 253_402_300_799) as u64;
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))

@@ -1,4 +1,4 @@
-//! Which versions of a resource are kept? A page of them, as a list of links [rfc7089 §5, §5.1.1] or as JSON.
+//! The kept versions of a resource: a page of them, as a list of links [rfc7089 §5, §5.1.1] or as JSON.
 
 use super::{VersionUrls, http_date};
 use abreast_core::{ChangeLog, LogError, Order, SetId, Version};
@@ -15,9 +15,9 @@ pub const VERSIONS_PER_PAGE: usize = 1_000;
 pub struct TimeMap {
     /// Oldest first, at least one.
     versions: Vec<Version>,
-    /// Where the page was asked to begin; the first page is asked for without.
+    /// The requested beginning of the page; none for the first page.
     from: Option<Timestamp>,
-    /// Where the next page begins.
+    /// The beginning of the next page.
     next: Option<Timestamp>,
     /// The oldest and the newest version of all.
     span: (Timestamp, Timestamp),
@@ -87,7 +87,7 @@ impl TimeMap {
         out
     }
 
-    /// As JSON, in the members that other archives use; times are exact here, and what was deleted is told.
+    /// As JSON, in the members that other archives use; times are exact, and deletions are included.
     pub fn to_json(&self, urls: &VersionUrls, key: &str) -> String {
         // Our URLs hold no character that JSON escapes, except in absolute keys.
         let text = |value: &str| serde_json::Value::from(value).to_string();

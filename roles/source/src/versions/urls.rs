@@ -1,4 +1,4 @@
-//! Where are the versions of a resource? Built from the configured public base only.
+//! The addresses of versions, built from the configured public base only.
 
 use crate::publish::SourceUrls;
 use abreast_webtypes::{Timestamp, W3cDatetime};
@@ -29,7 +29,7 @@ impl VersionUrls {
         }
     }
 
-    /// What all keys of resources that live here are relative to.
+    /// The base of the keys of the set's own resources.
     pub fn resources(&self) -> &str {
         &self.resources
     }
@@ -44,7 +44,7 @@ impl VersionUrls {
         format!("{}{}/{key}", self.mementos, stamp_of(time))
     }
 
-    /// Where a date leads to a version.
+    /// The TimeGate: from a date to a version.
     pub fn timegate(&self, key: &str) -> String {
         format!("{}{}", self.timegate, self.original(key))
     }
@@ -79,7 +79,7 @@ pub fn stamp_of(time: Timestamp) -> String {
     stamp
 }
 
-/// The time of a stamp, and whether it says microseconds; `None` when it is no stamp.
+/// The time of a stamp, and whether it has microseconds; `None` for other text.
 pub fn at_stamp(stamp: &str) -> Option<(Timestamp, bool)> {
     if !matches!(stamp.len(), SECOND_DIGITS | STAMP_DIGITS) || !stamp.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -1,4 +1,4 @@
-//! Several sets, and what people are told of them.
+//! Several sets: the index of Source Descriptions, and pages for people.
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::NewSet;
@@ -34,9 +34,10 @@ fn link(head: &Head, rel: &str) -> Option<String> {
 }
 
 #[test]
-fn many_sets_are_told_by_an_index_of_source_descriptions() {
+fn many_sets_are_listed_by_an_index_of_source_descriptions() {
     let world = World::new();
-    let publisher = sets(&world, 5).with_projections(vec![Box::new(ResourceSync::default().with_sets_per_description(2))]);
+    let publisher =
+        sets(&world, 5).with_projections(vec![Box::new(ResourceSync::default().with_sets_per_description(2))]);
     let index = read(&publisher, ".well-known/resourcesync");
     assert_eq!((index.head.root, index.head.capability), (Root::SitemapIndex, Some(Capability::Description)));
     let parts: Vec<_> = index.entries.iter().map(|entry| entry.loc.clone()).collect();

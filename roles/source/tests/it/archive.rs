@@ -1,4 +1,4 @@
-//! What old lists are kept, and how they are told of.
+//! Archives: the old lists that are kept, and the documents that list them.
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::{Change, PageRule, State, append};
@@ -93,7 +93,7 @@ fn a_copy_of_the_resource_list_stays_as_it_was() {
 }
 
 #[test]
-fn copies_of_many_lists_share_what_did_not_change_and_the_oldest_go_first() {
+fn copies_of_many_lists_share_parts_and_the_oldest_go_first() {
     let world = World::with(PageRule::default(), 10);
     world.log.complete_import(world.set).unwrap();
     put(&world, (0..40).map(|number| format!("k{number:02}")));
@@ -123,7 +123,7 @@ fn copies_of_many_lists_share_what_did_not_change_and_the_oldest_go_first() {
 }
 
 #[test]
-fn an_archive_is_read_again_after_a_restart_and_half_a_copy_is_removed() {
+fn a_restart_reads_the_archive_and_removes_incomplete_copies() {
     let world = World::begun();
     put(&world, ["a".to_owned()]);
     assert!(archive(&publisher(&world, 10)));
@@ -177,17 +177,19 @@ fn closed_change_lists_are_archived_and_many_make_an_index() {
 }
 
 #[test]
-fn the_keeper_takes_copies_by_itself_and_stops_when_told() {
+fn the_keeper_takes_copies_until_it_is_stopped() {
     let world = World::begun();
     put(&world, ["a".to_owned()]);
     let publisher = Arc::new(publisher(&world, 10));
     let keeper = Keeper::start(Arc::clone(&publisher)).unwrap();
-    abreast_testkit::eventually("a copy was taken", || publisher.sets()[0].archive.as_ref().unwrap().span() == Some((1, 1)));
+    abreast_testkit::eventually("a copy was taken", || {
+        publisher.sets()[0].archive.as_ref().unwrap().span() == Some((1, 1))
+    });
     keeper.stop();
 }
 
 #[test]
-fn a_set_without_archives_tells_of_none() {
+fn a_set_without_archives_lists_none() {
     let world = World::begun();
     let publisher = world.publisher();
     let capabilities = read(&publisher, "set/capabilitylist.xml");

@@ -2,8 +2,8 @@
 
 use abreast_core::{ChangeRecord, Position};
 use abreast_source::projection::{
-    EndedTopic, Heads, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection, Rendered,
-    ResolvedDocument, SiteDocument, Topic, TopicContent, Version,
+    EndedTopic, Heads, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection, Rendered, ResolvedDocument,
+    SiteDocument, Topic, TopicContent, Version,
 };
 use abreast_source::publish::{PublishError, PublishedSet, Publisher};
 use std::fmt::Write as _;

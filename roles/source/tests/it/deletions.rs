@@ -28,7 +28,7 @@ fn remove(world: &World, numbers: std::ops::Range<usize>) {
 }
 
 #[test]
-fn a_folder_emptied_while_it_is_watched_deletes_nothing_until_confirmed() {
+fn emptying_a_watched_folder_deletes_nothing_until_confirmed() {
     let world = with_files(28);
     let watch = start(&world, |_| ());
     remove(&world, 0..28);

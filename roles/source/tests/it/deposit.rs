@@ -1,4 +1,4 @@
-//! What a published folder takes in, and what it refuses.
+//! Content that is put into a published folder, and content that is refused.
 
 use crate::world::World;
 use abreast_folder::Folder;

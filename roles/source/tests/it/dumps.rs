@@ -1,4 +1,4 @@
-//! Packages hold what they say, together with the Change List they are exactly the Source, and nobody sees half of one.
+//! Dumps: packages are complete and correct, and with the Change List they are exactly the Source.
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::{Change as LogChange, PageRule, append};
@@ -217,7 +217,7 @@ fn a_dump_on_demand_is_made_when_asked_for() {
 }
 
 #[test]
-fn a_replaced_dump_stays_for_a_while_and_a_restart_finds_the_newest() {
+fn a_replaced_dump_remains_and_a_restart_finds_the_newest() {
     let world = World::begun();
     world.write("a", "1");
     world.scan();
@@ -272,7 +272,7 @@ fn a_resource_that_cannot_be_had_as_recorded_prevents_the_dump() {
 
 /// The file changed, and the log learns of it while the dump is made.
 #[test]
-fn a_file_changed_meanwhile_is_packaged_as_the_log_comes_to_know_it() {
+fn a_file_changed_meanwhile_is_packaged_as_recorded_in_the_log() {
     let world = World::begun();
     world.write("a", "one");
     fs::write(world.folder.join("large"), large(1)).unwrap();
@@ -296,7 +296,7 @@ fn a_file_changed_meanwhile_is_packaged_as_the_log_comes_to_know_it() {
 /// Packages are taken while a writer changes the folder all the time; with the changes after `at` they must be exactly
 /// what the Source has.
 #[test]
-fn a_dump_made_during_change_plus_the_changes_from_at_is_the_source() {
+fn a_dump_made_during_change_plus_later_changes_is_complete() {
     for round in 0..3_u64 {
         let world = World::with(PageRule { changes: 50, ..PageRule::default() }, 40);
         for number in 0..200 {
@@ -464,7 +464,7 @@ fn change_dumps_follow_each_other_without_gap_over_restarts() {
 }
 
 #[test]
-fn changes_are_packaged_when_their_time_comes_though_their_page_is_open() {
+fn changes_of_an_open_page_are_packaged_when_due() {
     let world = World::begun();
     let (open_kept, put) = kept(&world);
     let made =
@@ -565,15 +565,12 @@ fn what_changed_since_a_point_is_one_package() {
     let epoch = abreast_webtypes::Timestamp::from_seconds(0);
     assert!(matches!(made.dumps.since(Since::Time(epoch), Which::Every), Err(SinceError::TooOld { .. })));
     put("d", &"x".repeat(10_001));
-    assert!(matches!(
-        made.dumps.since(Since::Position(5), Which::Every),
-        Err(SinceError::TooLarge { limit: 10_000 })
-    ));
+    assert!(matches!(made.dumps.since(Since::Position(5), Which::Every), Err(SinceError::TooLarge { limit: 10_000 })));
     assert!(since(Since::Position(6)).1.is_empty());
 }
 
 #[test]
-fn a_package_since_a_point_is_refused_when_bytes_of_a_change_are_gone() {
+fn a_package_since_a_point_is_refused_when_bytes_are_missing() {
     let world = World::begun();
     for content in ["1", "22"] {
         world.write("a", content);
@@ -590,7 +587,7 @@ fn a_package_since_a_point_is_refused_when_bytes_of_a_change_are_gone() {
 }
 
 #[test]
-fn a_set_with_resources_elsewhere_has_no_resource_dump_and_spans_with_their_changes_no_package() {
+fn a_set_with_resources_elsewhere_has_no_resource_dump() {
     let world = World::with(PageRule { changes: 2, ..PageRule::default() }, 40_000);
     world.log.complete_import(world.set).unwrap();
     let record = |key: &str| {

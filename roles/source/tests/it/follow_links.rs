@@ -1,4 +1,4 @@
-//! Which symbolic links are followed, and where does that end?
+//! Symbolic links: those that are followed, and the limits.
 
 use crate::world::World;
 use abreast_source::WatchState;
@@ -61,7 +61,7 @@ fn circles_of_links_end() {
 }
 
 #[test]
-fn folders_full_of_links_to_each_other_do_not_make_paths_without_end() {
+fn folders_with_links_to_each_other_make_no_endless_paths() {
     let world = World::new();
     for level in 0..12 {
         world.write(&format!("{level:02}/file"), "x");

@@ -1,4 +1,4 @@
-//! Large files: others do not wait for them, and nobody waits for a stop.
+//! Large files: other files do not wait for them, and a stop does not either.
 
 use crate::world::World;
 use abreast_source::WatchState;

@@ -1,4 +1,4 @@
-//! What is told to those who subscribed: soon, in order, without a gap and nothing twice.
+//! Notifications: soon, in order, without a gap and without repeats.
 
 use crate::world::{BASE, World, bytes};
 use abreast_core::{
@@ -133,7 +133,7 @@ fn channels_stand_in_the_capability_list_with_their_hub() {
 }
 
 #[test]
-fn a_topic_answers_with_what_was_said_last() {
+fn a_topic_answers_with_its_last_notification() {
     let world = World::begun();
     put(&world, 0..3);
     let (topics, publisher) = (topics(), publisher(&world));
@@ -171,7 +171,7 @@ fn a_topic_answers_with_what_was_said_last() {
 }
 
 #[test]
-fn the_first_change_is_told_at_once_and_what_follows_soon_together() {
+fn the_first_change_is_notified_at_once_and_later_ones_together() {
     let world = World::begun();
     let topics = topics();
     let notifier = start(&world, &topics, NotifyOptions::default().with_debounce(HOUR));
@@ -243,7 +243,7 @@ fn assert_chain(world: &World, topics: &dyn TopicLog, publisher: &Publisher) -> 
 }
 
 #[test]
-fn over_restarts_nothing_is_left_out_and_nothing_told_twice() {
+fn over_restarts_every_change_is_notified_once() {
     let world = World::begun();
     put(&world, 0..3);
     // What comes after the first start is told, although that run told nothing.
@@ -331,7 +331,7 @@ fn a_store_that_fails_loses_nothing_and_repeats_nothing() {
 }
 
 #[test]
-fn a_set_that_is_being_read_tells_of_nothing_before_its_base_is_complete() {
+fn a_set_notifies_nothing_before_its_base_is_complete() {
     let world = World::new();
     let topics = topics();
     let notifier = start(&world, &topics, prompt());
@@ -360,7 +360,7 @@ fn a_set_that_is_being_read_tells_of_nothing_before_its_base_is_complete() {
 }
 
 #[test]
-fn a_log_that_began_anew_shows_readers_the_gap() {
+fn a_restarted_log_shows_readers_the_gap() {
     let world = World::begun();
     let topics = topics();
     let notifier = start(&world, &topics, prompt());
@@ -391,7 +391,7 @@ fn a_log_that_began_anew_shows_readers_the_gap() {
 }
 
 #[test]
-fn documents_are_told_once_each_and_after_a_restart_only_what_changed() {
+fn documents_are_notified_once_also_over_restarts() {
     let world = World::begun();
     let topics = topics();
     let options = prompt().with_change_list_every(HOUR);
@@ -424,7 +424,7 @@ fn documents_are_told_once_each_and_after_a_restart_only_what_changed() {
 }
 
 #[test]
-fn closed_change_lists_and_split_resource_lists_are_told_with_their_index() {
+fn closed_and_split_lists_are_notified_with_their_index() {
     let world = World::with(PageRule { changes: 10, ..PageRule::default() }, 10);
     world.log.complete_import(world.set).unwrap();
     let topics = topics();
@@ -449,7 +449,7 @@ fn closed_change_lists_and_split_resource_lists_are_told_with_their_index() {
 }
 
 #[test]
-fn dumps_and_archives_are_told_when_they_are_made() {
+fn dumps_and_archives_are_notified_when_they_are_made() {
     let world = World::begun();
     world.write("a", "one");
     world.scan();
@@ -508,7 +508,7 @@ fn two_sets(world: &World, slugs: &[&str]) -> Publisher {
 }
 
 #[test]
-fn a_set_that_comes_or_goes_is_told_on_every_framework_channel() {
+fn added_and_removed_sets_are_notified_on_framework_topics() {
     let world = World::begun();
     let topics = topics();
     let channel = |slug: &str| SourceUrls::new(BASE).set(slug).topic(Channel::Framework);
@@ -531,7 +531,7 @@ fn a_set_that_comes_or_goes_is_told_on_every_framework_channel() {
 }
 
 #[test]
-fn a_hub_is_told_at_once_that_there_is_something() {
+fn a_hub_is_notified_of_new_notifications_at_once() {
     let world = World::begun();
     let topics = topics();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -550,7 +550,7 @@ fn a_hub_is_told_at_once_that_there_is_something() {
 }
 
 #[test]
-fn a_damaged_record_of_what_was_told_is_no_silent_beginning() {
+fn a_damaged_record_of_notified_documents_is_an_error() {
     let world = World::begun();
     let record = world.temporary.path().join("notify.json");
     std::fs::write(&record, "{").unwrap();

@@ -1,7 +1,7 @@
-//! What the documents say, and what they promise together.
+//! Documents: their content, and their consistency with each other.
 
 use crate::world::{BASE, World, body, bytes};
-use abreast_core::{Change, PageRule, ShardId, State, append};
+use abreast_core::{Change, PageRule, State, append};
 use abreast_resourcesync::v1_1::{Capability, Change as Kind, Document, Root};
 use abreast_source::publish::{Body, Freshness, PublishError};
 use abreast_testkit::Random;
@@ -118,8 +118,7 @@ fn one_change_makes_one_list_new() {
     let publisher = world.publisher();
     let tags = |index: &Document| -> BTreeMap<u64, String> {
         let ids = index.entries.iter().map(|entry| id_of(&entry.loc));
-        ids.map(|id| (id, publisher.document(&format!("set/resourcelist/{id}.xml")).unwrap().tag.clone()))
-            .collect()
+        ids.map(|id| (id, publisher.document(&format!("set/resourcelist/{id}.xml")).unwrap().tag.clone())).collect()
     };
     let before = tags(&read(&publisher, "set/resourcelist.xml"));
     assert!(before.len() >= 3);
@@ -159,7 +158,7 @@ fn id_of(loc: &str) -> u64 {
 /// A reader takes the Resource List while a writer changes the set all the time, then replays the Change Lists from
 /// the list's `at`. It must end with exactly what the Source has: nothing lost, nothing resurrected.
 #[test]
-fn a_baseline_taken_during_change_plus_the_changes_from_at_is_the_source() {
+fn a_baseline_taken_during_change_plus_changes_is_complete() {
     for round in 0..5_u64 {
         let world = World::with(PageRule { changes: 50, ..PageRule::default() }, 40);
         for number in 0..200 {
@@ -219,7 +218,7 @@ fn a_baseline_taken_during_change_plus_the_changes_from_at_is_the_source() {
 }
 
 #[test]
-fn only_documents_of_an_earlier_process_are_removed_from_the_cache_folder() {
+fn documents_of_an_earlier_process_are_removed_from_the_cache() {
     let world = World::begun();
     let cache = world.temporary.path().join("documents");
     std::fs::create_dir_all(cache.join("letters")).unwrap();

@@ -1,8 +1,8 @@
-//! Many readers at a time: what waits for what, and what is rendered once.
+//! Many readers at a time: a document is rendered once, and small ones do not wait for large ones.
 
 use crate::world::{BASE, body};
 use abreast_core::testing::HeldLog;
-use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, ShardId, State, SystemClock, append};
+use abreast_core::{Change, ChangeLog, Imported, NewSet, SetId, State, SystemClock, append};
 use abreast_source::publish::{PublishedSet, Publisher, SourceUrls};
 use abreast_store::MemoryLog;
 use abreast_testkit::eventually;

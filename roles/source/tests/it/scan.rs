@@ -1,4 +1,4 @@
-//! What a scan finds, and what it must not believe.
+//! Scans: the changes they find, and the faults they must not take for changes.
 
 use crate::world::World;
 use abreast_source::{Deletions, Held, ScanOptions};
@@ -20,7 +20,7 @@ fn the_first_scan_is_the_base_and_makes_no_changes() {
 }
 
 #[test]
-fn scan_finds_what_changed_while_nobody_looked() {
+fn scan_finds_changes_made_before_it() {
     let world = World::begun();
     world.write("same", "1");
     world.write("edited", "1");
@@ -150,7 +150,7 @@ fn a_folder_moved_within_the_folder_is_no_loss() {
 }
 
 #[test]
-fn more_deletions_than_are_kept_in_memory_are_judged_and_recorded() {
+fn more_deletions_than_fit_in_memory_are_judged_and_recorded() {
     use abreast_core::{Change, State};
     let world = World::begun();
     world.write("here", "1");

@@ -1,4 +1,4 @@
-//! A Source written as files: what is there, in which order, and what a second run does.
+//! Static sites: their files, the order in which they are written, and further builds.
 
 use crate::world::{BASE, World};
 use abreast_core::PageRule;
@@ -74,7 +74,7 @@ fn walk(place: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_site_is_whole_and_holds_the_same_documents_as_the_server_sends() {
+fn a_site_holds_the_same_documents_as_the_server_sends() {
     let world = World::with(PageRule { changes: 2, ..PageRule::default() }, 10);
     for number in 0..30 {
         world.write(&format!("sub/f {number:02}"), &number.to_string());
@@ -241,7 +241,7 @@ fn copies_follow_files_that_become_folders_and_back() {
 }
 
 #[test]
-fn a_file_that_changed_since_it_was_listed_is_told_and_copied_by_the_next_build() {
+fn a_file_changed_since_listing_is_copied_by_the_next_build() {
     let world = World::new();
     world.write("a", "one");
     world.scan();

@@ -1,4 +1,4 @@
-//! Copies of what is recorded, who drops them, and how lists lead to them.
+//! Versions: kept contents, their collection, and the links from lists to them.
 
 use crate::world::{BASE, World, bytes};
 use abreast_contents::Contents;

@@ -1,4 +1,4 @@
-//! What a running watch records, and when.
+//! The changes that a running watch records, and their time.
 
 use crate::world::World;
 use abreast_core::filter::Filter;
@@ -62,9 +62,9 @@ fn changes_are_recorded_as_they_happen() {
 fn is_watched(folder: &std::path::Path) -> bool {
     let inode = format!(" ino:{:x} ", std::fs::metadata(folder).unwrap().ino());
     let infos = std::fs::read_dir("/proc/self/fdinfo").unwrap();
-    infos.filter_map(|info| std::fs::read_to_string(info.ok()?.path()).ok()).any(|info| {
-        info.lines().any(|line| line.starts_with("inotify ") && line.contains(&inode))
-    })
+    infos
+        .filter_map(|info| std::fs::read_to_string(info.ok()?.path()).ok())
+        .any(|info| info.lines().any(|line| line.starts_with("inotify ") && line.contains(&inode)))
 }
 
 #[test]
@@ -77,8 +77,9 @@ fn excluded_folders_are_not_watched() {
     let rules = ["+ partly/in/file", "- cache/", "- partly/"];
     let watch = start_with(&world, |options| options.filter = Arc::new(Filter::new(rules).unwrap()));
     let watched = |folder: &str| is_watched(&world.folder.join(folder));
-    let unneeded = |folders: &[&str]| folders.iter().copied().filter(|folder| watched(folder)).collect::<Vec<_>>();
-    assert_eq!(unneeded(&["cache", "cache/in", "kept/cache", "kept/cache/in"]), [""; 0]);
+    let unneeded =
+        |folders: [&'static str; 4]| folders.into_iter().filter(|folder| watched(folder)).collect::<Vec<_>>();
+    assert_eq!(unneeded(["cache", "cache/in", "kept/cache", "kept/cache/in"]), [""; 0]);
     for folder in ["kept", "kept/in", "partly", "partly/in", "renamed/in"] {
         assert!(watched(folder), "{folder} may hold files of the set");
     }
@@ -87,7 +88,7 @@ fn excluded_folders_are_not_watched() {
     world.write("marker", "1");
     eventually("a later change is recorded", || world.keys().contains(&"marker".to_owned()));
     eventually("a new folder is watched", || watched("new"));
-    assert_eq!(unneeded(&["new/cache", "new/cache/in", "kept/in/cache", "kept/in/cache/in"]), [""; 0]);
+    assert_eq!(unneeded(["new/cache", "new/cache/in", "kept/in/cache", "kept/in/cache/in"]), [""; 0]);
     // A folder that is no longer excluded is watched again.
     std::fs::rename(world.folder.join("cache"), world.folder.join("shown")).unwrap();
     eventually("a folder that came in is recorded", || world.keys().contains(&"shown/in/file".to_owned()));
@@ -213,7 +214,7 @@ fn a_store_in_the_folder_is_not_published() {
 }
 
 #[test]
-fn a_removed_folder_takes_all_its_resources_with_it_however_many() {
+fn all_resources_of_a_removed_folder_are_deleted() {
     use abreast_core::{Change, State};
     let world = World::new();
     world.write("a", "1");
@@ -301,7 +302,7 @@ fn no_half_written_file_is_recorded_however_it_is_written() {
 }
 
 #[test]
-fn a_store_removed_while_watching_is_a_failure_that_loses_nothing() {
+fn a_store_removed_while_watching_is_a_failure_without_loss() {
     let world = World::begun();
     let watch = start(&world);
     let (store, aside) = (world.temporary.path().join("source.db"), world.temporary.path().join("aside.db"));

@@ -1,4 +1,4 @@
-//! A folder, a store, and what is published of the one from the other.
+//! A folder, a store, and a publisher of both.
 
 use abreast_core::{ChangeLog, Clock, KeyRange, Kind, NewSet, PageRule, Position, SetId, ShardRule, SystemClock};
 use abreast_folder::Folder;

@@ -1,6 +1,6 @@
 //! For subscribers that keep no copy: the way from a Source's documents to a topic, and the content of its notifications.
 
-use abreast_resourcesync::v1_1::{Capability, Document, Entry};
+use abreast_resourcesync::v1_1::{Capability, Change, Document, Entry};
 use abreast_webtypes::Timestamp;
 use url::Url;
 
@@ -116,7 +116,7 @@ impl NotifiedChange {
     fn of(entry: Entry) -> Self {
         Self {
             uri: entry.loc,
-            change: entry.change.map(|change| change.token()),
+            change: entry.change.map(Change::token),
             datetime: entry.datetime.map(|time| time.instant),
             capability: entry.capability.map(Capability::token),
             lastmod: entry.lastmod.map(|time| time.instant),

@@ -124,7 +124,7 @@ pub(super) fn set_page(publisher: &Publisher, set: &PublishedSet) -> Result<Rend
 }
 
 fn page(title: &str, links: &str, main: &str) -> Rendered {
-    // A policy in a page cannot say who may frame it; the header says that too.
+    // A policy in a page cannot set who may frame it; the header sets that too.
     let policy = CONTENT_SECURITY_POLICY.replace("; frame-ancestors 'none'", "");
     let text = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -1,12 +1,12 @@
-//! Pages for people, and plain Sitemaps with `robots.txt` for crawlers: a way into a Source for those who know no protocol.
+//! Pages for people, and plain Sitemaps with `robots.txt` for crawlers: entry points to a Source for people and programs without the protocol.
 
 mod about;
 mod paths;
 mod sitemap;
 
-pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
 use super::{Heads, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
+pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
 use paths::PagePath;
 use std::sync::Arc;
 

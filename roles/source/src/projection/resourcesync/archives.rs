@@ -1,7 +1,7 @@
 //! Archives: lists of what was published earlier, oldest first, and their indexes [rs-archives §3, §4, §5, §6].
 //!
-//! An archive has no time of its own; each entry says of which time the document is that it leads to. What it is, the
-//! archive's capability tells.
+//! An archive has no time of its own; each entry has the time of its document. The archive's capability is that of the
+//! kind of documents.
 
 use super::dumps::{Dump, DumpKind};
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link, resource_list};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Entries in one archive, unless fewer are asked for [rs-core §7].
 pub(crate) const MAX_ENTRIES: u64 = 50_000;
 
-/// What kind of documents an archive leads to.
+/// The kind of documents that an archive lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArchiveKind {
     /// Copies of the Resource List.
@@ -60,7 +60,7 @@ impl ArchiveKind {
         }
     }
 
-    /// What it holds dumps of, if it does.
+    /// The kind of its dumps, if it has dumps.
     const fn dumps(self) -> Option<DumpKind> {
         match self {
             Self::ResourceLists | Self::ChangeLists => None,
@@ -82,13 +82,13 @@ pub(super) struct Archives<'a> {
 }
 
 impl Archives<'_> {
-    /// First and last number of what is archived.
+    /// The numbers of the first and the last document that it lists.
     pub(super) fn span(&self) -> Result<Option<(u64, u64)>, PublishError> {
         match self.kind {
             ArchiveKind::ResourceLists => Ok(self.lists.span()),
             ArchiveKind::ChangeLists => {
                 let open = self.log.head(self.set.id)?.open_page;
-                // A log that began anew has no first pages.
+                // A log that was restarted has no first pages.
                 let pages = self.log.pages(self.set.id, 1, 1)?;
                 let first = pages.first().map_or(1, |page| page.number);
                 Ok((open > first).then(|| (first, open - 1)))
@@ -210,17 +210,13 @@ impl Archives<'_> {
     }
 }
 
-/// Do the packages of a dump fit into one document?
+/// Whether the packages of a dump fit into one document.
 fn fits(dump: &Dump) -> bool {
     dump.packages.len() as u64 <= MAX_ENTRIES
 }
 
 /// A Resource List to keep: of a whole set, or of one part.
-pub(crate) fn archived_list(
-    log: &dyn ChangeLog,
-    set: &PublishedSet,
-    shard: &Shard,
-) -> Result<Vec<u8>, PublishError> {
+pub(crate) fn archived_list(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Vec<u8>, PublishError> {
     resource_list::kept(log, set, shard).map(|rendered| rendered.bytes)
 }
 

@@ -1,14 +1,14 @@
-//! The Capability List of a set: which documents speak of it? [rs-core §9]
+//! The Capability List of a set: the documents that describe it [rs-core §9].
 
 use super::{PublishedSet, Rendered, XML, link, source_description::described_by};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, write_entry, write_head};
 
-/// The relation that tells what all URIs of a set begin with; a Destination strips it to make paths.
+/// The relation of the common prefix of all URIs of a set; a Destination strips it to make paths.
 /// The term is VoID's, and ResourceSync allows any URI as a relation [rs-core §14].
 pub(crate) const URI_SPACE: &str = "http://rdfs.org/ns/void#uriSpace";
 
-/// The relation that tells where one package with all that changed since a time can be asked for: `time=` and a time is
-/// added to the query. `docs/dumps.md` has what it promises; the name stays as it is.
+/// The relation of the address of one package with all changes since a time: `time=` and a time are added to the query.
+/// Described in `docs/dumps.md`; the name is permanent.
 pub(crate) const CHANGES_SINCE: &str = "urn:abreast:rel:changes-since";
 
 /// The dumps that a set has.
@@ -18,7 +18,7 @@ pub(crate) struct HasDumps {
     pub(crate) resources: bool,
     /// A Change Dump.
     pub(crate) changes: bool,
-    /// Changes since a time, when somebody asks.
+    /// Changes since a time, on request.
     pub(crate) since: bool,
 }
 

@@ -3,7 +3,7 @@
 //! A list is one page of the log. Closed ones carry `until` and never change; the last one is open.
 //! `from` of a list is `until` of the one before, so nothing falls between two.
 
-use super::links::{Place, state_links};
+use super::links::{LinkDocument, state_links};
 use super::version_links::version_links;
 use super::{Output, PublishError, PublishedSet, Rendered, XML, exactly, link};
 use crate::Naming;
@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 /// Entries in an index [rs-core §7]; older pages drop out of it, and keep answering at their URLs.
 const MAX_PAGES: u64 = 50_000;
 
-/// The open Change List while it is the only one, else the index; with a link to older ones, if they are told apart.
+/// The open Change List while it is the only one, else the index; with a link to the archive, if there is one.
 pub(super) fn entry_point(
     log: &dyn ChangeLog,
     set: &PublishedSet,
@@ -115,7 +115,7 @@ fn render(log: &dyn ChangeLog, set: &PublishedSet, page: &Page, archive: Option<
     Ok(Rendered { bytes, modified: Some(modified), content_type: XML })
 }
 
-/// Writes changes of a set as entries, wherever they are told.
+/// Writes changes of a set as entries, in lists and notifications.
 pub(super) struct ChangeWriter<'a> {
     set: &'a PublishedSet,
     resources: String,
@@ -146,7 +146,7 @@ impl<'a> ChangeWriter<'a> {
             entry.length = state.length;
             entry.media_type.clone_from(&state.media_type);
             entry.encoding.clone_from(&state.encoding);
-            state_links(&self.resources, state, Place::ChangeList, &mut entry.links);
+            state_links(&self.resources, state, LinkDocument::ChangeList, &mut entry.links);
             if let Some(urls) = &self.set.versions {
                 version_links(urls, &record.key, state, Some(record.time), &mut entry.links);
             }

@@ -1,7 +1,7 @@
 //! Resource Dumps and Change Dumps: where packages are, and their indexes [rs-core §11.1, §13.1].
 //!
 //! Only complete packages are listed. A Resource Dump lists those of the newest dump; a Change Dump lists all that are
-//! kept, one span behind the other, and says no `until`: more will follow.
+//! kept, one span after the other, and has no `until`: more will follow.
 
 use super::dumps::{Dump, DumpKind, Package};
 use super::{PublishError, PublishedSet, Rendered, XML, exactly, link};
@@ -21,7 +21,7 @@ pub(super) struct Packages<'a> {
     most: usize,
     begin: Timestamp,
     end: Timestamp,
-    /// Will more packages be added?
+    /// Whether more packages will be added.
     open: bool,
 }
 

@@ -8,7 +8,8 @@
 //! - Of documents under an index the document is notified, with a link to its index, and never the index.
 
 use super::{
-    ArchiveKind, Channel, PublishError, PublishedSet, Publisher, ResourceSync, SetUrls, dump_list, exactly, notification,
+    ArchiveKind, Channel, PublishError, PublishedSet, Publisher, ResourceSync, SetUrls, dump_list, exactly,
+    notification,
 };
 use crate::projection::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 use abreast_core::{Head, Page, SetId};
@@ -46,7 +47,7 @@ struct Notified {
 }
 
 impl Notified {
-    /// Reads what was kept. Damaged values count as nothing: every document is then notified once more.
+    /// Reads the kept state. Damaged values count as nothing: every document is then notified again.
     fn read(kept: &NotifiedDocuments) -> Self {
         serde_json::from_value(Value::Object(kept.clone())).unwrap_or_default()
     }
@@ -68,8 +69,8 @@ pub(super) fn news(
 ) -> Result<Option<News>, PublishError> {
     let before = Notified::read(request.before);
     let NewsRequest { now, first, growth, .. } = *request;
-    let Found { entries, notified, grown } =
-        Comparison { projection, publisher, set, now, first, growth }.found(before)?;
+    let Differences { entries, notified, grown } =
+        Comparison { projection, publisher, set, now, first, growth }.differences(before)?;
     if entries.is_empty() {
         return Ok(None);
     }
@@ -113,15 +114,15 @@ struct Comparison<'a> {
     publisher: &'a Publisher,
     set: &'a PublishedSet,
     now: Timestamp,
-    /// Is the Source Description new to everyone, not only to this set?
+    /// Whether the Source Description is new to all topics, not only to this set's.
     first: bool,
-    /// May an open Change List that grew be notified?
+    /// Whether an open Change List that grew may be notified.
     growth: bool,
 }
 
 /// The documents that are new or different.
 #[derive(Debug, Default)]
-struct Found {
+struct Differences {
     entries: Vec<Entry>,
     /// The state once they are notified.
     notified: Notified,
@@ -130,8 +131,8 @@ struct Found {
 }
 
 impl Comparison<'_> {
-    fn found(&self, before: Notified) -> Result<Found, PublishError> {
-        let mut news = Found { entries: Vec::new(), notified: before, grown: false };
+    fn differences(&self, before: Notified) -> Result<Differences, PublishError> {
+        let mut news = Differences { entries: Vec::new(), notified: before, grown: false };
         self.descriptions(&mut news)?;
         let head = self.publisher.log().head(self.set.id)?;
         if !head.importing {
@@ -160,7 +161,7 @@ impl Comparison<'_> {
         Entry { loc, capability: Some(capability), change: Some(change), datetime, links, ..Entry::default() }
     }
 
-    fn descriptions(&self, news: &mut Found) -> Result<(), PublishError> {
+    fn descriptions(&self, news: &mut Differences) -> Result<(), PublishError> {
         let digests = &self.projection.digests;
         let of_set = self.projection.description_of(self.publisher, self.set);
         let source_description = digests.source_description(self.publisher, &of_set.url)?;
@@ -180,7 +181,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    fn lists(&self, news: &mut Found, head: &Head) -> Result<(), PublishError> {
+    fn lists(&self, news: &mut Differences, head: &Head) -> Result<(), PublishError> {
         let (log, set) = (self.publisher.log(), self.set);
         let began = Some(head.created.as_micros());
         let recreated = news.notified.log != began;
@@ -226,7 +227,7 @@ impl Comparison<'_> {
         self.entry_of(Capability::ChangeList, change, loc, index, time)
     }
 
-    fn dumps(&self, news: &mut Found) {
+    fn dumps(&self, news: &mut Differences) {
         let Some(dumps) = &self.set.dumps else { return };
         let urls = &self.set.urls;
         if let Some(dump) = dumps.newest_resources() {
@@ -257,7 +258,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn archives(&self, news: &mut Found) -> Result<(), PublishError> {
+    fn archives(&self, news: &mut Differences) -> Result<(), PublishError> {
         let urls = &self.set.urls;
         for kind in self.set.archive_kinds() {
             let Some(newest) = self.newest_archived(kind)? else { continue };
@@ -276,7 +277,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// What grows when an archive does. Dumps are known by their time: old ones leave, so their count may stay the same.
+    /// A number that grows with an archive. Dumps are known by their time: old ones leave, so their count may stay the same.
     fn newest_archived(&self, kind: ArchiveKind) -> Result<Option<u64>, PublishError> {
         let dumps = self.set.dumps.as_ref();
         Ok(match kind {
@@ -328,7 +329,7 @@ impl Digests {
     }
 }
 
-/// How many documents list so many packages of a dump.
+/// The number of documents that list so many packages of a dump.
 fn dump_parts(packages: usize) -> u64 {
     packages.div_ceil(dump_list::MAX_PACKAGES).max(1) as u64
 }

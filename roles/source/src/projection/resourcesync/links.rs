@@ -5,26 +5,26 @@ use abreast_core::State;
 use abreast_resourcesync::v1_1::Ln;
 use abreast_webtypes::{Digests, Link, W3cDatetime};
 
-/// Which document states the links: some relations belong in some documents only.
+/// The kind of document that states the links: some relations belong in some documents only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// What is there: no patches [rs-core §14.4].
+pub(crate) enum LinkDocument {
+    /// A list of resources: no patches [rs-core §14.4].
     ResourceList,
-    /// What changed.
+    /// A list of changes.
     ChangeList,
-    /// What is in a package of resources: no patches.
+    /// The manifest of a package of resources: no patches.
     ResourceDumpManifest,
-    /// What is in a package of changes: a patch must be in it [rs-core §14.4].
+    /// The manifest of a package of changes: a patch must be in the package [rs-core §14.4].
     ChangeDumpManifest,
 }
 
 /// Appends the links of a state as `rs:ln`, in their order. `resources` is what relative targets are relative to.
-pub(crate) fn state_links(resources: &str, state: &State, place: Place, out: &mut Vec<Ln>) {
+pub(crate) fn state_links(resources: &str, state: &State, place: LinkDocument, out: &mut Vec<Ln>) {
     for link in &state.links {
-        let packaged = matches!(place, Place::ResourceDumpManifest | Place::ChangeDumpManifest);
+        let packaged = matches!(place, LinkDocument::ResourceDumpManifest | LinkDocument::ChangeDumpManifest);
         if link.has_rel(PATCH) {
-            let in_package = place == Place::ChangeDumpManifest && link.param("path").is_some();
-            if !(in_package || place == Place::ChangeList) {
+            let in_package = place == LinkDocument::ChangeDumpManifest && link.param("path").is_some();
+            if !(in_package || place == LinkDocument::ChangeList) {
                 continue;
             }
         }
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    fn lns(state: &State, place: Place) -> Vec<Ln> {
+    fn lns(state: &State, place: LinkDocument) -> Vec<Ln> {
         let mut out = Vec::new();
         state_links(BASE, state, place, &mut out);
         out
@@ -110,7 +110,7 @@ mod tests {
                  "hash":"md5:1584abdf8ebdc9802ac0c6a7402c03b6","length":8876,"type":"text/html"},
                 {"rel":"duplicate","pri":3,"href":"gsiftp://gridftp.example.com/res1","length":1}]"#,
         );
-        let links = lns(&state, Place::ChangeList);
+        let links = lns(&state, LinkDocument::ChangeList);
         assert_eq!(links[0].pri, Some(1));
         assert_eq!(links[0].modified.unwrap().instant.to_string(), "2013-01-03T18:00:00Z");
         assert!(links[0].digests.is_empty() && links[0].length.is_none() && links[0].media_type.is_none());
@@ -127,19 +127,19 @@ mod tests {
         let hrefs = |place| -> Vec<String> {
             lns(&state, place).into_iter().map(|ln| ln.href.rsplit('/').next().unwrap().to_owned()).collect()
         };
-        assert_eq!(hrefs(Place::ResourceList), ["res1.xml"]);
-        assert_eq!(hrefs(Place::ResourceDumpManifest), ["res1.xml"]);
-        assert_eq!(hrefs(Place::ChangeList), ["p", "q", "res1.xml"]);
-        assert_eq!(hrefs(Place::ChangeDumpManifest), ["q", "res1.xml"]);
-        assert!(lns(&state, Place::ChangeList).iter().all(|ln| ln.path.is_none()));
-        assert_eq!(lns(&state, Place::ChangeDumpManifest)[1].path.as_deref(), Some("/m/res1.xml"));
-        assert_eq!(lns(&state, Place::ResourceList)[0].href, "https://example.org/set/r/d/res1.xml");
+        assert_eq!(hrefs(LinkDocument::ResourceList), ["res1.xml"]);
+        assert_eq!(hrefs(LinkDocument::ResourceDumpManifest), ["res1.xml"]);
+        assert_eq!(hrefs(LinkDocument::ChangeList), ["p", "q", "res1.xml"]);
+        assert_eq!(hrefs(LinkDocument::ChangeDumpManifest), ["q", "res1.xml"]);
+        assert!(lns(&state, LinkDocument::ChangeList).iter().all(|ln| ln.path.is_none()));
+        assert_eq!(lns(&state, LinkDocument::ChangeDumpManifest)[1].path.as_deref(), Some("/m/res1.xml"));
+        assert_eq!(lns(&state, LinkDocument::ResourceList)[0].href, "https://example.org/set/r/d/res1.xml");
     }
 
     #[test]
     fn a_timegate_has_no_attributes() {
         let state = state(r#"[{"rel":"timegate","href":"http://example.com/timegate/x","type":"a/b","length":1}]"#);
-        let ln = lns(&state, Place::ResourceList).remove(0);
+        let ln = lns(&state, LinkDocument::ResourceList).remove(0);
         assert_eq!((ln.media_type, ln.length), (None, None));
     }
 }

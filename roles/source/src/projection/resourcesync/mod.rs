@@ -19,7 +19,7 @@ mod version_links;
 pub use archives::ArchiveKind;
 pub(crate) use archives::{archived_index, archived_list};
 pub(crate) use capability_list::URI_SPACE;
-pub(crate) use links::{Place, state_links};
+pub(crate) use links::{LinkDocument, state_links};
 pub use list_reader::{ListError, ListReader, ListedChange, ListedRecord};
 pub use notification::{Channel, Notifications};
 pub use urls::{SetUrls, SourceUrls};
@@ -48,7 +48,11 @@ pub struct ResourceSync {
 
 impl Default for ResourceSync {
     fn default() -> Self {
-        Self { sets_per_description: MAX_SETS, entries_per_archive: MAX_ENTRIES, digests: framework::Digests::default() }
+        Self {
+            sets_per_description: MAX_SETS,
+            entries_per_archive: MAX_ENTRIES,
+            digests: framework::Digests::default(),
+        }
     }
 }
 
@@ -78,7 +82,7 @@ impl ResourceSync {
         }
     }
 
-    /// How many Source Descriptions the index names; 0 when one document is enough.
+    /// The number of Source Descriptions in the index; 0 when one document is enough.
     fn description_parts(&self, publisher: &Publisher) -> u64 {
         let (most, all) = (self.sets_per_description, publisher.sets().len());
         if all <= most { 0 } else { all.div_ceil(most) as u64 }
@@ -219,12 +223,7 @@ impl Resolved<'_> {
         self.projection.archives(self.publisher, set, kind)
     }
 
-    fn version_of(
-        &self,
-        set: &PublishedSet,
-        document: SetDocument,
-        heads: Heads<'_>,
-    ) -> Result<Version, PublishError> {
+    fn version_of(&self, set: &PublishedSet, document: SetDocument, heads: Heads<'_>) -> Result<Version, PublishError> {
         let head = || -> Result<(u64, Head), PublishError> {
             let head = heads.of(set)?;
             if head.importing {
@@ -379,11 +378,7 @@ impl PublishedSet {
     /// The dumps of the set that exist.
     pub(crate) fn has_dumps(&self) -> HasDumps {
         let Some(dumps) = &self.dumps else { return HasDumps::default() };
-        HasDumps {
-            resources: dumps.newest_resources().is_some(),
-            changes: dumps.changes_span().is_some(),
-            since: true,
-        }
+        HasDumps { resources: dumps.newest_resources().is_some(), changes: dumps.changes_span().is_some(), since: true }
     }
 
     /// The newest Resource Dump; asking for it may make a newer one.

@@ -48,9 +48,9 @@ impl Channel {
 pub struct Notifications {
     /// The hubs that take subscriptions: at least one.
     pub hubs: Vec<String>,
-    /// Are changes of resources notified?
+    /// Whether changes of resources are notified.
     pub changes: bool,
-    /// Are changes of documents notified?
+    /// Whether changes of documents are notified.
     pub framework: bool,
 }
 
@@ -60,7 +60,7 @@ impl Notifications {
         Self { hubs: hubs.into_iter().map(Into::into).collect(), changes: true, framework: true }
     }
 
-    /// Is there this channel?
+    /// Whether the set has this channel.
     pub fn has(&self, channel: Channel) -> bool {
         match channel {
             Channel::Change => self.changes,

@@ -89,9 +89,7 @@ impl SetDocument {
             "archived/resourcedump" => Self::ArchivedDump(ArchiveKind::ResourceDumps, time(number(name)?)?),
             "archived/changedump" => Self::ArchivedDump(ArchiveKind::ChangeDumps, time(number(name)?)?),
             "archived/resourcelist" => match three_numbers(name) {
-                Some([shard, version, list]) => {
-                    Self::ArchivedResourceListPart(ShardId(shard), Position(version), list)
-                }
+                Some([shard, version, list]) => Self::ArchivedResourceListPart(ShardId(shard), Position(version), list),
                 None => Self::ArchivedResourceList(number(name)?),
             },
             _ => Self::ArchivePart(archive_named(folder)?, number(name)?),
@@ -168,11 +166,7 @@ mod tests {
             ("b/changelist-archive/3.xml", 1, SetDocument::ArchivePart(ArchiveKind::ChangeLists, 3)),
             ("b/resourcedump-archive/1.xml", 1, SetDocument::ArchivePart(ArchiveKind::ResourceDumps, 1)),
             ("a/archived/resourcelist/7.xml", 0, SetDocument::ArchivedResourceList(7)),
-            (
-                "a/archived/resourcelist/1-2-3.xml",
-                0,
-                SetDocument::ArchivedResourceListPart(ShardId(1), Position(2), 3),
-            ),
+            ("a/archived/resourcelist/1-2-3.xml", 0, SetDocument::ArchivedResourceListPart(ShardId(1), Position(2), 3)),
             ("a/archived/changedump/5.xml", 0, SetDocument::ArchivedDump(ArchiveKind::ChangeDumps, begin)),
             ("b/archived/resourcedump/5.xml", 1, SetDocument::ArchivedDump(ArchiveKind::ResourceDumps, begin)),
         ] {

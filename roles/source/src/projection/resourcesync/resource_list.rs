@@ -5,7 +5,7 @@
 //! index is the time of the last change of the set: each list read after the index includes all changes up to
 //! then, so replaying the Change List from that `at` gives exactly the Source.
 
-use super::links::{Place, state_links};
+use super::links::{LinkDocument, state_links};
 use super::version_links::version_links;
 use super::{MAX_IN_MEMORY, Output, PublishError, PublishedSet, Rendered, Whole, XML, exactly, link};
 use abreast_core::{ChangeLog, Shard, ShardId, ShardRule};
@@ -13,7 +13,7 @@ use abreast_resourcesync::v1_1::{Capability, Entry, Head, Ln, Root, write_end, w
 use abreast_webtypes::{Precision, Timestamp};
 use std::ops::ControlFlow;
 
-/// A shard that grew beyond this stopped answering: a Sitemap holds no more [rs-core §7].
+/// The most entries of a list; a shard that grew beyond is no longer published [rs-core §7].
 const MAX_ENTRIES: u64 = 50_000;
 // A shard is split before it is more than a list can hold: 50,000 entries and 50 MB.
 const _: () = assert!(ShardRule::DEFAULT.resources < MAX_ENTRIES && ShardRule::DEFAULT.bytes < 50_000_000);
@@ -67,7 +67,7 @@ pub(super) fn index(
     Rendered { bytes, modified: Some(at), content_type: XML }
 }
 
-/// A list to be kept for ever: it leads to nothing that may be dropped.
+/// A list to be kept permanently: it has no link to a document that may be dropped.
 pub(super) fn kept(log: &dyn ChangeLog, set: &PublishedSet, shard: &Shard) -> Result<Rendered, PublishError> {
     list(log, set, shard, None, &mut Whole)
 }
@@ -120,7 +120,7 @@ fn list(
         entry.media_type.clone_from(&state.media_type);
         entry.encoding.clone_from(&state.encoding);
         entry.links.clear();
-        state_links(&resources, state, Place::ResourceList, &mut entry.links);
+        state_links(&resources, state, LinkDocument::ResourceList, &mut entry.links);
         if let Some(urls) = &set.versions {
             version_links(urls, &resource.key, state, None, &mut entry.links);
         }

@@ -63,7 +63,7 @@ impl SourceUrls {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetUrls {
     base: String,
-    /// Where resources begin, if not below the base.
+    /// The base of resources, if not below that of documents.
     resources: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl SetUrls {
         Self { resources: Some(format!("{}/", base.trim_end_matches('/'))), ..self }
     }
 
-    /// What its documents' URLs begin with, ending in `/`.
+    /// The common prefix of its documents' URLs, ending in `/`.
     pub fn base(&self) -> &str {
         &self.base
     }
@@ -170,17 +170,17 @@ impl SetUrls {
         format!("{}dump/{stem}.xml", self.base)
     }
 
-    /// Where the last change of each resource since a time can be asked for, in one package.
+    /// The address of one package with the last change of each resource since a time.
     pub fn changes_since(&self) -> String {
         format!("{}changedump/since?changes=last", self.base)
     }
 
-    /// The topic of a channel: where it is subscribed to, and what was last said there is told.
+    /// The topic of a channel: it is subscribed to at this URL, which answers with its last notification.
     pub fn topic(&self, channel: Channel) -> String {
         format!("{}notify/{}", self.base, channel.name())
     }
 
-    /// What all keys of resources that live here are relative to.
+    /// The base of the keys of its own resources.
     pub fn resources(&self) -> String {
         self.resources.clone().unwrap_or_else(|| format!("{}r/", self.base))
     }

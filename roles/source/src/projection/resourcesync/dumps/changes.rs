@@ -2,13 +2,13 @@
 //!
 //! A resource that changed twice is in it twice, at two paths, unless only the last changes are wanted. The bytes of a change that another followed are those
 //! kept as an earlier version; the last ones are in the folder. If bytes of one change are neither here nor there, no
-//! package may speak for its span, and none is made.
+//! package may cover its span, and none is made.
 
 use super::copy::{Copier, Item, Refused};
 use super::parts::{Parts, Span};
 use super::record::Dump;
 use super::{DumpError, Job, path_in_package};
-use crate::projection::resourcesync::{Place, state_links};
+use crate::projection::resourcesync::{LinkDocument, state_links};
 use abreast_core::{ChangeRecord, Kind, Position};
 use abreast_resourcesync::v1_1::{Change, Entry, SPEC_MAX_ENTRIES};
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Changes read from the log at a time.
 const SLICE: usize = 1_024;
 
-/// A span of the log: the changes behind `after` until `last`, and the times it speaks for.
+/// A span of the log: the changes after `after` until `last`, and the times that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) after: Position,
@@ -30,7 +30,7 @@ pub(super) struct Range {
     pub(super) which: Which,
 }
 
-/// Which changes of a resource?
+/// The changes of a resource that are packaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Which {
     /// All of them.
@@ -40,14 +40,14 @@ pub enum Which {
     Last,
 }
 
-/// How much is in a span.
+/// The size of a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weight {
     pub(super) changes: u64,
     pub(super) bytes: u64,
 }
 
-/// Adds up a span, at most what one package may hold: more is told as that much and one more.
+/// Adds up a span, up to one change more than one package may hold.
 pub(super) fn weigh(job: &Job<'_>, range: &Range) -> Result<Weight, DumpError> {
     let mut weight = Weight::default();
     let mut after = range.after;
@@ -180,7 +180,7 @@ fn item(job: &Job<'_>, record: ChangeRecord) -> Item {
         entry.media_type.clone_from(&state.media_type);
         entry.encoding.clone_from(&state.encoding);
         entry.path = Some(path_in_package(&format!("changes/{position}"), &key));
-        state_links(&resources, state, Place::ChangeDumpManifest, &mut entry.links);
+        state_links(&resources, state, LinkDocument::ChangeDumpManifest, &mut entry.links);
     }
     Item { key, state, entry, time }
 }

@@ -7,39 +7,39 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Looks at every dump in the folder; with `read_data` the digests of packages too. Gives back how many packages are
+/// Checks every dump in the folder; with `read_data` the digests of packages too. Returns the number of packages that are
 /// announced.
 ///
 /// # Errors
 /// The folder cannot be listed.
-pub fn check_dumps(folder: &Path, read_data: bool, tell: &mut dyn FnMut(Finding)) -> io::Result<u64> {
+pub fn check_dumps(folder: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> io::Result<u64> {
     let mut packages = 0;
     for set in folders(folder)? {
-        for shelf in folders(&set)? {
-            for dump in folders(&shelf)? {
-                packages += check_dump(&dump, read_data, tell);
+        for kind in folders(&set)? {
+            for dump in folders(&kind)? {
+                packages += check_dump(&dump, read_data, report);
             }
         }
     }
     Ok(packages)
 }
 
-/// Removes dumps that were never completed or are not whole; gives back what was, or would be, removed.
+/// Removes dumps that are incomplete or damaged; returns the dumps that were, or would be, removed.
 ///
 /// # Errors
 /// A folder cannot be listed or removed.
-pub fn remove_unsound_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result<Vec<PathBuf>> {
+pub fn remove_damaged_dumps(folder: &Path, read_data: bool, dry_run: bool) -> io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for set in folders(folder)? {
-        for shelf in folders(&set)? {
-            for dump in folders(&shelf)? {
-                let mut sound = true;
-                check_dump(&dump, read_data, &mut |_| sound = false);
-                if sound {
+        for kind in folders(&set)? {
+            for dump in folders(&kind)? {
+                let mut intact = true;
+                check_dump(&dump, read_data, &mut |_| intact = false);
+                if intact {
                     continue;
                 }
                 if !dry_run {
-                    // Without its record it is nobody's, should this end half-way.
+                    // Without its record the rest counts as incomplete, if this is interrupted.
                     let _ = fs::remove_file(dump.join("record.xml"));
                     fs::remove_dir_all(&dump)?;
                 }
@@ -66,9 +66,9 @@ fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn check_dump(dump: &Path, read_data: bool, tell: &mut dyn FnMut(Finding)) -> u64 {
+fn check_dump(dump: &Path, read_data: bool, report: &mut dyn FnMut(Finding)) -> u64 {
     let mut find = |rule, location: &Path, message: String| {
-        tell(Finding { severity: Severity::Error, rule, location: location.display().to_string(), message });
+        report(Finding { severity: Severity::Error, rule, location: location.display().to_string(), message });
     };
     let name = dump.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("making-") {
@@ -76,7 +76,7 @@ fn check_dump(dump: &Path, read_data: bool, tell: &mut dyn FnMut(Finding)) -> u6
         return 0;
     }
     if !["resources-", "changes-", "since-"].iter().any(|prefix| name.starts_with(prefix)) {
-        return 0; // somebody else's
+        return 0; // not one of this program's
     }
     let record = fs::read(dump.join("record.xml")).ok().and_then(|bytes| Document::from_slice(&bytes).ok());
     let Some(record) = record else {

@@ -28,7 +28,7 @@ const MOST_TOGETHER: usize = 1_024;
 /// A resource or a change to be packaged.
 pub(super) struct Item {
     pub(super) key: String,
-    /// What the bytes must be; `None` for a deletion, which is listed without.
+    /// The state that the bytes must have; `None` for a deletion, which has no bytes.
     pub(super) state: Option<State>,
     /// The manifest's entry.
     pub(super) entry: Entry,
@@ -44,7 +44,7 @@ pub(super) struct Refused {
 
 struct Waiting {
     item: Item,
-    /// Where its bytes are in the buffer.
+    /// The place of its bytes in the buffer.
     bytes: Option<Range<usize>>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Copier<'a> {
     small: Vec<u8>,
     chunk: Vec<u8>,
     waiting: Vec<Waiting>,
-    /// What could not be packaged; the caller takes it out.
+    /// The resources that could not be packaged; the caller takes them.
     pub(super) refused: Vec<Refused>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Copier<'a> {
     }
 
     fn open(&self, key: &str) -> Result<std::fs::File, String> {
-        let elsewhere = || Err("it does not live in the published folder".to_owned());
+        let elsewhere = || Err("it is not in the published folder".to_owned());
         self.bytes.open_file(key).unwrap_or_else(elsewhere)
     }
 
@@ -191,7 +191,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copies and hashes in one pass; tells why the bytes are not those of the state, and then leaves none of them.
+    /// Copies and hashes in one pass. Returns the reason if the bytes are not those of the state; then none of them remain.
     fn copy(
         &mut self,
         mut from: impl Read,

@@ -18,33 +18,33 @@ const MAKING: &str = "making-";
 const RECORD: &str = "record.xml";
 
 /// The complete dumps of one kind, oldest first.
-pub(super) struct Shelf {
+pub(super) struct DumpFolder {
     root: PathBuf,
     kind: DumpKind,
-    /// What names of its dumps begin with.
+    /// The prefix of the names of its dumps.
     prefix: &'static str,
     urls: SetUrls,
     pub(super) dumps: Vec<Arc<Dump>>,
 }
 
-impl Shelf {
+impl DumpFolder {
     /// Opens the folder, removes what is not whole and what belongs to another public address.
     pub(super) fn open(root: PathBuf, kind: DumpKind, prefix: &'static str, urls: SetUrls) -> io::Result<Self> {
         fs::create_dir_all(&root)?;
-        let mut shelf = Self { root, kind, prefix, urls, dumps: Vec::new() };
-        for entry in fs::read_dir(&shelf.root)? {
+        let mut dump_folder = Self { root, kind, prefix, urls, dumps: Vec::new() };
+        for entry in fs::read_dir(&dump_folder.root)? {
             let name = entry?.file_name();
-            // Whatever else is there belongs to somebody else.
+            // Other files belong to other programs.
             let Some(name) = name.to_str().filter(|name| name.starts_with(MAKING) || name.starts_with(prefix)) else {
                 continue;
             };
-            match shelf.read(name) {
-                Some(dump) => shelf.dumps.push(Arc::new(dump)),
-                None => remove_folder(&shelf.root.join(name))?,
+            match dump_folder.read(name) {
+                Some(dump) => dump_folder.dumps.push(Arc::new(dump)),
+                None => remove_folder(&dump_folder.root.join(name))?,
             }
         }
-        shelf.dumps.sort_by(|one, two| (one.begin, one.end, &one.name).cmp(&(two.begin, two.end, &two.name)));
-        Ok(shelf)
+        dump_folder.dumps.sort_by(|one, two| (one.begin, one.end, &one.name).cmp(&(two.begin, two.end, &two.name)));
+        Ok(dump_folder)
     }
 
     fn read(&self, name: &str) -> Option<Dump> {
@@ -77,7 +77,7 @@ impl Shelf {
         &self.root
     }
 
-    /// Writes the record of a dump whose packages are durable, and shows it to the world.
+    /// Writes the record of a dump whose packages are durable, and publishes it.
     pub(super) fn announce(&mut self, making: Making, dump: Dump) -> io::Result<Arc<Dump>> {
         let mut record = File::create_new(making.path.join(RECORD))?;
         record.write_all(&dump.to_document(self.kind, &self.urls).to_bytes())?;
@@ -110,7 +110,7 @@ impl Shelf {
     }
 }
 
-/// The record goes first: without it the rest is nobody's.
+/// Removes the record first: without it the rest counts as incomplete.
 fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_file(folder.join(RECORD)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -162,51 +162,51 @@ mod tests {
     use crate::publish::SourceUrls;
     use abreast_webtypes::Digests;
 
-    fn open(root: &Path) -> Shelf {
+    fn open(root: &Path) -> DumpFolder {
         let urls = SourceUrls::new("http://example.org/").set("set");
-        Shelf::open(root.to_owned(), DumpKind::Resources, "resources-", urls).unwrap()
+        DumpFolder::open(root.to_owned(), DumpKind::Resources, "resources-", urls).unwrap()
     }
 
-    fn put(shelf: &mut Shelf, seconds: i64) -> Arc<Dump> {
-        let name = shelf.name(Timestamp::from_seconds(seconds));
-        let making = Making::begin(shelf.root(), &name).unwrap();
+    fn put(dump_folder: &mut DumpFolder, seconds: i64) -> Arc<Dump> {
+        let name = dump_folder.name(Timestamp::from_seconds(seconds));
+        let making = Making::begin(dump_folder.root(), &name).unwrap();
         let stem = format!("{name}-1");
         fs::write(making.path().join(format!("{stem}.zip")), "zip").unwrap();
         fs::write(making.path().join(format!("{stem}.xml")), "xml").unwrap();
-        assert_eq!(shelf.file(&format!("{stem}.zip")), None, "nothing is shown before it is complete");
+        assert_eq!(dump_folder.file(&format!("{stem}.zip")), None, "nothing is shown before it is complete");
         let (begin, end) = (Timestamp::from_seconds(seconds), Timestamp::from_seconds(seconds + 1));
         let packages = vec![Package { stem, length: 3, digests: Digests::default(), begin, end }];
-        shelf.announce(making, Dump { name, begin, end, packages }).unwrap()
+        dump_folder.announce(making, Dump { name, begin, end, packages }).unwrap()
     }
 
     #[test]
     fn what_is_complete_is_found_again_and_nothing_else() {
         let temporary = tempfile::tempdir().unwrap();
-        let root = temporary.path().join("shelf");
-        let mut shelf = open(&root);
-        let one = put(&mut shelf, 10);
-        let two = put(&mut shelf, 10);
+        let root = temporary.path().join("dump_folder");
+        let mut dump_folder = open(&root);
+        let one = put(&mut dump_folder, 10);
+        let two = put(&mut dump_folder, 10);
         assert_ne!(one.name, two.name, "no name is given twice");
-        let torn = put(&mut shelf, 20);
+        let torn = put(&mut dump_folder, 20);
         fs::write(root.join(&torn.name).join(format!("{}-1.zip", torn.name)), "zi").unwrap();
-        let recordless = put(&mut shelf, 30);
+        let recordless = put(&mut dump_folder, 30);
         fs::remove_file(root.join(&recordless.name).join(RECORD)).unwrap();
         fs::create_dir(root.join("making-resources-x")).unwrap();
         fs::write(root.join("letter.txt"), "mine").unwrap();
-        drop(shelf);
-        let mut shelf = open(&root);
-        assert_eq!(shelf.dumps, [Arc::clone(&one), two]);
+        drop(dump_folder);
+        let mut dump_folder = open(&root);
+        assert_eq!(dump_folder.dumps, [Arc::clone(&one), two]);
         let mut names: Vec<_> =
             fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         assert_eq!(names.len(), 3, "{names:?}");
-        assert!(shelf.file(&format!("{}-1.zip", one.name)).unwrap().is_file());
-        assert!(shelf.file(&format!("{}-1.xml", one.name)).unwrap().is_file());
+        assert!(dump_folder.file(&format!("{}-1.zip", one.name)).unwrap().is_file());
+        assert!(dump_folder.file(&format!("{}-1.xml", one.name)).unwrap().is_file());
         for name in ["record.xml", "../x.zip", "resources-1.zip", &format!("{}-2.zip", one.name), ""] {
-            assert_eq!(shelf.file(name), None, "{name}");
+            assert_eq!(dump_folder.file(name), None, "{name}");
         }
-        shelf.remove_first(1);
-        assert_eq!((shelf.dumps.len(), shelf.file(&format!("{}-1.zip", one.name))), (1, None));
+        dump_folder.remove_first(1);
+        assert_eq!((dump_folder.dumps.len(), dump_folder.file(&format!("{}-1.zip", one.name))), (1, None));
         assert!(!root.join(&one.name).exists());
     }
 

@@ -4,16 +4,18 @@ use abreast_core::LogError;
 use std::io;
 use thiserror::Error;
 
-/// A dump could not be made; what was made before stays.
+/// A dump could not be made; earlier dumps remain.
 #[derive(Debug, Error)]
 pub(super) enum DumpError {
-    #[error("told to stop")]
+    #[error("stopped")]
     Cancelled,
     #[error("the set is being read for the first time")]
     Importing,
     #[error("cannot read the change log")]
     Log(#[from] LogError),
-    #[error("cannot write the package (help: a dump needs as much room as the resources, beside the one it replaces)")]
+    #[error(
+        "cannot write the package (help: a dump needs as much space as the resources, in addition to the dump that it replaces)"
+    )]
     Write(#[source] io::Error),
     #[error(
         "`{key}` is published but cannot be packaged: {why} (help: a Resource Dump holds everything; make the file \
@@ -21,17 +23,17 @@ pub(super) enum DumpError {
     )]
     Unreadable { key: String, why: String },
     #[error(
-        "the set has `{0}`, which lives elsewhere, so there are no bytes of it to package; a Resource Dump without it would \
-         not be of this set (help: put such records in a set of their own, without dumps)"
+        "cannot package `{0}`: its bytes are on another server, and a Resource Dump holds every resource of the set \
+         (help: put records of such resources in a set of their own, without dumps)"
     )]
     Elsewhere(String),
     #[error("{0} resources changed while they were packaged; this set changes too fast for a dump")]
     TooLively(usize),
-    #[error("the bytes of a change to `{key}` are not there any more: {why} (help: let the set keep versions)")]
+    #[error("the bytes of a change to `{key}` are no longer available: {why} (help: let the set keep versions)")]
     NotKept { key: String, why: String },
 }
 
-/// Why there is no package of what changed since then.
+/// The reason why there is no package of the changes since a point.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SinceError {
@@ -39,15 +41,15 @@ pub enum SinceError {
     #[error("this set offers no packages of changes on demand; read the Change List")]
     Disabled,
     /// The set is being read for the first time.
-    #[error("the set is being read for the first time; ask again when that is complete")]
+    #[error("the set is being read for the first time; retry when that is complete")]
     Importing,
-    /// The position or time lies behind the last change.
-    #[error("no change is so late: the last one is at position {position}")]
+    /// The position or time is after the last change.
+    #[error("the requested point is after the last change, which is at position {position}")]
     Ahead {
         /// The last position.
         position: u64,
     },
-    /// The time lies before the log's beginning.
+    /// The time is before the beginning of the log.
     #[error("the log of changes begins later, at {begins}; begin with the Resource List or the Resource Dump")]
     TooOld {
         /// When the log begins.
@@ -62,21 +64,21 @@ pub enum SinceError {
         /// Bytes that one may hold.
         limit: u64,
     },
-    /// Bytes of an earlier version are not kept, or were never here.
+    /// Bytes of an earlier version are not kept, or are on another server.
     #[error(
-        "the bytes of change {position} are not here: a later change followed it and they are not kept any more, or the \
-         resource lives elsewhere; read the Change List, or \
-         ask for what changed since position {position}"
+        "the bytes of change {position} are not available: a later change of the resource followed and earlier versions are \
+         not kept, or the resource is on another server; read the Change List, or request the changes since position \
+         {position}"
     )]
     NotKept {
         /// Position of the last such change.
         position: u64,
     },
     /// As many as allowed are being made.
-    #[error("other packages are being made; ask again in a moment")]
+    #[error("other packages are being made; retry in a moment")]
     Busy,
-    /// A file is just being changed.
-    #[error("a resource is just being changed; ask again in a moment")]
+    /// A file is being changed.
+    #[error("a resource is being changed; retry in a moment")]
     Unsettled,
     /// It could not be made.
     #[error("the package could not be made")]

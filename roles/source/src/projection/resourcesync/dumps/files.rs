@@ -52,7 +52,7 @@ fn package(set: &Arc<PublishedSet>, name: &str) -> Result<PublishedFile, FileErr
 
 fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileError> {
     let Some((since, which)) = point(query) else {
-        let detail = "say from where: `?position=` and the position of a change, or `?time=` and a time such as \
+        let detail = "the start is missing: `?position=` and the position of a change, or `?time=` and a time such as \
                       2026-01-31T12:00:00Z; `&changes=last` leaves out those that a later change of the same resource followed";
         return Err(FileError::BadQuery(detail.to_owned()));
     };
@@ -60,7 +60,7 @@ fn since(set: &Arc<PublishedSet>, query: &str) -> Result<PublishedFile, FileErro
     let path = dumps.since(since, which).map_err(refusal)?;
     let name = path.file_name().map(Path::new).and_then(Path::to_str);
     let (Ok(file), Some(name)) = (File::open(&path), name) else {
-        return Err(FileError::Later { detail: "the package is just being replaced".to_owned(), seconds: 1 });
+        return Err(FileError::Later { detail: "the package is being replaced".to_owned(), seconds: 1 });
     };
     let location = Some(set.urls.package(name.trim_end_matches(".zip")));
     Ok(PublishedFile { file, content_type: content_type(name), set: Arc::clone(set), location })

@@ -1,8 +1,8 @@
 //! The keeper of dumps: one thread for all sets makes those that are due, one at a time, and removes old ones.
 
 use super::changes::{self, Range, Which};
+use super::dump_folder::{DumpFolder, Making};
 use super::record::{Dump, DumpKind};
-use super::shelf::{Making, Shelf};
 use super::since::{self, Since};
 use super::{DumpError, DumpOptions, Job, SinceError, now, resources};
 use crate::Representations;
@@ -18,19 +18,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether something is due.
+/// How often the thread checks whether a dump is due.
 const POLL: Duration = Duration::from_secs(1);
-/// After a failure, before the next try.
+/// Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(60);
-/// The same, after one that only somebody can mend.
+/// The same after a failure that only an operator can repair.
 const LONG_PAUSE: Duration = Duration::from_secs(3_600);
-/// Replaced dumps that stay for downloads to end, besides those to be kept: each is as large as the set.
+/// Replaced dumps that remain until downloads end, besides those to be kept: each is as large as the set.
 const MOST_REPLACED: usize = 4;
 /// Packages made on demand at a time.
 const MOST_SINCE: usize = 2;
 /// A package made on demand is kept so long.
 const SINCE_AGE: Duration = Duration::from_secs(3_600);
-/// Longest wait of one who asks for a file that is just being changed.
+/// Longest wait of a request for a file that is being changed.
 const SINCE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A set whose dumps are made.
@@ -47,7 +47,7 @@ pub struct DumpSet {
     pub options: DumpOptions,
 }
 
-/// What the dumps of all sets of a Source share: the log, the folder and the thread.
+/// The shared part of the dumps of all sets of a Source: the log, the folder and the thread.
 pub struct Dumps {
     log: Arc<dyn ChangeLog>,
     folder: PathBuf,
@@ -60,10 +60,10 @@ pub struct Dumps {
 pub struct SetDumps {
     shared: Arc<Dumps>,
     set: DumpSet,
-    resources: Mutex<Shelf>,
-    changes: Mutex<Shelf>,
-    since: Mutex<Shelf>,
-    /// Somebody asked for a Resource Dump.
+    resources: Mutex<DumpFolder>,
+    changes: Mutex<DumpFolder>,
+    since: Mutex<DumpFolder>,
+    /// A Resource Dump was requested.
     wanted: AtomicBool,
     plan: Mutex<Plan>,
 }
@@ -74,15 +74,15 @@ impl fmt::Debug for SetDumps {
     }
 }
 
-/// What the thread remembers between two looks.
+/// The state of the thread between two checks.
 struct Plan {
-    /// Where the next package of changes begins, and the time there; `None` until it was looked for.
+    /// The position at which the next package of changes begins, and its time; `None` until it was determined.
     covered: Option<(Position, Timestamp)>,
-    /// The open page when it was last looked for closed ones.
-    looked: u64,
+    /// The open page at the last check for closed ones.
+    checked: u64,
     /// After a failure.
     not_before: [Option<Instant>; 2],
-    /// The last try found that there can be no Resource Dump.
+    /// The last attempt found that there can be no Resource Dump.
     impossible: bool,
 }
 
@@ -104,17 +104,17 @@ impl Dumps {
     /// When the folder cannot be made, read or cleared.
     pub fn open_set(self: &Arc<Self>, set: DumpSet) -> io::Result<Arc<SetDumps>> {
         let root = self.folder.join(&set.slug);
-        let shelf = |name: &str, kind, prefix| Shelf::open(root.join(name), kind, prefix, set.urls.clone());
-        let mut since = shelf("since", DumpKind::Changes, "since-")?;
-        // Nobody knows them any more.
+        let dump_folder = |name: &str, kind, prefix| DumpFolder::open(root.join(name), kind, prefix, set.urls.clone());
+        let mut since = dump_folder("since", DumpKind::Changes, "since-")?;
+        // No client knows their addresses any more.
         since.remove_first(usize::MAX);
         Ok(Arc::new(SetDumps {
             shared: Arc::clone(self),
-            resources: Mutex::new(shelf("resources", DumpKind::Resources, "resources-")?),
-            changes: Mutex::new(shelf("changes", DumpKind::Changes, "changes-")?),
+            resources: Mutex::new(dump_folder("resources", DumpKind::Resources, "resources-")?),
+            changes: Mutex::new(dump_folder("changes", DumpKind::Changes, "changes-")?),
             since: Mutex::new(since),
             wanted: AtomicBool::new(false),
-            plan: Mutex::new(Plan { covered: None, looked: 0, not_before: [None; 2], impossible: false }),
+            plan: Mutex::new(Plan { covered: None, checked: 0, not_before: [None; 2], impossible: false }),
             set,
         }))
     }
@@ -122,7 +122,7 @@ impl Dumps {
     /// Begins to make what is due in these sets, in a thread of its own.
     ///
     /// # Errors
-    /// When the system has no thread to give.
+    /// The system cannot start a thread.
     pub fn start(self: &Arc<Self>, sets: impl IntoIterator<Item = Arc<SetDumps>>) -> io::Result<Dumper> {
         let (dumps, sets) = (Arc::clone(self), sets.into_iter().collect::<Vec<_>>());
         let thread = std::thread::Builder::new().name("dumps".into()).spawn(move || dumps.run(&sets))?;
@@ -164,8 +164,8 @@ impl SetDumps {
 
     /// The time that all packages of changes cover, if there are any.
     pub fn changes_span(&self) -> Option<(Timestamp, Timestamp)> {
-        let shelf = lock(&self.changes);
-        Some((shelf.dumps.first()?.begin, shelf.dumps.last()?.end))
+        let dump_folder = lock(&self.changes);
+        Some((dump_folder.dumps.first()?.begin, dump_folder.dumps.last()?.end))
     }
 
     /// All packages of changes, oldest first, without a gap.
@@ -173,12 +173,12 @@ impl SetDumps {
         lock(&self.changes).dumps.clone()
     }
 
-    /// Can there be no Resource Dump of this set, since it has resources that live elsewhere? As of the last try.
+    /// Whether there can be no Resource Dump of this set, since it has resources elsewhere; as of the last attempt.
     pub fn impossible(&self) -> bool {
         lock(&self.plan).impossible
     }
 
-    /// Somebody asks for the Resource Dump: one is made, unless it is too soon for another.
+    /// Requests the Resource Dump: one is made, unless it is too soon for another.
     pub fn ask(&self) {
         if (!self.set.options.scheduled || lock(&self.resources).dumps.is_empty())
             && !self.wanted.swap(true, Ordering::Relaxed)
@@ -189,7 +189,7 @@ impl SetDumps {
 
     /// The file of a package (`NAME.zip`) or of its manifest (`NAME.xml`).
     pub fn file(&self, name: &str) -> Option<PathBuf> {
-        [&self.resources, &self.changes, &self.since].into_iter().find_map(|shelf| lock(shelf).file(name))
+        [&self.resources, &self.changes, &self.since].into_iter().find_map(|dump_folder| lock(dump_folder).file(name))
     }
 
     /// One package with all that changed since then. Blocks while it is made.
@@ -198,7 +198,7 @@ impl SetDumps {
     /// There is none, or not now; see [`SinceError`].
     pub fn since(&self, since: Since, which: Which) -> Result<PathBuf, SinceError> {
         let range = since::range(self.log(), self.set.id, since, which)?;
-        let _place = Place::take(&self.shared.making_since).ok_or(SinceError::Busy)?;
+        let _place = Permit::take(&self.shared.making_since).ok_or(SinceError::Busy)?;
         let limit = self.set.options.part_size;
         let options = DumpOptions {
             part_size: u64::MAX,
@@ -224,7 +224,7 @@ impl SetDumps {
         }
     }
 
-    /// Makes what is due, and removes what had its time.
+    /// Makes the dumps that are due, and removes those that are too old.
     fn tend(&self) {
         self.make_resource_dump();
         if self.set.options.changes {
@@ -238,7 +238,7 @@ impl SetDumps {
             let job = self.job(&self.set.options);
             let name = lock(&self.resources).name(now());
             let made = made(&job, &self.resources, &name, |folder| resources::make(&job, folder, &name));
-            // Who asks again gets the new one, or another try.
+            // The next request gets the new one, or another attempt.
             self.wanted.store(false, Ordering::Relaxed);
             lock(&self.plan).impossible = matches!(made, Err(DumpError::Elsewhere(_)));
             self.finish(DumpKind::Resources, made);
@@ -304,7 +304,7 @@ impl SetDumps {
             {
                 let mut plan = lock(&self.plan);
                 plan.covered = Some((covered, from));
-                if covered == head.position || (plan.looked == head.open_page && !due) {
+                if covered == head.position || (plan.checked == head.open_page && !due) {
                     return Ok(None);
                 }
             }
@@ -313,25 +313,25 @@ impl SetDumps {
                 Some(last) => last,
                 None if due => head.position,
                 None => {
-                    lock(&self.plan).looked = head.open_page;
+                    lock(&self.plan).checked = head.open_page;
                     return Ok(None);
                 }
             };
             let until = since::time_of(self.log(), set, last)?;
             let mut range = Range { after: covered, last, from, until, which: Which::Every };
-            // Bytes that are gone leave a gap, behind which the Change Dump begins again.
+            // Missing bytes leave a gap, after which the Change Dump begins again.
             let job = self.job(&self.set.options);
             if let Some((position, key)) = changes::last_missing(&job, &range)? {
                 tracing::warn!(
-                    "set `{}`: the Change Dump begins again behind position {position}: the bytes of a change to `{key}` \
-                 are not kept, or never were here (help: let the set keep versions, and put records of resources elsewhere \
+                    "set `{}`: the Change Dump restarts after position {position}: the bytes of a change to `{key}` \
+                 are not kept, or are on another server (help: let the set keep versions, and put records of resources elsewhere \
                  in a set of their own)",
                     self.set.slug
                 );
-                let mut shelf = lock(&self.changes);
-                let all = shelf.dumps.len();
-                shelf.remove_first(all);
-                drop(shelf);
+                let mut dump_folder = lock(&self.changes);
+                let all = dump_folder.dumps.len();
+                dump_folder.remove_first(all);
+                drop(dump_folder);
                 (range.after, range.from) = (position, since::time_of(self.log(), set, position)?);
                 lock(&self.plan).covered = Some((position, range.from));
                 if position == last {
@@ -342,7 +342,7 @@ impl SetDumps {
         }
     }
 
-    /// Behind the last package; without any, at the open page's beginning.
+    /// After the last package; without any, at the beginning of the open page.
     fn begin_of_changes(&self) -> Result<(Position, Timestamp), DumpError> {
         let set = self.set.id;
         let end = lock(&self.changes).dumps.last().map(|dump| dump.end);
@@ -383,53 +383,53 @@ impl SetDumps {
                 let pause = if matches!(error, DumpError::Elsewhere(_)) { LONG_PAUSE } else { PAUSE };
                 lock(&self.plan).not_before[place] = Some(Instant::now() + pause);
                 let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-                tracing::error!("set `{slug}`: no dump of {kind} could be made: {error}{cause}");
+                tracing::error!("set `{slug}`: cannot make the dump of {kind}: {error}{cause}");
             }
         }
     }
 
-    /// Removes what had its time.
+    /// Removes dumps that are too old, or too many.
     fn retire(&self) {
         let options = &self.set.options;
-        let mut shelf = lock(&self.resources);
+        let mut dump_folder = lock(&self.resources);
         let most = options.keep.max(1);
-        while shelf.dumps.len() > most
-            && (age(shelf.dumps[1].end) >= options.grace || shelf.dumps.len() > most + MOST_REPLACED)
+        while dump_folder.dumps.len() > most
+            && (age(dump_folder.dumps[1].end) >= options.grace || dump_folder.dumps.len() > most + MOST_REPLACED)
         {
-            shelf.remove_first(1);
+            dump_folder.remove_first(1);
         }
-        drop(shelf);
-        let mut shelf = lock(&self.changes);
-        let mut bytes: u64 = shelf.dumps.iter().map(|dump| dump.bytes()).sum();
-        while shelf.dumps.len() > 1 && bytes > options.changes_size {
-            bytes -= shelf.dumps[0].bytes();
-            shelf.remove_first(1);
+        drop(dump_folder);
+        let mut dump_folder = lock(&self.changes);
+        let mut bytes: u64 = dump_folder.dumps.iter().map(|dump| dump.bytes()).sum();
+        while dump_folder.dumps.len() > 1 && bytes > options.changes_size {
+            bytes -= dump_folder.dumps[0].bytes();
+            dump_folder.remove_first(1);
         }
-        drop(shelf);
-        let mut shelf = lock(&self.since);
-        let root = shelf.root().to_owned();
+        drop(dump_folder);
+        let mut dump_folder = lock(&self.since);
+        let root = dump_folder.root().to_owned();
         let old = |dump: &Dump| {
             let made = root.join(&dump.name).metadata().and_then(|folder| folder.modified());
             made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > SINCE_AGE))
         };
-        while shelf.dumps.first().is_some_and(|dump| old(dump)) {
-            shelf.remove_first(1);
+        while dump_folder.dumps.first().is_some_and(|dump| old(dump)) {
+            dump_folder.remove_first(1);
         }
     }
 }
 
-/// Makes a dump aside, and shows it when it is complete.
+/// Makes a dump in a temporary folder, and publishes it when it is complete.
 fn made(
     job: &Job<'_>,
-    shelf: &Mutex<Shelf>,
+    dump_folder: &Mutex<DumpFolder>,
     name: &str,
     make: impl FnOnce(&Path) -> Result<Dump, DumpError>,
 ) -> Result<Arc<Dump>, DumpError> {
-    let root = lock(shelf).root().to_owned();
+    let root = lock(dump_folder).root().to_owned();
     let making = Making::begin(&root, name).map_err(DumpError::Write)?;
     tracing::info!("set `{}`: making the dump `{name}`", job.set.slug);
     let dump = make(making.path())?;
-    lock(shelf).announce(making, dump).map_err(DumpError::Write)
+    lock(dump_folder).announce(making, dump).map_err(DumpError::Write)
 }
 
 /// Time since then; none while the clock is behind it.
@@ -441,17 +441,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One of the few who may make a package on demand.
-struct Place<'a>(&'a AtomicUsize);
+/// A permit to make a package on demand.
+struct Permit<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> Permit<'a> {
     fn take(places: &'a AtomicUsize) -> Option<Self> {
         let free = |taken| (taken < MOST_SINCE).then_some(taken + 1);
         places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).ok().map(|_| Self(places))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -464,7 +464,7 @@ pub struct Dumper {
 }
 
 impl Dumper {
-    /// Stops; a dump in the making is given up, and nothing of it stays.
+    /// Stops; an incomplete dump is removed.
     pub fn stop(self) {
         self.dumps.cancel.store(true, Ordering::Relaxed);
         self.dumps.wake();
@@ -477,11 +477,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_few_may_make_packages_at_a_time() {
+    fn few_packages_are_made_on_demand_at_a_time() {
         let places = AtomicUsize::new(0);
-        let (one, two) = (Place::take(&places), Place::take(&places));
-        assert!(one.is_some() && two.is_some() && Place::take(&places).is_none());
+        let (one, two) = (Permit::take(&places), Permit::take(&places));
+        assert!(one.is_some() && two.is_some() && Permit::take(&places).is_none());
         drop(one);
-        assert!(Place::take(&places).is_some());
+        assert!(Permit::take(&places).is_some());
     }
 }

@@ -6,13 +6,14 @@
 //! | `resources.rs`, `changes.rs`, `since.rs` | the contents of each kind |
 //! | `copy.rs` | verified bytes on their way into a package |
 //! | `parts.rs`, `package.rs` | writing a package, and the beginning of the next |
-//! | `shelf.rs`, `record.rs` | complete dumps on the disk, over crashes |
+//! | `dump_folder.rs`, `record.rs` | complete dumps on the disk, over crashes |
 //! | `files.rs` | the paths of packages |
 //! | `check.rs` | checking complete dumps for damage |
 
 mod changes;
 mod check;
 mod copy;
+mod dump_folder;
 mod error;
 mod files;
 mod keeper;
@@ -21,11 +22,10 @@ mod package;
 mod parts;
 mod record;
 mod resources;
-mod shelf;
 mod since;
 
 pub use changes::Which;
-pub use check::{check_dumps, remove_unsound_dumps};
+pub use check::{check_dumps, remove_damaged_dumps};
 pub use error::SinceError;
 pub(super) use files::FilePath;
 pub use keeper::{DumpSet, Dumper, Dumps, SetDumps};

@@ -1,9 +1,9 @@
-//! What may be set about dumps?
+//! The options of dumps.
 
 use crate::DigestPolicy;
 use std::time::Duration;
 
-/// How members of packages are written.
+/// The compression of members of packages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     /// As they are: cheap, and collections are mostly compressed already.
@@ -19,15 +19,15 @@ pub struct DumpOptions {
     /// Time between two Resource Dumps, and at most that long until a change is in a Change Dump. Without `scheduled`,
     /// the least age at which asking for a Resource Dump makes a new one.
     pub every: Duration,
-    /// Make them when due; else only when somebody asks.
+    /// Make them when due; otherwise only on request.
     pub scheduled: bool,
     /// Bytes of a package before compression; one with a single larger resource may have more.
     pub part_size: u64,
     /// Resource Dumps that are kept: the newest, and those it replaced.
     pub keep: usize,
-    /// A replaced dump stays at least so long, so that downloads finish.
+    /// A replaced dump remains at least this long, so that downloads finish.
     pub grace: Duration,
-    /// How members are written.
+    /// The compression of members.
     pub compression: Compression,
     /// Make Change Dumps.
     pub changes: bool,
@@ -35,7 +35,7 @@ pub struct DumpOptions {
     pub changes_size: u64,
     /// Digests stated of packages.
     pub digests: DigestPolicy,
-    /// How long a resource that does not agree with the log is tried again.
+    /// How long a resource that does not agree with the log is retried.
     pub patience: Duration,
 }
 

@@ -18,10 +18,10 @@ use zip::{CompressionMethod, DateTime, PreparedZipFile, ZipWriter};
 const MAX_MANIFEST: usize = 40_000_000;
 /// Bytes written to the file at a time.
 const BUFFER: usize = 1024 * 1024;
-/// Bytes left free on the disk: the store is there too, and must go on.
+/// Bytes left free on the disk, for the store.
 const RESERVE: u64 = 256 * 1024 * 1024;
-/// Bytes written between two looks at what is free.
-const LOOK: u64 = 64 * 1024 * 1024;
+/// Bytes written between two checks of the free space.
+const CHECK: u64 = 64 * 1024 * 1024;
 /// Names of further types of compressed bytes.
 const PACKED: &[&str] = &[
     "gzip",
@@ -55,8 +55,8 @@ pub(super) struct PackageWriter {
     count: u64,
     /// Of all bitstreams, before compression.
     bytes: u64,
-    /// Written since it was looked what is free.
-    unlooked: u64,
+    /// Bytes written since the last check of the free space.
+    unchecked: u64,
 }
 
 impl PackageWriter {
@@ -67,14 +67,14 @@ impl PackageWriter {
             Compression::Deflate => CompressionMethod::Deflated,
         };
         let zip = ZipWriter::new(BufWriter::with_capacity(BUFFER, file.try_clone()?));
-        Ok(Self { zip, file, method, entries: Vec::new(), count: 0, bytes: 0, unlooked: LOOK })
+        Ok(Self { zip, file, method, entries: Vec::new(), count: 0, bytes: 0, unchecked: CHECK })
     }
 
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Is there room for one more entry with so many bytes? An empty package takes any.
+    /// Whether one more entry with so many bytes fits. An empty package accepts any.
     pub(super) fn has_room(&self, bytes: u64, part_size: u64) -> bool {
         self.is_empty()
             || (self.count < SPEC_MAX_ENTRIES
@@ -85,7 +85,7 @@ impl PackageWriter {
     /// Adds a whole bitstream.
     pub(super) fn add(&mut self, entry: &Entry, state: &State, bytes: &[u8]) -> io::Result<()> {
         if let Some(path) = &entry.path {
-            self.look(bytes.len() as u64)?;
+            self.check_space(bytes.len() as u64)?;
             let options = self.options(state, bytes.len() as u64)?;
             self.zip.add_prepared_file(PreparedZipFile::from_data(member_name(path), options, bytes)?)?;
         }
@@ -101,17 +101,17 @@ impl PackageWriter {
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.look(bytes.len() as u64)?;
+        self.check_space(bytes.len() as u64)?;
         self.zip.write_all(bytes)
     }
 
     /// Stops before the disk is full.
-    fn look(&mut self, bytes: u64) -> io::Result<()> {
-        self.unlooked += bytes;
-        if self.unlooked < LOOK {
+    fn check_space(&mut self, bytes: u64) -> io::Result<()> {
+        self.unchecked += bytes;
+        if self.unchecked < CHECK {
             return Ok(());
         }
-        self.unlooked = 0;
+        self.unchecked = 0;
         let disk = rustix::fs::fstatvfs(&self.file)?;
         leave_reserve(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
@@ -187,10 +187,10 @@ fn is_packed(media_type: &str) -> bool {
 }
 
 fn leave_reserve(free: u64) -> io::Result<()> {
-    if free >= RESERVE + LOOK {
+    if free >= RESERVE + CHECK {
         return Ok(());
     }
-    let why = format!("only {free} bytes are free, and {} stay free for the store", RESERVE + LOOK);
+    let why = format!("only {free} bytes are free, and {} are reserved for the store", RESERVE + CHECK);
     Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }
 
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_disk_is_never_filled() {
-        assert!(leave_reserve(RESERVE + LOOK).is_ok());
+        assert!(leave_reserve(RESERVE + CHECK).is_ok());
         assert_eq!(leave_reserve(RESERVE).unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_full_by_bytes_or_entries_but_never_before_its_first() {
+    fn a_package_is_full_by_bytes_or_entries_after_its_first() {
         let folder = tempfile::tempdir().unwrap();
         let mut package = PackageWriter::create(&folder.path().join("a.zip"), Compression::Store).unwrap();
         assert!(package.has_room(1_000_000, 10));

@@ -8,7 +8,7 @@ use abreast_resourcesync::v1_1::{Capability, Head, Ln, Root};
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
 use std::path::Path;
 
-/// What a dump speaks for.
+/// The time span that a dump covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Span {
     /// Everything, with all changes until `at`.
@@ -25,7 +25,7 @@ pub(super) struct Parts<'a> {
     urls: &'a SetUrls,
     options: &'a DumpOptions,
     current: Option<PackageWriter>,
-    /// The current part speaks for changes after this.
+    /// The current part covers the changes after this position.
     from: Timestamp,
     /// Time of what was packaged last.
     last: Timestamp,

@@ -4,17 +4,17 @@
 //! at least that new, so the dump and the changes after `at` together give exactly the Source: what changed in
 //! between is in the dump as it was, as it became, or not at all, and the Change List has it in each case.
 //!
-//! Only bytes that the log vouches for are packaged. A file that does not agree with the log was changed a moment ago:
-//! it is tried again, until the log has caught up, the file has, or patience is at its end. Then a resource that the
-//! log says changed after `at` is left to the Change List; any other would be missing, so there is no dump. Nor is there
-//! one of a set with resources whose bytes are not here: what is in the Resource List must be in the dump [rs-core §9], each
-//! with its bitstream [rs-core §11.2].
+//! Only bytes with the digests in the log are packaged. A file that does not agree with the log was changed a moment ago:
+//! it is retried until both agree, or the time for that is over. Then a resource with a change after `at` is left to the
+//! Change List; without any other the dump would be incomplete, so there is no dump. There is none either of a set with
+//! resources whose bytes are not here: every resource of the Resource List must be in the dump [rs-core §9], with its
+//! bitstream [rs-core §11.2].
 
 use super::copy::{Copier, Item, Refused};
 use super::parts::{Parts, Span};
 use super::record::Dump;
 use super::{DumpError, Job, now, path_in_package};
-use crate::projection::resourcesync::{Place, state_links};
+use crate::projection::resourcesync::{LinkDocument, state_links};
 use abreast_core::{KeyRange, Position, Resource};
 use abreast_resourcesync::v1_1::Entry;
 use abreast_webtypes::{Precision, Timestamp, W3cDatetime};
@@ -130,6 +130,6 @@ fn item(job: &Job<'_>, resource: Resource, at: Timestamp) -> Item {
         ..Entry::default()
     };
     job.set.urls.naming().write_uri(&key, &mut entry.loc);
-    state_links(&resources, &state, Place::ResourceDumpManifest, &mut entry.links);
+    state_links(&resources, &state, LinkDocument::ResourceDumpManifest, &mut entry.links);
     Item { key, state: Some(state), entry, time: at }
 }

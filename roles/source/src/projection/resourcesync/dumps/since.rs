@@ -1,8 +1,8 @@
 //! The changes since a point, in one package, made on demand.
 
 use super::changes::{self, Range, Which};
+use super::dump_folder::{DumpFolder, Making, compact};
 use super::error::SinceError;
-use super::shelf::{Making, Shelf, compact};
 use super::{DumpError, Job};
 use abreast_core::{ChangeLog, LogError, Page, Position, SetId};
 use abreast_resourcesync::v1_1::SPEC_MAX_ENTRIES;
@@ -11,12 +11,12 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// Packages kept for the next who asks.
+/// Packages kept for further requests.
 const MOST_KEPT: usize = 8;
 /// Bytes of them, in packages of the largest size.
 const MOST_PARTS: u64 = 4;
 
-/// From where?
+/// The point after which changes are packaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// After the change at this position; 0 is before the first.
@@ -74,7 +74,7 @@ pub(super) fn position_at(log: &dyn ChangeLog, set: SetId, time: Timestamp) -> R
 
 /// The page that a position is on, or would be.
 pub(super) fn page_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Result<Option<Page>, LogError> {
-    // A log that began anew has no first pages.
+    // A log that was restarted has no first pages.
     let first = log.pages(set, 1, 1)?.first().map_or(1, |page| page.number);
     let (mut low, mut high) = (first, log.head(set)?.open_page);
     let mut found = None;
@@ -93,9 +93,14 @@ pub(super) fn page_of(log: &dyn ChangeLog, set: SetId, position: Position) -> Re
 }
 
 /// The package of a range, made unless it is there already.
-pub(super) fn package(job: &Job<'_>, shelf: &Mutex<Shelf>, range: &Range, limit: u64) -> Result<PathBuf, SinceError> {
+pub(super) fn package(
+    job: &Job<'_>,
+    dump_folder: &Mutex<DumpFolder>,
+    range: &Range,
+    limit: u64,
+) -> Result<PathBuf, SinceError> {
     let (from, until) = (compact(range.from), compact(range.until));
-    let lock = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || dump_folder.lock().unwrap_or_else(PoisonError::into_inner);
     let name = match range.which {
         Which::Every => format!("since-{from}-{until}"),
         Which::Last => format!("since-last-{from}-{until}"),
@@ -117,7 +122,7 @@ pub(super) fn package(job: &Job<'_>, shelf: &Mutex<Shelf>, range: &Range, limit:
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(SinceError::Busy),
         Err(error) => return Err(SinceError::Failed(Box::new(error))),
     };
-    // Whoever held that name before may just have shown it.
+    // Another request may have completed it meanwhile.
     if let Some(path) = lock().file(&file) {
         return Ok(path);
     }
@@ -127,16 +132,18 @@ pub(super) fn package(job: &Job<'_>, shelf: &Mutex<Shelf>, range: &Range, limit:
         Err(DumpError::NotKept { .. }) => return Err(SinceError::Unsettled),
         Err(error) => return Err(failed(error)),
     };
-    let mut shelf = lock();
-    shelf.announce(making, dump).map_err(|error| SinceError::Failed(Box::new(error)))?;
-    while shelf.dumps.len() > MOST_KEPT || (shelf.dumps.len() > 1 && bytes(&shelf) > limit.saturating_mul(MOST_PARTS)) {
-        shelf.remove_first(1);
+    let mut dump_folder = lock();
+    dump_folder.announce(making, dump).map_err(|error| SinceError::Failed(Box::new(error)))?;
+    while dump_folder.dumps.len() > MOST_KEPT
+        || (dump_folder.dumps.len() > 1 && bytes(&dump_folder) > limit.saturating_mul(MOST_PARTS))
+    {
+        dump_folder.remove_first(1);
     }
-    shelf.file(&file).ok_or(SinceError::Busy)
+    dump_folder.file(&file).ok_or(SinceError::Busy)
 }
 
-fn bytes(shelf: &Shelf) -> u64 {
-    shelf.dumps.iter().map(|dump| dump.bytes()).sum()
+fn bytes(dump_folder: &DumpFolder) -> u64 {
+    dump_folder.dumps.iter().map(|dump| dump.bytes()).sum()
 }
 
 fn failed(error: DumpError) -> SinceError {
