@@ -5,13 +5,13 @@
 //! site and the notifier know paths, topics and positions, and no protocol.
 
 mod files;
-mod heads;
+mod head_reader;
 mod news;
 pub mod pages;
 pub mod resourcesync;
 
 pub use files::{FileError, PublishedFile};
-pub use heads::Heads;
+pub use head_reader::HeadReader;
 pub use news::{EndedTopic, News, NewsRequest, NotifiedDocuments};
 
 use crate::publish::{PublishError, PublishedSet, Publisher};
@@ -110,7 +110,7 @@ pub trait ResolvedDocument: Send + Sync {
     ///
     /// # Errors
     /// When there is no such document, or not yet.
-    fn version(&self, heads: Heads<'_>) -> Result<Version, PublishError>;
+    fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError>;
 
     /// The set whose log decides the version, of a document whose version is read from the store: while that log stands
     /// where it stood, the version is the same.
@@ -150,7 +150,7 @@ pub struct LogState {
 
 impl LogState {
     /// That of a set; `None` while its base is imported.
-    pub fn of(heads: Heads<'_>, set: &PublishedSet) -> Option<Self> {
+    pub fn of(heads: HeadReader<'_>, set: &PublishedSet) -> Option<Self> {
         let head = heads.of(set).ok()?;
         (!head.importing).then_some(Self { created: head.created, position: head.position })
     }

@@ -8,7 +8,7 @@
 
 use super::lanes::{Lanes, Turn};
 use super::{PublishError, PublishedSet};
-use crate::projection::{Heads, LogState, Output, ResolvedDocument, Version};
+use crate::projection::{HeadReader, LogState, Output, ResolvedDocument, Version};
 use abreast_core::{Clock as _, SystemClock};
 use abreast_webtypes::Timestamp;
 use bytes::Bytes;
@@ -185,7 +185,7 @@ impl DocumentCache {
         &self,
         path: &str,
         resolved: &dyn ResolvedDocument,
-        heads: Heads<'_>,
+        heads: HeadReader<'_>,
     ) -> Result<Arc<Document>, PublishError> {
         // The log's state is read first: the version is at least that new.
         let at = resolved.follows().and_then(|set| LogState::of(heads, set));

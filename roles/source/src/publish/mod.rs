@@ -15,7 +15,7 @@ pub use topics::TopicDocument;
 
 use crate::projection::pages::Pages;
 use crate::projection::resourcesync::ResourceSync;
-use crate::projection::{FileError, Heads, LogState, Projection, PublishedFile, ResolvedDocument, Whole};
+use crate::projection::{FileError, HeadReader, LogState, Projection, PublishedFile, ResolvedDocument, Whole};
 use abreast_core::{ChangeLog, LogError};
 use cache::DocumentCache;
 use std::collections::HashMap;
@@ -150,7 +150,7 @@ impl Publisher {
 
     /// The document at a path, if it can be answered from memory without reading the store or a disk.
     pub fn cached(&self, path: &str) -> Option<Arc<Document>> {
-        let (resolved, heads) = (self.resolve(path)?, Heads::known(&*self.log));
+        let (resolved, heads) = (self.resolve(path)?, HeadReader::known(&*self.log));
         match resolved.follows() {
             Some(set) => self.cache.fresh_at(path, LogState::of(heads, set)?),
             None => self.cache.of_version(path, &resolved.version(heads).ok()?, None),
@@ -163,7 +163,7 @@ impl Publisher {
     /// When there is none, or it cannot be made now.
     pub fn document(&self, path: &str) -> Result<Arc<Document>, PublishError> {
         let resolved = self.resolve(path).ok_or(PublishError::NotFound)?;
-        self.cache.get_or_render(path, &*resolved, Heads::stored(&*self.log))
+        self.cache.get_or_render(path, &*resolved, HeadReader::stored(&*self.log))
     }
 
     /// The bytes of a document, rendered now and kept nowhere.
@@ -172,7 +172,7 @@ impl Publisher {
     /// When there is none, or it cannot be made now.
     pub fn bytes(&self, path: &str) -> Result<Vec<u8>, PublishError> {
         let resolved = self.resolve(path).ok_or(PublishError::NotFound)?;
-        resolved.version(Heads::stored(&*self.log))?;
+        resolved.version(HeadReader::stored(&*self.log))?;
         resolved.render(&mut Whole).map(|rendered| rendered.bytes)
     }
 

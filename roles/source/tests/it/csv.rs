@@ -2,8 +2,8 @@
 
 use abreast_core::{ChangeRecord, Position};
 use abreast_source::projection::{
-    EndedTopic, Heads, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection, Rendered, ResolvedDocument,
-    SiteDocument, Topic, TopicContent, Version,
+    EndedTopic, HeadReader, LogState, News, NewsRequest, NotifiedDocuments, Output, Projection, Rendered,
+    ResolvedDocument, SiteDocument, Topic, TopicContent, Version,
 };
 use abreast_source::publish::{PublishError, PublishedSet, Publisher};
 use std::fmt::Write as _;
@@ -40,7 +40,7 @@ fn rows(
 }
 
 impl ResolvedDocument for Changes<'_> {
-    fn version(&self, heads: Heads<'_>) -> Result<Version, PublishError> {
+    fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let state = LogState::of(heads, self.set).ok_or(PublishError::Importing)?;
         Ok(Version { of: [state.created.as_micros() as u64, state.position.0], immutable: false })
     }

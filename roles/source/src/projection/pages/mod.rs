@@ -4,7 +4,7 @@ mod about;
 mod paths;
 mod sitemap;
 
-use super::{Heads, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Version};
+use super::{HeadReader, Output, Projection, Rendered, ResolvedDocument, SiteDocument, Version};
 use crate::publish::{PublishError, PublishedSet, Publisher};
 pub use about::{About, CONTENT_SECURITY_POLICY, HTML};
 use paths::PagePath;
@@ -66,7 +66,7 @@ impl ResolvedDocument for Resolved<'_> {
         }
     }
 
-    fn version(&self, heads: Heads<'_>) -> Result<Version, PublishError> {
+    fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         let sets = self.publisher.sets();
         let of = match &self.path {
             PagePath::Robots => [0, 0],

@@ -25,8 +25,8 @@ pub use notification::{Channel, Notifications};
 pub use urls::{SetUrls, SourceUrls};
 
 use super::{
-    EndedTopic, FileError, Heads, News, NewsRequest, Output, Projection, PublishedFile, Rendered, ResolvedDocument,
-    SiteDocument, Topic, Version, Whole,
+    EndedTopic, FileError, HeadReader, News, NewsRequest, Output, Projection, PublishedFile, Rendered,
+    ResolvedDocument, SiteDocument, Topic, Version, Whole,
 };
 use crate::publish::{LARGE, MAX_IN_MEMORY, PublishError, PublishedSet, Publisher};
 use abreast_core::{Head, Position};
@@ -192,7 +192,7 @@ impl ResolvedDocument for Resolved<'_> {
         }
     }
 
-    fn version(&self, heads: Heads<'_>) -> Result<Version, PublishError> {
+    fn version(&self, heads: HeadReader<'_>) -> Result<Version, PublishError> {
         match &self.path {
             DocumentPath::SourceDescription | DocumentPath::SourceDescriptionPart(_) => {
                 Ok(Version { of: [0, 0], immutable: false })
@@ -223,7 +223,12 @@ impl Resolved<'_> {
         self.projection.archives(self.publisher, set, kind)
     }
 
-    fn version_of(&self, set: &PublishedSet, document: SetDocument, heads: Heads<'_>) -> Result<Version, PublishError> {
+    fn version_of(
+        &self,
+        set: &PublishedSet,
+        document: SetDocument,
+        heads: HeadReader<'_>,
+    ) -> Result<Version, PublishError> {
         let head = || -> Result<(u64, Head), PublishError> {
             let head = heads.of(set)?;
             if head.importing {

@@ -5,18 +5,18 @@ use abreast_core::{ChangeLog, ErrorKind, Head, LogError};
 
 /// The way to the heads of logs: through the store, or only as far as they are in memory.
 #[derive(Clone, Copy)]
-pub struct Heads<'a> {
+pub struct HeadReader<'a> {
     log: &'a dyn ChangeLog,
     may_block: bool,
 }
 
-impl<'a> Heads<'a> {
-    /// Heads from the store, on a thread that may block.
+impl<'a> HeadReader<'a> {
+    /// Reads heads from the store, on a thread that may block.
     pub const fn stored(log: &'a dyn ChangeLog) -> Self {
         Self { log, may_block: true }
     }
 
-    /// Heads that are in memory; asking for any other is an error.
+    /// Reads only heads that are in memory; any other is an error.
     pub const fn known(log: &'a dyn ChangeLog) -> Self {
         Self { log, may_block: false }
     }
