@@ -63,8 +63,8 @@ impl FromIterator<ServedSet> for ServedSets {
 
 impl ServedSets {
     /// All sets.
-    pub fn iter(&self) -> std::slice::Iter<'_, Arc<ServedSet>> {
-        self.all.iter()
+    pub fn all(&self) -> &[Arc<ServedSet>] {
+        &self.all
     }
 
     /// The set with this name in URLs.

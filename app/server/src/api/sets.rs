@@ -42,7 +42,7 @@ pub(super) async fn all(context: &Context<'_>) -> Result<Answer, Problem> {
     struct Sets<'s> {
         sets: Vec<SetAnswer<'s>>,
     }
-    let seen = context.site.sets.iter().filter(|set| context.seen.has(&set.published.slug)).cloned();
+    let seen = context.site.sets.all().iter().filter(|set| context.seen.has(&set.published.slug)).cloned();
     let (log, seen) = (Arc::clone(context.site.publisher.log()), seen.collect::<Vec<_>>());
     let answer = move || {
         let sets: Result<_, _> = seen.iter().map(|set| describe(&*log, set)).collect();

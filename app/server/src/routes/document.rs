@@ -88,7 +88,7 @@ impl DocumentRequest {
 
     /// A document that can be sent at once.
     fn ready(&self, site: &Site) -> Option<Ready> {
-        let document = site.publisher.cached(&*self.path)?;
+        let document = site.publisher.cached(&self.path)?;
         let gzip = self.gzip(&document);
         let body = if gzip { document.gzip_if_ready()? } else { document.plain() }.clone();
         Some(Ready { document, body, gzip })
@@ -96,7 +96,7 @@ impl DocumentRequest {
 
     /// Renders and compresses as need be; blocks.
     fn make(&self, site: &Site, turn: OwnedMutexGuard<()>) -> Result<Ready, PublishError> {
-        let document = site.publisher.document(&*self.path)?;
+        let document = site.publisher.document(&self.path)?;
         let gzip = self.gzip(&document);
         let body = if gzip { site.publisher.gzip(&document)? } else { document.plain().clone() };
         drop(turn);

@@ -19,7 +19,7 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
     if stopping {
         return try_later("stopping", 10);
     }
-    for set in site.sets.iter() {
+    for set in site.sets.all() {
         let slug = &set.published.slug;
         let log = site.publisher.log();
         match log.check_available().and_then(|()| log.head(set.published.id)) {
@@ -62,7 +62,7 @@ pub(crate) fn ready(site: &Site, stopping: bool) -> Answer {
 
 /// Prometheus text. Gauges are read from memory when asked for.
 pub(crate) fn metrics(site: &Site) -> Answer {
-    for set in site.sets.iter() {
+    for set in site.sets.all() {
         let slug = &set.published.slug;
         if let Ok(head) = site.publisher.log().head(set.published.id) {
             gauge!("abreast_log_head_position", "set" => slug.clone()).set(head.position.0 as f64);

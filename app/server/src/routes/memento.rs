@@ -59,14 +59,14 @@ impl VersionedResource {
 
     /// The resource of a URI, in whichever set it is.
     pub(crate) fn by_uri(site: &Site, uri: &str) -> Vec<Self> {
-        let own = site.sets.iter().find_map(|set| {
+        let own = site.sets.all().iter().find_map(|set| {
             let path = uri.strip_prefix(set.published.versions.as_ref()?.resources())?;
             Self::of(set, key_of_path(path))
         });
         match own {
             Some(own) => vec![own],
             // Resources that live elsewhere may be in any set.
-            None => site.sets.iter().filter_map(|set| Self::of(set, absolute(uri))).collect(),
+            None => site.sets.all().iter().filter_map(|set| Self::of(set, absolute(uri))).collect(),
         }
     }
 

@@ -241,9 +241,9 @@ fn long_lists_are_written_to_files_as_they_are_rendered() {
     world.log.complete_import(world.set).unwrap();
     let publisher = world.publisher();
     let path = "set/resourcelist.xml";
-    let document = publisher.document(&path).unwrap();
+    let document = publisher.document(path).unwrap();
     assert!(matches!(document.plain(), Body::File(_)) && document.plain().length() > 2 << 20);
-    let whole = publisher.bytes(&path).unwrap();
+    let whole = publisher.bytes(path).unwrap();
     assert!(body(document.plain()) == whole && document.plain().length() == whole.len() as u64);
     let gzip = publisher.gzip(&document).unwrap();
     assert!(matches!(gzip, Body::Memory(_)), "compressed it is small enough for memory");
@@ -252,11 +252,11 @@ fn long_lists_are_written_to_files_as_they_are_rendered() {
     assert!(unpacked == whole && gzip.length() == body(&gzip).len() as u64);
     let tag = document.tag.clone();
     append(&*world.log, world.set, vec![Change::put("k000007", state(8))]).unwrap();
-    assert_ne!(publisher.document(&path).unwrap().tag, tag);
-    assert_eq!(world.publisher().document(&path).unwrap().tag, publisher.document(&path).unwrap().tag);
+    assert_ne!(publisher.document(path).unwrap().tag, tag);
+    assert_eq!(world.publisher().document(path).unwrap().tag, publisher.document(path).unwrap().tag);
     // Removed while the program runs.
     drop(document);
     std::fs::remove_dir_all(world.temporary.path().join("documents")).unwrap();
     append(&*world.log, world.set, vec![Change::put("k000008", state(9))]).unwrap();
-    assert!(body(publisher.document(&path).unwrap().plain()) == publisher.bytes(&path).unwrap());
+    assert!(body(publisher.document(path).unwrap().plain()) == publisher.bytes(path).unwrap());
 }

@@ -93,7 +93,7 @@ fn a_site_holds_the_same_documents_as_the_server_sends() {
     assert!(seen.iter().filter(|path| path.starts_with("set/resourcelist/")).count() > 1, "{seen:?}");
     let publisher = world.publisher();
     let path = "set/changelist.xml";
-    assert_eq!(std::fs::read(site(&world).join("set/changelist.xml")).unwrap(), publisher.bytes(&path).unwrap());
+    assert_eq!(std::fs::read(site(&world).join("set/changelist.xml")).unwrap(), publisher.bytes(path).unwrap());
     for page in ["about.html", "set/about.html", "robots.txt", "sitemap.xml"] {
         assert!(site(&world).join(page).is_file(), "{page}");
     }
