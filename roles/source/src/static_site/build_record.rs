@@ -236,7 +236,7 @@ mod tests {
         record.save().unwrap();
         assert!(BuildRecord::open(&dir, "https://x/").unwrap().is_closed("a"));
         assert!(!BuildRecord::open(&dir, "https://y/").unwrap().is_closed("a"));
-        std::fs::write(place.path().join("record"), "something else\n").unwrap();
+        std::fs::write(place.path().join("book"), "something else\n").unwrap();
         assert!(matches!(BuildRecord::open(&dir, "https://x/"), Err(SiteError::Record(_))));
     }
 }
