@@ -182,6 +182,7 @@ pub(crate) struct DemoArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn paragraphs_of_the_help_are_one_line_each() {
@@ -228,5 +229,40 @@ mod tests {
             let argument = sync.get_arguments().find(|argument| argument.get_id() == name).unwrap();
             assert_eq!(argument.get_help_heading(), None, "{name}");
         }
+    }
+
+    /// The commands in a line of a document: the words after `abreast`, up to the end of the code or of the command.
+    fn commands_in(line: &str) -> impl Iterator<Item = Vec<&str>> {
+        let commands = line.split("abreast ").skip(1);
+        commands
+            .map(|rest| rest.split(['`', '|', '#', ';', '(']).next().unwrap_or_default().split_whitespace().collect())
+    }
+
+    #[test]
+    fn documented_commands_have_the_options_that_they_are_given() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let documents = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let documents = documents.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+        let mut options = 0;
+        for document in documents.chain([root.join("README.md")]) {
+            let text = std::fs::read_to_string(&document).unwrap().replace("\\\n", "");
+            for words in text.lines().flat_map(commands_in) {
+                let cli = command();
+                let mut words = words.into_iter().peekable();
+                let mut own = &cli;
+                while let Some(next) = words.peek().and_then(|word| own.find_subcommand(word)) {
+                    own = next;
+                    words.next();
+                }
+                for word in words.filter(|_| own.get_name() != cli.get_name()) {
+                    let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) else { continue };
+                    let long = long.split('=').next().unwrap().trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+                    let is_known = long == "help" || own.get_arguments().any(|known| known.get_long() == Some(long));
+                    assert!(is_known, "{}: `abreast {} {word}`", document.display(), own.get_name());
+                    options += 1;
+                }
+            }
+        }
+        assert!(options > 100, "only {options} options were found");
     }
 }

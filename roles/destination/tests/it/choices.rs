@@ -7,6 +7,7 @@ use abreast_destination::{
 };
 use abreast_testkit::digest::md5_hex;
 use abreast_testkit::documents::{BEGIN, document};
+use abreast_testkit::eventually;
 use abreast_testkit::pages::{Answer, Server};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -300,10 +301,7 @@ fn following_reads_robots_txt_once_not_with_each_change() {
         let following = scope.spawn(|| follow(options, &Silent, &cancel));
         for number in 0..3 {
             source.set(&format!("/d/new{number}"), "new");
-            let began = Instant::now();
-            while !folder.join(format!("new{number}")).exists() && began.elapsed() < Duration::from_secs(20) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            eventually("the copy follows", || folder.join(format!("new{number}")).exists());
         }
         cancel.store(true, SeqCst);
         following.join().unwrap().unwrap();

@@ -64,6 +64,16 @@ fn list(web: &Server, resources: &[(String, String)]) -> String {
     document("urlset", RESOURCE_LIST, &entries)
 }
 
+/// A server of the resources, and a list of them.
+fn served() -> (Server, String) {
+    let (web, all) = (Server::start(), resources());
+    for (path, body) in &all {
+        web.body(path, body.as_str());
+    }
+    let good = list(&web, &all);
+    (web, good)
+}
+
 /// A run that must delete nothing, three times; then the good one.
 fn meets(copy: &Copy, what: &str, bad: impl FnOnce(), good: impl FnOnce()) {
     bad();
@@ -139,12 +149,7 @@ fn bad_lists(web: &Server, good: &str) -> Vec<(&'static str, Answer)> {
 fn nothing_is_deleted_for_any_wrong_list() {
     let place = tempfile::tempdir().unwrap();
     for (sink, options) in sinks(place.path()) {
-        let web = Server::start();
-        let all = resources();
-        for (path, body) in &all {
-            web.body(path, body.as_str());
-        }
-        let good = list(&web, &all);
+        let (web, good) = served();
         web.body("/list.xml", good.as_str());
         offer(&web, &[("resourcelist", "/list.xml")]);
         let copy = copy_of(&web, options);
@@ -169,7 +174,7 @@ fn nothing_is_deleted_for_any_wrong_list() {
             offer(&web, &[("resourcelist", "/list.xml")]);
             assert_eq!(copy.run().created, 0, "{sink}: {what}");
         }
-        web.body("/list.xml", list(&web, &all[1..]));
+        web.body("/list.xml", list(&web, &resources()[1..]));
         assert_eq!(deleted(&copy.try_run()).len(), 1, "{sink}: what left the list is deleted");
     }
 }
@@ -178,12 +183,7 @@ fn nothing_is_deleted_for_any_wrong_list() {
 fn nothing_is_deleted_when_both_kinds_of_lists_are_wrong() {
     let place = tempfile::tempdir().unwrap();
     for (sink, options) in sinks(place.path()) {
-        let web = Server::start();
-        let all = resources();
-        for (path, body) in &all {
-            web.body(path, body.as_str());
-        }
-        let good = list(&web, &all);
+        let (web, good) = served();
         let changes =
             |entries: &str| document("urlset", &format!("capability=\"changelist\" from=\"{BEGIN}\""), entries);
         web.body("/list.xml", good.as_str());
