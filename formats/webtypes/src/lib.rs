@@ -3,6 +3,7 @@
 mod count;
 mod datetime;
 mod digest;
+mod html;
 mod link_header;
 pub mod md5_lanes;
 pub mod relation;
@@ -16,6 +17,7 @@ pub mod xml;
 pub use count::{count, count_of};
 pub use datetime::{ParseDatetimeError, Precision, Timestamp, W3cDatetime};
 pub use digest::{Algorithm, Digests, ParseDigestError};
+pub use html::{HtmlTag, HtmlTags};
 pub use link_header::{Link, LinkHeaderError, MAX_LINK_HEADER_LENGTH, MAX_LINKS, parse_link_header, write_link};
 pub use segment::{decode_segment, encode_segment};
 pub use syntax_error::{SyntaxError, excerpt};

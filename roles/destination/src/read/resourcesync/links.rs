@@ -2,50 +2,14 @@
 
 pub(crate) mod fuzz_property;
 
-/// Targets with `rel=resourcesync` in a `Link` header.
-///
-/// Lenient: what cannot be read is passed over, for the header speaks of other things too.
+use abreast_webtypes::{HtmlTags, parse_link_header};
+
+const RELATION: &str = "resourcesync";
+
+/// Targets with `rel=resourcesync` in a `Link` header. Links of other resources and links that cannot be read are skipped.
 pub(crate) fn in_header(value: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut rest = value;
-    while let Some(open) = rest.find('<') {
-        let Some(close) = rest[open..].find('>') else { break };
-        let target = &rest[open + 1..open + close];
-        rest = &rest[open + close + 1..];
-        let end = end_of_parameters(rest);
-        if parameters(&rest[..end]).any(|(name, value)| name.eq_ignore_ascii_case("rel") && has_rel(&value)) {
-            found.push(target.trim().to_owned());
-        }
-        rest = &rest[end..];
-    }
-    found
-}
-
-/// Up to the comma that begins the next link.
-fn end_of_parameters(text: &str) -> usize {
-    let mut quoted = false;
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b',' if !quoted => return at,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-fn parameters(text: &str) -> impl Iterator<Item = (&str, String)> {
-    text.split(';').filter_map(|part| {
-        let (name, value) = part.split_once('=')?;
-        Some((name.trim(), value.trim().trim_matches('"').to_owned()))
-    })
-}
-
-fn has_rel(value: &str) -> bool {
-    value.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("resourcesync"))
+    let links = parse_link_header(value).unwrap_or_default().into_iter();
+    links.filter(|link| link.has_rel(RELATION) && link.anchor().is_none()).map(|link| link.target).collect()
 }
 
 /// Whether a text begins as a web page does.
@@ -61,86 +25,15 @@ pub(crate) fn is_html(text: &[u8]) -> bool {
 /// Targets of `<link rel="resourcesync" href="…">` in the head of a page.
 pub(crate) fn in_html(page: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(page);
-    let mut found = Vec::new();
-    let mut rest = text.as_ref();
-    while let Some(at) = rest.find('<') {
-        rest = &rest[at + 1..];
-        if let Some(comment) = rest.strip_prefix("!--") {
-            rest = comment.find("-->").map_or("", |end| &comment[end + 3..]);
-            continue;
-        }
-        let name_end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '/').unwrap_or(rest.len());
-        let name = rest[..name_end].to_ascii_lowercase();
-        rest = &rest[name_end..];
-        match name.as_str() {
-            "body" | "/head" => break,
-            "script" | "style" => {
-                rest = find_end(rest, &name).map_or("", |end| &rest[end..]);
-            }
-            "link" => {
-                let (attributes, after) = attributes(rest);
-                rest = after;
-                let value =
-                    |name: &str| attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-                if let (Some(rel), Some(href)) = (value("rel"), value("href"))
-                    && has_rel(rel)
-                {
-                    found.push(href.trim().replace("&amp;", "&"));
-                }
-            }
-            _ => {}
-        }
-    }
-    found
+    let head = HtmlTags::new(&text).take_while(|tag| !matches!(tag.name.as_str(), "body" | "/head"));
+    head.filter(|tag| tag.name == "link")
+        .filter(|tag| tag.value("rel").is_some_and(|rel| rel.split_ascii_whitespace().any(is_relation)))
+        .filter_map(|tag| Some(tag.value("href")?.trim().to_owned()))
+        .collect()
 }
 
-/// Where `</name` is, in any letter case.
-fn find_end(text: &str, name: &str) -> Option<usize> {
-    let is_end = |at: &usize| {
-        let after = text.as_bytes().get(at + 2..at + 2 + name.len());
-        after.is_some_and(|after| after.eq_ignore_ascii_case(name.as_bytes()))
-    };
-    text.match_indices("</").map(|(at, _)| at).find(is_end)
-}
-
-/// The attributes of a tag, and what follows the tag.
-fn attributes(text: &str) -> (Vec<(String, String)>, &str) {
-    let mut found = Vec::new();
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
-        if rest.is_empty() {
-            return (found, rest);
-        }
-        if let Some(after) = rest.strip_prefix('>') {
-            return (found, after);
-        }
-        let end = rest.find(|c: char| c.is_ascii_whitespace() || matches!(c, '=' | '>' | '/')).unwrap_or(rest.len());
-        let name = rest[..end].to_ascii_lowercase();
-        rest = rest[end..].trim_start();
-        let mut value = "";
-        if let Some(after) = rest.strip_prefix('=') {
-            let after = after.trim_start();
-            let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''));
-            if let Some(quote) = quote {
-                let inner = &after[1..];
-                let end = inner.find(quote).unwrap_or(inner.len());
-                value = &inner[..end];
-                rest = inner.get(end + 1..).unwrap_or("");
-            } else {
-                let end = after.find(|c: char| c.is_ascii_whitespace() || c == '>').unwrap_or(after.len());
-                value = &after[..end];
-                rest = &after[end..];
-            }
-        } else if end == 0 {
-            // A stray character, such as a quote: pass over it.
-            let mut chars = rest.chars();
-            chars.next();
-            rest = chars.as_str();
-            continue;
-        }
-        found.push((name, value.to_owned()));
-    }
+fn is_relation(token: &str) -> bool {
+    token.eq_ignore_ascii_case(RELATION)
 }
 
 /// Targets of `Sitemap:` lines in a robots.txt.

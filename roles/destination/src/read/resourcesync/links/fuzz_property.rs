@@ -19,13 +19,14 @@ pub fn check(bytes: &[u8]) {
     }
     let found = in_html(bytes);
     for found in &found {
-        assert!(text.contains(found) || text.contains("&amp;"));
+        assert!(text.contains(found) || text.contains('&'));
     }
     let mut page = b"<link rel=resourcesync href='/first'>".to_vec();
     page.extend_from_slice(bytes);
     let behind = in_html(&page);
     assert_eq!(behind.first().map(String::as_str), Some("/first"));
-    assert_eq!(behind[1..], found);
+    // The number of tags is limited.
+    assert!(found.starts_with(&behind[1..]));
 
     let mut header = String::new();
     let param = ("title".to_owned(), text.clone().into_owned());
@@ -33,5 +34,7 @@ pub fn check(bytes: &[u8]) {
     abreast_webtypes::write_link(&mut header, &link);
     header.push_str(", ");
     header.push_str(&text);
-    assert_eq!(in_header(&header).first().map(String::as_str), Some("/first"), "{header}");
+    if abreast_webtypes::parse_link_header(&header).is_ok() {
+        assert_eq!(in_header(&header).first().map(String::as_str), Some("/first"), "{header}");
+    }
 }
