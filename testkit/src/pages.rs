@@ -66,6 +66,8 @@ type Handler = Box<dyn Fn(&str, usize) -> Option<Answer> + Send + Sync>;
 struct Inner {
     pages: Mutex<HashMap<String, Answer>>,
     past_caches: Mutex<HashMap<String, Answer>>,
+    /// By path and `Accept`.
+    by_accept: Mutex<HashMap<(String, String), Answer>>,
     log: Mutex<Vec<String>>,
     handler: Mutex<Option<Handler>>,
     /// Path and body of what was posted.
@@ -106,6 +108,11 @@ impl Server {
     /// put there.
     pub fn past_caches(&self, path: &str, answer: Answer) {
         self.inner.past_caches.lock().unwrap().insert(path.to_owned(), answer);
+    }
+
+    /// Sets what a path answers to a request with that `Accept`.
+    pub fn by_accept(&self, path: &str, accept: &str, answer: Answer) {
+        self.inner.by_accept.lock().unwrap().insert((path.to_owned(), accept.to_owned()), answer);
     }
 
     /// Whether something is at a path.
@@ -180,7 +187,9 @@ fn answer(inner: &Inner, request: &Request, stream: &mut TcpStream) -> bool {
         .header("cache-control")
         .filter(|value| *value == "no-cache")
         .and_then(|_| inner.past_caches.lock().unwrap().get(path).cloned());
-    let made = made.or(fresh);
+    let accept = (path.to_owned(), request.header("accept").unwrap_or_default().to_owned());
+    let accepted = inner.by_accept.lock().unwrap().get(&accept).cloned();
+    let made = made.or(fresh).or(accepted);
     let answer = made.or_else(|| inner.pages.lock().unwrap().get(path).cloned()).unwrap_or(Answer::status(404));
     if let Some(raw) = answer.raw {
         let _ = stream.write_all(&raw);

@@ -3,15 +3,17 @@
 //! It can be made again from the Source and the folder, so commits need to survive the end of the process only.
 //! Nothing here is decided: rows are kept, plans are kept, in the order of their URIs.
 
+mod access;
 mod excluded;
 mod expected;
 mod packed;
 mod plan;
 mod rows;
 
+pub use access::Access;
 pub use expected::{Expected, ExpectedRow};
 pub use packed::{Location, Packed, Segment};
-pub use plan::{ChangesDue, Pending, PendingAction, PendingCounts, PendingState, Task};
+pub use plan::{ChangesDue, Deprecated, Pending, PendingAction, PendingCounts, PendingState, Task};
 pub use rows::{Document, Row};
 
 use crate::connection::{Durability, open_own_connection, sqlite_error};
@@ -21,11 +23,12 @@ use rusqlite::{Connection, OptionalExtension as _};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-pub(crate) const STEPS: [&str; 4] = [
+pub(crate) const STEPS: [&str; 5] = [
     include_str!("migrations/mirror_0001.sql"),
     include_str!("migrations/mirror_0002.sql"),
     include_str!("migrations/mirror_0003.sql"),
     include_str!("migrations/mirror_0004.sql"),
+    include_str!("migrations/mirror_0005.sql"),
 ];
 /// Tables of one run; SQLite keeps what does not fit its cache in a file.
 const SCRATCH: &str = "
@@ -33,7 +36,11 @@ const SCRATCH: &str = "
     CREATE TEMP TABLE coming (
         uri TEXT PRIMARY KEY, gone INTEGER NOT NULL, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
         unknown INTEGER NOT NULL, time INTEGER NOT NULL, exact INTEGER NOT NULL, via TEXT,
-        list INTEGER NOT NULL
+        list INTEGER NOT NULL, href TEXT, accept TEXT
+    ) STRICT, WITHOUT ROWID;
+    CREATE TEMP TABLE deprecated (
+        uri TEXT PRIMARY KEY, time INTEGER NOT NULL, list INTEGER NOT NULL, exact INTEGER NOT NULL,
+        replaced_by TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;";
 
 /// The state of one destination folder. One process at a time: the caller holds a lock.
@@ -44,6 +51,8 @@ pub struct Mirror {
     log_file: Option<PathBuf>,
     /// The plan as counted last, and how many rows had been changed by then: it is counted again after any change.
     counted: Cell<Option<(u64, PendingCounts)>>,
+    /// Whether a resource may be requested in another way than by its URI: if not, no table is searched for it.
+    may_have_access: Cell<bool>,
 }
 
 /// A log up to this size is left to the next run, which reads it in a few milliseconds; writing it back takes longer.
@@ -70,7 +79,9 @@ impl Mirror {
         connection.execute_batch(SCRATCH).map_err(failed("cannot prepare the state"))?;
         let mut log_file = path.as_os_str().to_owned();
         log_file.push("-wal");
-        Ok(Self { connection, log_file: Some(log_file.into()), counted: Cell::default() })
+        let any = connection.query_row("SELECT EXISTS (SELECT 1 FROM access)", [], |row| row.get(0));
+        let may_have_access = Cell::new(any.map_err(failed(READ))?);
+        Ok(Self { connection, log_file: Some(log_file.into()), counted: Cell::default(), may_have_access })
     }
 
     /// Opens an existing state read-only, also during a run.
@@ -78,7 +89,9 @@ impl Mirror {
     /// # Errors
     /// It is not there, cannot be read, or was written by a newer program.
     pub fn open_read_only(path: &Path) -> Result<Self, LogError> {
-        Ok(Self { connection: crate::integrity::open_for_check(path)?, log_file: None, counted: Cell::default() })
+        // Nothing is planned with it.
+        let (counted, may_have_access) = (Cell::default(), Cell::new(false));
+        Ok(Self { connection: crate::integrity::open_for_check(path)?, log_file: None, counted, may_have_access })
     }
 
     /// An empty, temporary state, for a dry run.
@@ -95,7 +108,7 @@ impl Mirror {
             Ok(connection)
         };
         let connection = prepare().map_err(failed("cannot make a temporary database"))?;
-        Ok(Self { connection, log_file: None, counted: Cell::default() })
+        Ok(Self { connection, log_file: None, counted: Cell::default(), may_have_access: Cell::new(false) })
     }
 
     /// Begins a transaction; until [`Mirror::commit`] nothing is kept.
@@ -220,6 +233,78 @@ mod tests {
         assert_eq!(mirror.document("http://h/list").unwrap(), Some(document));
         mirror.set_meta("cursor", None).unwrap();
         assert_eq!(mirror.meta("cursor").unwrap(), None);
+    }
+
+    #[test]
+    fn a_state_of_the_former_schema_opens_with_everything_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mirror.db");
+        let former = Connection::open(&path).unwrap();
+        former.execute_batch(crate::migration::VERSION_TABLE).unwrap();
+        STEPS[..4].iter().for_each(|step| former.execute_batch(step).unwrap());
+        let written = "INSERT INTO schema_version VALUES (4);
+            INSERT INTO meta VALUES ('cursor', '2026-01-01T00:00:00Z');
+            INSERT INTO resource VALUES ('http://h/a', 0, 5, 5, x'0102', 8, NULL, 7, 0, 3);
+            INSERT INTO pending VALUES ('http://h/b', 0, 5, 9, x'03', 0, 8, 1, 2, '{}');
+            INSERT INTO pending VALUES ('http://h/c', 2, NULL, NULL, x'', 0, 9, 0, 0, NULL);";
+        former.execute_batch(written).unwrap();
+        drop(former);
+        for _ in 0..2 {
+            let mirror = Mirror::open(&path).unwrap();
+            assert_eq!(mirror.meta("cursor").unwrap().as_deref(), Some("2026-01-01T00:00:00Z"));
+            let kept = Row { modified: Some(5), changed: Some(8), epoch: 3, ..row("http://h/a") };
+            assert_eq!(mirror.row("http://h/a").unwrap(), Some(kept));
+            let failed = Pending {
+                modified: Some(5),
+                length: Some(9),
+                digests: vec![3],
+                changed: Some(8),
+                attempts: 2,
+                via: Some("{}".to_owned()),
+                ..fetch("http://h/b")
+            };
+            assert_eq!(mirror.task("http://h/b").unwrap().unwrap().pending, failed);
+            let counts = mirror.pending_counts().unwrap();
+            assert_eq!((counts.deletes, counts.held), (1, 1));
+        }
+    }
+
+    #[test]
+    fn a_removal_is_a_deletion_with_its_reason_kept() {
+        let (_folder, mirror) = mirror();
+        let removed = Pending { action: PendingAction::Remove, ..fetch("http://h/a") };
+        mirror.put_coming(&removed, (1, 0), true).unwrap();
+        let mut tasks = Vec::new();
+        mirror.coming_after("", 10, &mut tasks).unwrap();
+        assert_eq!(tasks[0].pending.action, PendingAction::Remove);
+        mirror.put_pending(&removed).unwrap();
+        assert_eq!((mirror.pending_counts().unwrap().deletes, mirror.hold_deletes().unwrap()), (1, 1));
+        mirror.renew_pending().unwrap();
+        tasks.clear();
+        mirror.fetches_after("", 10, &mut tasks).unwrap();
+        assert!(tasks.is_empty(), "it is not fetched");
+        mirror.deletes_after("", 10, &mut tasks).unwrap();
+        assert_eq!(tasks[0].pending.action, PendingAction::Remove);
+    }
+
+    #[test]
+    fn a_deprecation_counts_unless_a_newer_change_ends_it() {
+        let (_folder, mirror) = mirror();
+        for uri in ["http://h/a", "http://h/b", "http://h/c"] {
+            mirror.put_deprecated(uri, &["http://h/new".to_owned()], (5, 0), true).unwrap();
+        }
+        mirror.put_coming(&fetch("http://h/a"), (5, 0), true).unwrap();
+        mirror.put_coming(&fetch("http://h/b"), (6, 0), true).unwrap();
+        mirror.put_deprecated("http://h/c", &[], (7, 0), true).unwrap();
+        mirror.put_deprecated("http://h/c", &["http://h/old".to_owned()], (6, 0), true).unwrap();
+        let mut found = Vec::new();
+        mirror.deprecated_after("", 10, &mut found).unwrap();
+        let of = |uri: &str, replaced_by: &[&str], time| Deprecated {
+            uri: uri.to_owned(),
+            replaced_by: replaced_by.iter().map(|&uri| uri.to_owned()).collect(),
+            time: Some(time),
+        };
+        assert_eq!(found, [of("http://h/a", &["http://h/new"], 5), of("http://h/c", &[], 7)]);
     }
 
     #[test]
@@ -381,8 +466,8 @@ mod tests {
         assert_eq!(mirror.pending_counts().unwrap().deletes, 1);
         mirror.plan_excluded(false).unwrap();
         assert_eq!(mirror.pending_counts().unwrap().deletes, 0);
-        mirror.put_coming(&Pending { action: PendingAction::Leave, ..fetch("http://h/b") }, 2, true, 0).unwrap();
-        mirror.put_coming(&fetch("http://h/b"), 1, true, 0).unwrap();
+        mirror.put_coming(&Pending { action: PendingAction::Leave, ..fetch("http://h/b") }, (2, 0), true).unwrap();
+        mirror.put_coming(&fetch("http://h/b"), (1, 0), true).unwrap();
         let mut tasks = Vec::new();
         mirror.coming_after("", 10, &mut tasks).unwrap();
         assert_eq!(tasks[0].pending.action, PendingAction::Leave);
@@ -398,7 +483,7 @@ mod tests {
             change("http://h/b", 1, 1),
             change("http://h/b", 1, 2),
         ] {
-            mirror.put_coming(&pending, time, true, 0).unwrap();
+            mirror.put_coming(&pending, (time, 0), true).unwrap();
         }
         let mut tasks = Vec::new();
         mirror.coming_after("", 10, &mut tasks).unwrap();

@@ -106,7 +106,7 @@ pub(crate) type Finish<'a> = &'a mut dyn FnMut(&mut Connection, &mut Repaired) -
 
 const LOG_TABLES: [&str; 9] =
     ["sets", "resources", "tombstones", "changes", "pages", "shards", "idempotency", "versions", "contents"];
-const MIRROR_TABLES: [&str; 6] = ["meta", "resource", "pending", "excluded", "segment", "packed"];
+const MIRROR_TABLES: [&str; 7] = ["meta", "resource", "pending", "access", "excluded", "segment", "packed"];
 
 /// Reads what can be read of a damaged database into a new one, which takes its place. Returns whether it was damaged.
 pub(crate) fn salvage(

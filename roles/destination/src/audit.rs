@@ -1,4 +1,4 @@
-//! The audit: whether the folder is what the Source says it should be. It changes nothing.
+//! The audit: a comparison of the copy with what the Source lists. It changes nothing.
 
 use crate::damage::reserved_message;
 use crate::error::{Error, ExitCode};
@@ -10,7 +10,8 @@ use crate::place::Place;
 use crate::plan::comparison::widen;
 use crate::plan::listed::{Listed, without_fragment};
 use crate::probe::FileSystem;
-use crate::read::{Expecting, Reader, Start, check_url, reader_for};
+use crate::read::choice::Choice;
+use crate::read::{Expecting, Reader, Start, check_url};
 use crate::requests::Requests;
 use crate::run::base_map;
 use crate::select::{Selection, common_base};
@@ -65,14 +66,14 @@ pub struct AuditReport {
 /// # Errors
 /// The lists cannot be read, or the folder is not there.
 pub fn audit(options: &AuditOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<AuditReport, Error> {
-    audit_with(options, observer, cancel, &mut *reader_for(&options.sync))
+    audit_with(options, observer, cancel, &mut Choice::default())
 }
 
 pub(crate) fn audit_with(
     options: &AuditOptions,
     observer: &dyn Observer,
     cancel: &AtomicBool,
-    reader: &mut dyn Reader,
+    choice: &mut Choice,
 ) -> Result<AuditReport, Error> {
     let began = Instant::now();
     let sync = &options.sync;
@@ -81,7 +82,7 @@ pub(crate) fn audit_with(
     let folder = Folder::open(&sync.folder).map_err(|error| not_there(&sync.folder, error))?;
     let shared = Shared::new(sync.net_options());
     let requests = Requests::new(sync, cancel, &shared)?;
-    let start = find_source(reader, &requests, options, observer)?;
+    let (reader, start) = find_source(choice, &requests, options, observer)?;
     let expected = Expected::new()?;
     let mut selection = selection_for(options, &requests, reader, &start)?;
     let excluded = Expected::new()?;
@@ -133,14 +134,16 @@ fn not_there(folder: &Path, error: abreast_folder::Error) -> Error {
 }
 
 /// The set that the copy is of, found again from the user's address.
-fn find_source(
-    reader: &mut dyn Reader,
+fn find_source<'c>(
+    choice: &'c mut Choice,
     requests: &Requests<'_>,
     options: &AuditOptions,
     observer: &dyn Observer,
-) -> Result<Start, Error> {
+) -> Result<(&'c dyn Reader, Start), Error> {
     let mirror = open_known(&options.sync.folder, options.sync.state.as_deref())?;
-    reader.find_read_only(requests, &options.sync, mirror.as_ref(), observer)
+    let reader = choice.reader(requests, &options.sync, mirror.as_ref())?;
+    let start = reader.find_read_only(requests, &options.sync, mirror.as_ref(), observer)?;
+    Ok((reader, start))
 }
 
 /// The user's filters, with the base that their paths need.
@@ -232,6 +235,9 @@ impl Expecting for Listing<'_> {
 
     fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error> {
         stop(self.cancel)?;
+        if listed.is_only_deprecated() {
+            return Ok(());
+        }
         listed.pending_into(&mut self.item);
         let is_gone = listed.is_deletion();
         let row = expected_row(&self.item);
@@ -245,7 +251,14 @@ impl Expecting for Listing<'_> {
 }
 
 fn expected_row(item: &Pending) -> ExpectedRow {
-    ExpectedRow { uri: item.uri.clone(), modified: item.modified, length: item.length, digests: item.digests.clone() }
+    let href = item.access.as_ref().and_then(|access| access.href.clone());
+    ExpectedRow {
+        uri: item.uri.clone(),
+        href,
+        modified: item.modified,
+        length: item.length,
+        digests: item.digests.clone(),
+    }
 }
 
 fn stop(cancel: &AtomicBool) -> Result<(), Error> {
@@ -291,7 +304,7 @@ impl Comparison<'_> {
             if self.map.path_into(&row.uri, Form::Plain, &mut path).is_err() {
                 row.uri.as_bytes().clone_into(&mut path);
             }
-            self.report_item(&row.uri, &path, ItemAction::Missing);
+            self.report_item((&row.uri, row.href.as_deref()), &path, ItemAction::Missing);
             return Ok(());
         };
         let mut listed = Digests::default();
@@ -327,7 +340,7 @@ impl Comparison<'_> {
             self.report.same += 1;
         } else {
             self.report.updated += 1;
-            self.report_item(&row.uri, &place.path, ItemAction::Different);
+            self.report_item((&row.uri, row.href.as_deref()), &place.path, ItemAction::Different);
         }
         Ok(())
     }
@@ -413,13 +426,13 @@ impl Comparison<'_> {
         paths.sort_unstable();
         for path in paths.drain(..) {
             self.report.extra += 1;
-            self.report_item("", &path, ItemAction::Extra);
+            self.report_item(("", None), &path, ItemAction::Extra);
         }
     }
 
-    fn report_item(&self, uri: &str, path: &[u8], action: ItemAction) {
+    fn report_item(&self, (uri, href): (&str, Option<&str>), path: &[u8], action: ItemAction) {
         let path = String::from_utf8_lossy(path);
-        self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes: 0 }));
+        self.observer.event(&Event::Item(Item { href, path: &path, ..Item::new(uri, action) }));
     }
 }
 

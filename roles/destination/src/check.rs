@@ -58,7 +58,7 @@ impl CopyPlace {
         Some(Self { folder, state: dir.to_owned() })
     }
 
-    /// The file that the process at work on the copy holds locked.
+    /// The file that a process locks while it works on the copy.
     pub fn lock_file(&self) -> Option<PathBuf> {
         let marker = self.folder.as_ref()?.join(STATE_FOLDER);
         Some(marker.join(std::ffi::OsStr::from_bytes(LOCK)))

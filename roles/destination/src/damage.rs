@@ -103,7 +103,7 @@ pub(crate) fn plan_name(mirror: &Mirror, uri: &str) -> Result<(), Error> {
     if let Some(row) = mirror.row(uri)?.filter(|row| row.leaf)
         && mirror.task(uri)?.is_none()
     {
-        mirror.put_pending(&Pending { action: PendingAction::Touch, ..fetch_again(&row) })?;
+        mirror.put_pending(&Pending { action: PendingAction::Touch, ..fetch_again(mirror, &row)? })?;
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ pub(crate) fn report_reserved(
     rows.extend(mirror.row(&beneath)?);
     mirror.rows_after(&beneath, 1, &mut rows)?;
     mirror.pending_after(&beneath, 1, &mut tasks)?;
-    let planned = tasks.iter().filter(|task| task.pending.action != PendingAction::Delete);
+    let planned = tasks.iter().filter(|task| !task.pending.action.is_deletion());
     let mut others = rows.iter().map(|row| &row.uri).chain(planned.map(|task| &task.pending.uri));
     if others.any(|other| other.starts_with(&beneath)) {
         return Ok(());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Findings reported in one run; beyond, they are only counted with those of their document.
 const FINDINGS_MAX: usize = 1_000;
-/// Bytes from which a document says something about speed.
+/// Length from which a document is a measure of speed.
 const PACE_BYTES: u64 = 64 << 10;
 
 /// How documents are judged, and what was noticed. Clones share what they notice.
@@ -27,7 +27,7 @@ struct Noticed {
     waiting: Vec<(String, Remark)>,
 }
 
-/// Something in a document that is not as the specification says.
+/// A violation of the specification in a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Remark {
     /// A stable code such as `rs.zone`.

@@ -17,7 +17,7 @@ pub enum ExitCode {
     Partial,
     /// The Source's documents cannot be used.
     SourceInvalid,
-    /// The network or the Source failed for now.
+    /// A transient failure of the network or the Source.
     Retryable,
     /// No secure connection can be made: a certificate or TLS itself is not acceptable.
     Tls,

@@ -41,9 +41,9 @@ pub enum Event<'a> {
     Status(Status<'a>),
     /// One resource was dealt with, or in a dry run would be.
     Item(Item<'a>),
-    /// One resource or document could not be dealt with; the run goes on.
+    /// One resource or document failed; the run continues.
     Error(Problem<'a>),
-    /// What the filters say about one resource.
+    /// How the filters decide about one resource.
     Filter(Filtered<'a>),
     /// Something worth knowing.
     Notice(Problem<'a>),
@@ -75,12 +75,22 @@ pub struct Status<'a> {
 pub struct Item<'a> {
     /// Its URI.
     pub uri: &'a str,
+    /// The address that it is requested at, where that is not the URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub href: Option<&'a str>,
     /// Its path in the folder.
     pub path: &'a str,
     /// What was done.
     pub action: ItemAction,
     /// Bytes received for it.
     pub bytes: u64,
+}
+
+impl<'a> Item<'a> {
+    /// A resource without a path of its own.
+    pub(crate) const fn new(uri: &'a str, action: ItemAction) -> Self {
+        Self { uri, href: None, path: uri, action, bytes: 0 }
+    }
 }
 
 /// What was done with a resource.
@@ -106,7 +116,7 @@ pub enum ItemAction {
     Different,
 }
 
-/// What the filters say about one resource.
+/// How the filters decide about one resource.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Filtered<'a> {
     /// Its URI.
@@ -138,7 +148,7 @@ pub enum Mode {
     Baseline,
     /// The Change Lists were followed.
     Incremental,
-    /// The Source said that nothing has changed.
+    /// Nothing has changed at the Source.
     #[default]
     Unchanged,
 }
@@ -156,7 +166,7 @@ pub struct Summary {
     pub updated: u64,
     /// Resources removed.
     pub deleted: u64,
-    /// Resources compared and found right; 0 when the Source said that nothing has changed.
+    /// Resources compared and found up to date; 0 when nothing has changed at the Source.
     pub unchanged: u64,
     /// Resources left alone because the filters exclude them.
     pub excluded: u64,

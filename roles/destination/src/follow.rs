@@ -4,7 +4,7 @@ use crate::error::{Error, ExitCode};
 use crate::events::{Event, Observer, Problem, Summary};
 use crate::options::SyncOptions;
 use crate::push::{Inbox, Pushing, Wakeup, listen};
-use crate::read::reader_for;
+use crate::read::choice::Choice;
 use crate::robots::Robots;
 use crate::run::{Ran, Wake, sync_with};
 use abreast_net::Shared;
@@ -30,8 +30,8 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
     let listener = listen(options)?;
     let shared = Shared::new(options.net_options());
     let mut robots = Arc::<Robots>::default();
-    let mut reader = reader_for(options);
-    let mut ran = sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut *reader)?;
+    let mut choice = Choice::default();
+    let mut ran = sync_with(options, observer, cancel, &shared, &robots, Wake::default(), &mut choice)?;
     // The copy stays taken between the runs.
     let _lock = ran.lock.take();
     let inbox = Arc::<Inbox>::default();
@@ -60,7 +60,7 @@ pub fn follow(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBoo
             is_held: true,
         };
         let begun = Instant::now();
-        match sync_with(options, observer, cancel, &shared, &robots, wake, &mut *reader) {
+        match sync_with(options, observer, cancel, &shared, &robots, wake, &mut choice) {
             Ok(ran) => {
                 if ran.polling.is_postponed {
                     inbox.pull();

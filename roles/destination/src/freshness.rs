@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime};
 /// Longest time between polls that a Source can ask for.
 pub(crate) const FRESH_MAX: Duration = Duration::from_secs(3_600);
 
-/// What the list that is polled said in this run. Clones share it.
+/// The freshness of the polled list in this run. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Freshness(Rc<Cell<Option<Duration>>>);
 
 impl Freshness {
-    /// Notes what the first list polled in this run said; lists read on the way may be closed, and fresh for ever.
+    /// Notes the freshness of the first list polled in this run; lists read on the way may be closed, and fresh forever.
     pub(crate) fn note(&self, response: &Response) {
         if self.0.get().is_none() {
             let header = |name| response.header(name);

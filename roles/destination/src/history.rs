@@ -2,7 +2,7 @@
 //!
 //! A version is a file `%@TIME` in a folder named as its resource, beneath `history` in the state folder. Nothing but a
 //! version has such a name, since no path of a resource begins with `%@`. Only the newest are kept, as many as the user
-//! says. Versions never change, so what is there is not asked for again.
+//! sets. Versions never change, so one that is kept is not requested again.
 
 use crate::alternates::is_public_only;
 use crate::error::{Error, ExitCode};
@@ -127,7 +127,7 @@ pub(crate) fn fetch_versions(run: &mut PlanContext<'_, '_>, state: &StateFolder,
                 Err(error) => version_failed(report, &error, timemap, &mut failures)?,
             }
         }
-        // What the list says of a version comes first, since it may have a digest.
+        // Versions of the list come first, since they may have a digest.
         let mut urls = HashSet::new();
         versions.retain(|version| urls.insert(version.url.clone()));
         versions.sort_by(|one, two| (two.time, &two.url).cmp(&(one.time, &one.url)));

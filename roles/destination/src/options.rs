@@ -130,7 +130,7 @@ pub struct SyncOptions {
     pub folder: PathBuf,
     /// Where to keep the state; default: `.abreast` in the folder.
     pub state: Option<PathBuf>,
-    /// What URIs start with that is not part of their path; default: what the Source says, else what they share.
+    /// What URIs start with that is not part of their path; default: as the Source states, else what they share.
     pub base: Option<String>,
     /// Which set of resources, by name or Capability List URL, when the Source has several.
     pub set: Option<String>,
@@ -154,7 +154,7 @@ pub struct SyncOptions {
     pub max_bytes: Option<u64>,
     /// Stop after so much time; the next run continues.
     pub max_time: Option<Duration>,
-    /// Fetch resources whatever the robots.txt of their host says.
+    /// Ignore the robots.txt of the hosts of resources.
     pub ignore_robots: bool,
     /// Hosts that resources may be on beside the list's own: `host` or `host:port`.
     pub allow_hosts: Vec<String>,
@@ -166,7 +166,7 @@ pub struct SyncOptions {
     pub immutable: bool,
     /// Where files that were changed here go before they are replaced; default: `backup` in the state folder.
     pub backup_dir: Option<PathBuf>,
-    /// Pause between polls when following; longer when the Source says that a list is fresh for longer, up to 1 h.
+    /// Pause between polls when following; longer when the Source states that a list is fresh for longer, up to 1 h.
     /// Default 30 s.
     pub interval: Duration,
     /// How changes are announced when following. Default [`Push::Auto`]; while they are, polls are 10 times rarer.
@@ -179,7 +179,7 @@ pub struct SyncOptions {
     pub sink: SinkOptions,
     /// Credentials for the Source's host.
     pub authorization: Option<Authorization>,
-    /// What becomes of documents that are not quite as the specification says.
+    /// How documents that violate the specification are treated.
     pub tolerance: Tolerance,
     /// Whether resources are taken out of packages.
     pub dumps: Dumps,

@@ -5,7 +5,7 @@ use crate::place::temporary_name;
 use crate::state_folder::{StateFolder, read_text, write_text};
 use abreast_folder::Dir;
 
-/// Bytes from which a file is worth going on with in another run.
+/// Length from which a file is continued by another run.
 pub(crate) const RESUME_BYTES: u64 = 8 << 20;
 /// Longest note read.
 const NOTE_BYTES_MAX: u64 = 32 << 10;
@@ -24,6 +24,8 @@ const FOLDER: &str = "partial";
 pub(crate) struct Note {
     pub(crate) etag: String,
     pub(crate) uri: String,
+    /// The address that the file is requested at.
+    pub(crate) url: String,
 }
 
 impl Partials {
@@ -32,15 +34,29 @@ impl Partials {
     }
 
     /// Notes that a file was begun. Without the note it is begun again, which is not a failure of the run.
-    pub(crate) fn note(&self, uri: &str, etag: &str) -> bool {
+    pub(crate) fn note(&self, uri: &str, url: &str, etag: &str) -> bool {
         let Ok(folder) = self.state.folder(FOLDER) else { return false };
-        write_text(&folder, &note_name(uri), &format!("{etag}\n{uri}\n")).is_ok()
+        let mut text = format!("{etag}\n{uri}\n");
+        if url != uri {
+            text.push_str(url);
+            text.push('\n');
+        }
+        write_text(&folder, &note_name(uri), &text).is_ok()
     }
 
     /// The entity tag a file was begun with.
     pub(crate) fn etag(&self, uri: &str) -> Option<String> {
+        self.note_of(uri).map(|note| note.etag)
+    }
+
+    /// As [`Partials::etag`], if the file was requested at that address.
+    pub(crate) fn etag_at(&self, uri: &str, url: &str) -> Option<String> {
+        self.note_of(uri).filter(|note| note.url == url).map(|note| note.etag)
+    }
+
+    fn note_of(&self, uri: &str) -> Option<Note> {
         let folder = self.state.existing_folder(FOLDER)?;
-        read(&folder, &note_name(uri)).filter(|note| note.uri == uri).map(|note| note.etag)
+        read(&folder, &note_name(uri)).filter(|note| note.uri == uri)
     }
 
     pub(crate) fn forget(&self, uri: &str) {
@@ -63,9 +79,9 @@ fn note_name(uri: &str) -> Vec<u8> {
 
 fn read(folder: &Dir, name: &[u8]) -> Option<Note> {
     let text = read_text(folder, name, NOTE_BYTES_MAX)?;
-    let (etag, uri) = text.split_once('\n')?;
-    let uri = uri.strip_suffix('\n')?;
-    Some(Note { etag: etag.to_owned(), uri: uri.to_owned() })
+    let mut lines = text.strip_suffix('\n')?.split('\n').map(str::to_owned);
+    let (etag, uri) = (lines.next()?, lines.next()?);
+    Some(Note { url: lines.next().unwrap_or_else(|| uri.clone()), etag, uri })
 }
 
 #[cfg(test)]
@@ -77,9 +93,14 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let partials = Partials::new(StateFolder::at(place.path()).unwrap());
         assert_eq!(partials.etag("http://h/a"), None);
-        assert!(partials.note("http://h/a", "\"v1\""));
+        assert!(partials.note("http://h/a", "http://h/a", "\"v1\""));
         assert_eq!(partials.etag("http://h/a").as_deref(), Some("\"v1\""));
-        assert_eq!(partials.all(), [Note { etag: "\"v1\"".to_owned(), uri: "http://h/a".to_owned() }]);
+        let (uri, url) = ("http://h/a".to_owned(), "http://h/a".to_owned());
+        assert_eq!(partials.all(), [Note { etag: "\"v1\"".to_owned(), uri, url }]);
+        // The tag is of the address that was requested.
+        assert!(partials.note("http://h/a", "http://h/a.nt", "\"v2\""));
+        assert_eq!(partials.etag_at("http://h/a", "http://h/a"), None);
+        assert_eq!(partials.etag_at("http://h/a", "http://h/a.nt").as_deref(), Some("\"v2\""));
         partials.forget("http://h/a");
         assert_eq!(partials.all(), []);
     }

@@ -64,7 +64,7 @@ impl Place {
         String::from_utf8_lossy(&self.path).into_owned()
     }
 
-    /// Looks again.
+    /// Inspects it again.
     pub(crate) fn examine(&mut self) -> Result<(), Error> {
         self.found = match self.dir.stat(self.name()) {
             Ok(stat) => Some(stat),
@@ -107,7 +107,7 @@ impl CopyFolder {
         found.kind == Kind::File && found.size == row.length && self.system.same_time(row.file_mtime, found.mtime_ns)
     }
 
-    /// Where the file of a row is: under the name that the row says, or the other one if a run was killed after moving it.
+    /// The place of a row's file: under the name in the row, or the other one if a run was killed after moving it.
     pub(crate) fn place_of(&self, uri: &str, row: Option<&Row>, last: &mut LastDir) -> Result<Place, NoPlace> {
         let Some(row) = row.filter(|row| row.leaf) else { return self.place(uri, Form::Plain, Purpose::Look, last) };
         let place = self.place(uri, Form::Leaf, Purpose::Look, last)?;
@@ -183,7 +183,7 @@ impl LastDir {
     }
 }
 
-/// Opens a folder, making what is missing; says whether the last one was made.
+/// Opens a folder, making missing ones; returns whether the last one was made.
 pub(crate) fn make_all<'a>(
     root: &Dir,
     components: impl Iterator<Item = &'a [u8]>,
@@ -280,7 +280,7 @@ impl Backup {
         Ok(self.made.get_or_init(|| (dir, path.join(&self.name))))
     }
 
-    /// Moves a file away, keeping its path; says where it is now.
+    /// Moves a file away, keeping its path; returns its new place.
     pub(crate) fn take(&self, place: &Place) -> Result<PathBuf, Failure> {
         use std::os::unix::ffi::OsStrExt as _;
         let (folder, above) = self.folder()?;

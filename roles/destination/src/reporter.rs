@@ -3,6 +3,7 @@
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
 use crate::sink::Sink;
 use abreast_net::Shared;
+use abreast_store::mirror::Pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -60,12 +61,13 @@ impl<'a> Reporter<'a> {
     }
 
     /// Reports what became of a resource, by its place in the copy where that is known.
-    pub(crate) fn item(&self, sink: Option<&dyn Sink>, uri: &str, leaf: bool, action: ItemAction, bytes: u64) {
+    pub(crate) fn item(&self, sink: &dyn Sink, item: &Pending, leaf: bool, action: ItemAction, bytes: u64) {
         if !self.observer.wants_items() {
             return;
         }
-        let path = sink.map_or_else(|| uri.to_owned(), |sink| sink.shown(uri, leaf));
-        self.observer.event(&Event::Item(Item { uri, path: &path, action, bytes }));
+        let path = sink.shown(&item.uri, leaf);
+        let href = item.access.as_ref().and_then(|access| access.href.as_deref());
+        self.observer.event(&Event::Item(Item { uri: &item.uri, href, path: &path, action, bytes }));
     }
 
     pub(crate) fn notice(&mut self, code: &str, uri: &str, message: &str) {

@@ -5,7 +5,8 @@ use crate::error::{Error, ExitCode};
 use crate::freshness::Freshness;
 use crate::limits::Allowance;
 use crate::options::SyncOptions;
-use abreast_net::{Authorization, Client, Request, Shared, UnaskedEncoding};
+use abreast_net::{Authorization, Client, Request, Response, Shared, UnaskedEncoding};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,20 @@ pub(crate) struct Requests<'a> {
     pub(crate) retries: u32,
     /// How documents are judged, and what was noticed.
     pub(crate) diagnostics: Diagnostics,
+    /// An answer that is not read to its end yet.
+    opened: Rc<RefCell<Option<Opened>>>,
+}
+
+/// The answer to a request that a reader is chosen by, kept until the reader makes that request.
+struct Opened {
+    url: String,
+    answer: Result<Begun, abreast_net::Error>,
+}
+
+/// An answer of which the first bytes were read.
+pub(crate) struct Begun {
+    pub(crate) response: Response,
+    pub(crate) begin: Vec<u8>,
 }
 
 impl<'a> Requests<'a> {
@@ -47,6 +62,7 @@ impl<'a> Requests<'a> {
             fresh: Freshness::default(),
             retries: options.net.retries,
             diagnostics: Diagnostics::new(options.tolerance),
+            opened: Rc::default(),
         })
     }
 
@@ -55,6 +71,50 @@ impl<'a> Requests<'a> {
         let authorization =
             self.authorization.as_ref().filter(|_| crate::admit::same_origin(url, &self.authorized_url));
         Request { accept_gzip: true, unasked_encoding: UnaskedEncoding::Decode, authorization, ..Request::new(url) }
+    }
+
+    /// Requests a document and shows the begin of the answer, so many bytes if it has them, or the failure that is the answer.
+    /// The next [`Requests::begin`] of the same document continues with it.
+    ///
+    /// # Errors
+    /// There is no answer, or a transient failure.
+    pub(crate) fn open<T>(
+        &self,
+        url: &str,
+        most: usize,
+        show: impl FnOnce(Result<&Begun, &abreast_net::Error>) -> T,
+    ) -> Result<T, Error> {
+        let request = self.request(url);
+        let answer = self.run(abreast_net::with_retries(&self.client, url, async |_| {
+            let mut begun = self.begin(&request).await?;
+            while begun.begin.len() < most
+                && let Some(chunk) = begun.response.chunk().await?
+            {
+                begun.begin.extend_from_slice(&chunk);
+            }
+            Ok(begun)
+        }))?;
+        let answer = match answer {
+            Err(error) if error.status().is_none() || error.is_transient() => return Err(net_error(error)),
+            answer => answer,
+        };
+        let shown = show(answer.as_ref());
+        *self.opened.borrow_mut() = Some(Opened { url: url.to_owned(), answer });
+        Ok(shown)
+    }
+
+    /// Begins to read a document, with what was read of it already. A server that fails at a document may do better at the
+    /// next attempt, whatever it answers as the cause.
+    pub(crate) async fn begin(&self, request: &Request<'_>) -> Result<Begun, abreast_net::Error> {
+        let opened = self.opened.borrow_mut().take_if(|opened| opened.url == request.url);
+        if let Some(opened) = opened {
+            return opened.answer;
+        }
+        let response = self.client.send(request).await?.require_success().map_err(|error| match error.status() {
+            Some(500..) => error.passing(),
+            _ => error,
+        })?;
+        Ok(Begun { response, begin: Vec::new() })
     }
 
     /// # Errors

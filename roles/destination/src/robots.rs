@@ -1,7 +1,7 @@
 //! Rules in a host's robots.txt, followed for resources, but not for the documents that name them [rfc9309 §2.5].
 //!
 //! A Source's own documents are published to be read by programs, and the user named the Source; whether its resources
-//! may be fetched by programs is for the host to say.
+//! may be fetched by programs is the decision of the host.
 
 pub(crate) mod fuzz_property;
 mod rules;
@@ -34,7 +34,7 @@ const PRODUCT: &str = "abreast";
 #[derive(Debug)]
 pub(crate) struct Robots {
     since: Instant,
-    /// Some host could not say.
+    /// The rules of some host are not known.
     missed: AtomicBool,
     hosts: Mutex<HashMap<String, Arc<OnceCell<Asked>>>>,
 }
@@ -42,11 +42,11 @@ pub(crate) struct Robots {
 #[derive(Debug)]
 enum Asked {
     Rules(Rules),
-    /// The host could not say: nothing is fetched from it in this run [rfc9309 §2.3.1.4].
+    /// The rules are not known: nothing is fetched from the host in this run [rfc9309 §2.3.1.4].
     Unreachable(String),
 }
 
-/// What a robots.txt says to us.
+/// The rules of a robots.txt for this program.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     rules: Rules,
@@ -144,7 +144,7 @@ async fn ask(client: &Client, origin: &str, public_only: bool) -> Asked {
     }
 }
 
-/// What a robots.txt says to us.
+/// Parses the rules of a robots.txt for this program.
 fn parse(text: &str) -> Read {
     let Written { paths, delay } = written_for_us(text);
     Read { rules: Rules::new(paths), delay }

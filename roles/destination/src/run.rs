@@ -11,7 +11,8 @@ use crate::path_map::{NameRules, PathMap};
 use crate::place::{Backup, CopyFolder, Made};
 use crate::plan::planner::{PlanContext, Planner, Polling};
 use crate::probe::FileSystem;
-use crate::read::{Announcement, Reader, Start, check_url, reader_for};
+use crate::read::choice::Choice;
+use crate::read::{Announcement, Reader, Start, check_url};
 use crate::reporter::Reporter;
 use crate::requests::Requests;
 use crate::robots::Robots;
@@ -36,12 +37,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// `cancel` stops the run at the next safe point; running again continues.
 ///
 /// # Errors
-/// What stopped the run; [`Error::exit_code`] says what kind it was. Failures of single resources are not errors but
+/// What stopped the run; [`Error::exit_code`] is its kind. Failures of single resources are not errors but
 /// part of the [`Summary`].
 pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
-    let mut reader = reader_for(options);
-    sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut *reader).map(|ran| ran.summary)
+    let mut choice = Choice::default();
+    sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut choice).map(|ran| ran.summary)
 }
 
 /// What woke a run.
@@ -77,7 +78,7 @@ pub(crate) fn sync_with(
     shared: &Arc<Shared>,
     robots: &Arc<Robots>,
     wake: Wake,
-    reader: &mut dyn Reader,
+    choice: &mut Choice,
 ) -> Result<Ran, Error> {
     let began = Instant::now();
     let before = shared.counters();
@@ -100,6 +101,7 @@ pub(crate) fn sync_with(
     if options.sink.is_folder() {
         settle(&mut run.context(), &folder)?;
     }
+    let reader = choice.reader_of_run(&requests, options, &mirror)?;
     let result = run.run(reader);
     let Run { planner: Planner { polling, .. }, report: Reporter { mut summary, .. }, .. } = run;
     // Whatever a transaction was left half-way does not count.
@@ -130,8 +132,9 @@ pub fn test_filter(options: &SyncOptions, observer: &dyn Observer, cancel: &Atom
     let requests = Requests::new(&options, cancel, &shared)?;
     let mut planner = Planner::new(&options, &mirror, own_folder);
     let mut report = Reporter::new(observer, &shared, true);
-    let mut reader = reader_for(&options);
     mirror.begin()?;
+    let mut choice = Choice::default();
+    let reader = choice.reader(&requests, &options, Some(&mirror))?;
     let mut context = PlanContext { requests: &requests, planner: &mut planner, report: &mut report };
     let result = reader.find(&mut context).and_then(|start| {
         planner.selection.prepare(&mirror, &options, (&*reader, &requests), &start)?;

@@ -217,7 +217,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Shows of each listed resource what the filters say, and does nothing.
+    /// Reports for each listed resource how the filters decide; changes nothing.
     pub(crate) fn show(
         &mut self,
         options: &SyncOptions,
@@ -248,7 +248,7 @@ pub(crate) fn common_base(
     let mut base = None;
     let mut admission = Admission::new(&start.first, &options.allow_hosts, options.allow_downgrade);
     reader.each_resource(requests, options, &mut |listed| {
-        if admission.check(listed.uri).is_ok() {
+        if admission.check(listed.href()).is_ok() {
             widen(&mut base, listed.uri);
         }
     })?;

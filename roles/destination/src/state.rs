@@ -33,6 +33,8 @@ pub(crate) mod key {
     pub(crate) const FOLDER: &str = "folder";
     pub(crate) const FILE_SYSTEM: &str = "file-system";
     pub(crate) const SOURCE_URL: &str = "source-url";
+    /// The protocol of the Source, where there was a choice.
+    pub(crate) const PROTOCOL: &str = "protocol";
     /// The set that was chosen, in the user's words.
     pub(crate) const SET: &str = "set";
     /// What all listed URIs start with, while no base is fixed.
@@ -231,7 +233,7 @@ pub fn lock(marker: &Dir, name: &[u8], folder: &Path) -> Result<Locked, Error> {
         return Err(Error::new(
             "locked",
             ExitCode::Locked,
-            format!("another run{by} is at work on {}", folder.display()),
+            format!("another run{by} is working on {}", folder.display()),
         )
         .with_help("wait for it, or stop it"));
     };
@@ -271,7 +273,7 @@ fn owner_text(state: &Path) -> Result<String, Error> {
     Ok(format!("{}\n", real.display()))
 }
 
-/// Looks for copies below, once, before the first run.
+/// Searches for copies below, once, before the first run.
 fn check_below(folder: &Folder) -> Result<(), Error> {
     let mut waiting = vec![folder.root()];
     let mut searched = 0;

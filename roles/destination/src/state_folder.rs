@@ -1,6 +1,6 @@
 //! The state folder of a copy, reached through its handle.
 //!
-//! Whoever may write into a copy may put links there. As for resources, nothing in the state folder is opened through a
+//! Every program that may write into a copy may put links there. As for resources, nothing in the state folder is opened through a
 //! symbolic link. A file that has a second name (a hard link) is never written into: its other name may be anything.
 
 use crate::error::{Error, ExitCode};

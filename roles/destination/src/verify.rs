@@ -76,7 +76,7 @@ pub(crate) fn hash_file(file: &mut File, listed: &Digests) -> io::Result<(Digest
     Ok((hasher.finish(), length))
 }
 
-/// Reads a file from where it stands to its end; says how many bytes that were.
+/// Reads a file from where it stands to its end; returns the number of bytes.
 pub(crate) fn hash_into(file: &mut File, hasher: &mut Hasher) -> io::Result<u64> {
     let mut block = vec![0; BLOCK_BYTES];
     let mut length = 0;
@@ -93,7 +93,7 @@ pub(crate) fn hash_into(file: &mut File, hasher: &mut Hasher) -> io::Result<u64>
     }
 }
 
-/// What comparing with the list says.
+/// The result of a comparison with the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// A listed digest agrees, and so does the length.

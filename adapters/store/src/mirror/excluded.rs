@@ -52,7 +52,7 @@ impl Mirror {
             "INSERT OR REPLACE INTO pending (uri, action, digests, unknown, state, attempts)
              SELECT uri, 2, x'', 0, 0, 0 FROM excluded WHERE uri IN (SELECT uri FROM resource)"
         } else {
-            "DELETE FROM pending WHERE action = 2 AND uri IN (SELECT uri FROM excluded)"
+            "DELETE FROM pending WHERE action >= 2 AND uri IN (SELECT uri FROM excluded)"
         };
         self.connection.execute(sql, []).map(|count| count as u64).map_err(failed(WRITE))
     }

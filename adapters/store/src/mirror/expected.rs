@@ -9,6 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 pub struct ExpectedRow {
     /// Its URI without fragment.
     pub uri: String,
+    /// The address that it is requested at, where that is not the URI.
+    pub href: Option<String>,
     /// Last modification, microseconds.
     pub modified: Option<i64>,
     /// Length in bytes.
@@ -35,7 +37,7 @@ impl Expected {
             connection.execute_batch(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;
                  CREATE TABLE expected (uri TEXT PRIMARY KEY, modified INTEGER, length INTEGER, digests BLOB NOT NULL,
-                    time INTEGER NOT NULL, gone INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                    time INTEGER NOT NULL, gone INTEGER NOT NULL, href TEXT) STRICT, WITHOUT ROWID;
                  BEGIN",
             )?;
             Ok(connection)
@@ -51,12 +53,13 @@ impl Expected {
     pub fn put(&self, row: &ExpectedRow, time: i64, gone: bool) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT DO UPDATE SET modified = ?2, length = ?3, digests = ?4, time = ?5, gone = ?6 WHERE ?5 >= time",
+                "INSERT INTO expected VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT DO UPDATE SET modified = ?2, length = ?3, digests = ?4, time = ?5, gone = ?6, href = ?7
+                 WHERE ?5 >= time",
             )
             .and_then(|mut statement| {
                 let length = row.length.map(|length| length as i64);
-                statement.execute(params![row.uri, row.modified, length, row.digests, time, gone])
+                statement.execute(params![row.uri, row.modified, length, row.digests, time, gone, row.href])
             })
             .map(|_| ())
             .map_err(failed(WRITE))
@@ -93,7 +96,8 @@ impl Expected {
     pub fn after(&self, uri: &str, limit: usize, out: &mut Vec<ExpectedRow>) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
-                "SELECT uri, modified, length, digests FROM expected WHERE uri > ?1 AND NOT gone ORDER BY uri LIMIT ?2",
+                "SELECT uri, modified, length, digests, href FROM expected
+                 WHERE uri > ?1 AND NOT gone ORDER BY uri LIMIT ?2",
             )?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
@@ -103,6 +107,7 @@ impl Expected {
                     modified: row.get(1)?,
                     length: length.map(|length| length as u64),
                     digests: row.get(3)?,
+                    href: row.get(4)?,
                 });
             }
             Ok(())

@@ -1,5 +1,6 @@
 //! The plan: pending actions, failures, and the tables that a plan is made with.
 
+use super::access::{Access, read_access};
 use super::rows::{COLUMNS, Row, read_row};
 use super::{Mirror, READ, WRITE, failed};
 use abreast_core::LogError;
@@ -17,6 +18,15 @@ pub enum PendingAction {
     Delete,
     /// Leave it alone, whatever is kept: only in changes noted, never in a plan.
     Leave,
+    /// Have it no longer: it left the set, and exists elsewhere.
+    Remove,
+}
+
+impl PendingAction {
+    /// Whether the resource is to leave the copy.
+    pub const fn is_deletion(self) -> bool {
+        matches!(self, Self::Delete | Self::Remove)
+    }
 }
 
 /// How far one item of a plan has come.
@@ -54,6 +64,31 @@ pub struct Pending {
     pub attempts: u32,
     /// Where it comes from originally, as listed: a link in JSON.
     pub via: Option<String>,
+    /// How it is requested, where that is not by its URI alone.
+    pub access: Option<Box<Access>>,
+}
+
+impl Pending {
+    /// The address to request.
+    pub fn href(&self) -> &str {
+        self.access.as_ref().and_then(|access| access.href.as_deref()).unwrap_or(&self.uri)
+    }
+
+    /// The media types to ask for.
+    pub fn accept(&self) -> Option<&str> {
+        self.access.as_ref()?.accept.as_deref()
+    }
+}
+
+/// A resource that is no longer to be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deprecated {
+    /// Its URI without fragment.
+    pub uri: String,
+    /// URIs to use instead, the best first.
+    pub replaced_by: Vec<String>,
+    /// Time of the change, microseconds, where it was stated.
+    pub time: Option<i64>,
 }
 
 /// One item with what is kept so far.
@@ -91,6 +126,8 @@ pub struct ChangesDue {
     pub oldest: Option<i64>,
 }
 
+/// Where the columns of a change noted are that say how the resource is requested.
+const COMING_ACCESS: usize = 19;
 const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via";
 
 impl Mirror {
@@ -121,8 +158,12 @@ impl Mirror {
                     item.via
                 ])
             })
-            .map(|_| ())
-            .map_err(failed(WRITE))
+            .map_err(failed(WRITE))?;
+        if item.action.is_deletion() {
+            // Until it is gone it may be needed again.
+            return Ok(());
+        }
+        self.set_access(&item.uri, item.access.as_deref())
     }
 
     /// Drops one item.
@@ -133,8 +174,8 @@ impl Mirror {
         self.connection
             .prepare_cached("DELETE FROM pending WHERE uri = ?1")
             .and_then(|mut statement| statement.execute([uri]))
-            .map(|_| ())
-            .map_err(failed(WRITE))
+            .map_err(failed(WRITE))?;
+        self.forget_access_unless_kept(uri)
     }
 
     /// Drops the fetches that are due from one URI to another, both included: they are done.
@@ -199,7 +240,7 @@ impl Mirror {
     /// The system's own.
     pub fn hold_deletes(&self) -> Result<u64, LogError> {
         self.connection
-            .execute("UPDATE pending SET state = 1 WHERE state = 0 AND action = 2", [])
+            .execute("UPDATE pending SET state = 1 WHERE state = 0 AND action >= 2", [])
             .map(|count| count as u64)
             .map_err(failed(WRITE))
     }
@@ -217,7 +258,8 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn forget_stale(&self) -> Result<(), LogError> {
-        self.connection.execute("DELETE FROM pending WHERE state = 2", []).map(|_| ()).map_err(failed(WRITE))
+        self.connection.execute("DELETE FROM pending WHERE state = 2", []).map_err(failed(WRITE))?;
+        self.forget_unused_access()
     }
 
     /// Appends fetches and touches that are due, after a URI, in order.
@@ -233,7 +275,7 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn deletes_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
-        self.tasks("p.action = 2 AND p.state = 0", uri, limit, out)
+        self.tasks("p.action >= 2 AND p.state = 0", uri, limit, out)
     }
 
     /// Appends items that wait for a parent folder, after a URI, in order.
@@ -275,13 +317,31 @@ impl Mirror {
     }
 
     fn collect(&self, sql: &str, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
+        let first = out.len();
+        self.collect_items(sql, uri, limit, None, out)?;
+        for task in &mut out[first..] {
+            task.pending.access = self.access(&task.pending.uri)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Mirror::collect`]; how each is requested stands in the row, at that column and the next, or is not known.
+    fn collect_items(
+        &self,
+        sql: &str,
+        uri: &str,
+        limit: usize,
+        access_at: Option<usize>,
+        out: &mut Vec<Task>,
+    ) -> Result<(), LogError> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![uri, limit as i64])?;
             while let Some(row) = rows.next()? {
                 let is_kept = row.get_ref(9)? != rusqlite::types::ValueRef::Null;
                 let kept = if is_kept { Some(read_row(row, 9)?) } else { None };
-                out.push(Task { pending: read_pending(row)?, row: kept });
+                let access = access_at.map(|at| read_access(row, at)).transpose()?.flatten();
+                out.push(Task { pending: Pending { access, ..read_pending(row)? }, row: kept });
             }
             Ok(())
         };
@@ -309,7 +369,7 @@ impl Mirror {
             .query_row(
                 "SELECT ifnull(sum(state = 0 AND action < 2), 0),
                         ifnull(sum(iif(state = 0 AND action = 0, ifnull(length, 0), 0)), 0),
-                        ifnull(sum(state = 0 AND action = 2), 0), ifnull(sum(state = 1), 0), ifnull(sum(state = 3), 0)
+                        ifnull(sum(state = 0 AND action >= 2), 0), ifnull(sum(state = 1), 0), ifnull(sum(state = 3), 0)
                  FROM pending",
                 [],
                 |row| {
@@ -399,17 +459,18 @@ impl Mirror {
     }
 
     /// Notes a change; of several for one URI the newest stays, of equally new ones that of the later list, and of one list
-    /// the last noted. `exact` means that `time` was listed as the time of the change; `list` orders the lists that
-    /// changes stand in, for those that are not read in their order.
+    /// the last noted. The order is the time of the change, and a number that orders the lists that changes stand in, for those
+    /// that are not read in their order; `exact` means that the time was listed as that of the change.
     ///
     /// # Errors
     /// The system's own.
-    pub fn put_coming(&self, item: &Pending, time: i64, exact: bool, list: i64) -> Result<(), LogError> {
+    pub fn put_coming(&self, item: &Pending, (time, list): (i64, i64), exact: bool) -> Result<(), LogError> {
         self.connection
             .prepare_cached(
-                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                "INSERT INTO temp.coming VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
                  ON CONFLICT DO UPDATE SET gone = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6,
-                    time = ?7, exact = ?8, via = ?9, list = ?10 WHERE (?7, ?10) >= (time, list)",
+                    time = ?7, exact = ?8, via = ?9, list = ?10, href = ?11, accept = ?12
+                 WHERE (?7, ?10) >= (time, list)",
             )
             .and_then(|mut statement| {
                 statement.execute(params![
@@ -418,6 +479,7 @@ impl Mirror {
                         PendingAction::Fetch | PendingAction::Touch => 0,
                         PendingAction::Delete => 1,
                         PendingAction::Leave => 2,
+                        PendingAction::Remove => 3,
                     },
                     item.modified,
                     item.length.map(|length| length as i64),
@@ -426,7 +488,9 @@ impl Mirror {
                     time,
                     exact,
                     item.via,
-                    list
+                    list,
+                    item.access.as_ref().and_then(|access| access.href.as_deref()),
+                    item.accept()
                 ])
             })
             .map(|_| ())
@@ -440,10 +504,56 @@ impl Mirror {
     pub fn coming_after(&self, uri: &str, limit: usize, out: &mut Vec<Task>) -> Result<(), LogError> {
         let sql = format!(
             "SELECT p.uri, iif(p.gone = 0, 0, p.gone + 1), p.modified, p.length, p.digests, p.unknown, iif(p.exact, p.time, NULL), 0, p.via,
-                    {COLUMNS}
+                    {COLUMNS}, p.href, p.accept
              FROM temp.coming p LEFT JOIN resource r ON r.uri = p.uri WHERE p.uri > ?1 ORDER BY p.uri LIMIT ?2"
         );
-        self.collect(&sql, uri, limit, out)
+        self.collect_items(&sql, uri, limit, Some(COMING_ACCESS), out)
+    }
+
+    /// Notes that a resource is deprecated since a change, until a newer one. `order` and `exact` as for
+    /// [`Mirror::put_coming`].
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn put_deprecated(
+        &self,
+        uri: &str,
+        replaced_by: &[String],
+        (time, list): (i64, i64),
+        exact: bool,
+    ) -> Result<(), LogError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO temp.deprecated VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET time = ?2, list = ?3, exact = ?4, replaced_by = ?5
+                 WHERE (?2, ?3) >= (time, list)",
+            )
+            // No URI has a space in it.
+            .and_then(|mut statement| statement.execute(params![uri, time, list, exact, replaced_by.join(" ")]))
+            .map(|_| ())
+            .map_err(failed(WRITE))
+    }
+
+    /// Appends the deprecations noted that no newer change ends, after a URI, in order.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn deprecated_after(&self, uri: &str, limit: usize, out: &mut Vec<Deprecated>) -> Result<(), LogError> {
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT d.uri, d.replaced_by, iif(d.exact, d.time, NULL) FROM temp.deprecated d LEFT JOIN temp.coming c ON c.uri = d.uri
+                 WHERE d.uri > ?1 AND (c.uri IS NULL OR (c.time, c.list) <= (d.time, d.list))
+                 ORDER BY d.uri LIMIT ?2",
+            )?;
+            let mut rows = statement.query(params![uri, limit as i64])?;
+            while let Some(row) = rows.next()? {
+                let replaced_by: String = row.get(1)?;
+                let replaced_by = replaced_by.split(' ').filter(|uri| !uri.is_empty()).map(str::to_owned).collect();
+                out.push(Deprecated { uri: row.get(0)?, replaced_by, time: row.get(2)? });
+            }
+            Ok(())
+        };
+        read().map_err(failed(READ))
     }
 
     /// Empties the tables a plan is made with.
@@ -451,7 +561,9 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn clear_scratch(&self) -> Result<(), LogError> {
-        self.connection.execute_batch("DELETE FROM temp.unseen; DELETE FROM temp.coming").map_err(failed(WRITE))
+        self.connection
+            .execute_batch("DELETE FROM temp.unseen; DELETE FROM temp.coming; DELETE FROM temp.deprecated")
+            .map_err(failed(WRITE))
     }
 }
 
@@ -462,6 +574,7 @@ fn read_pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
             0 => PendingAction::Fetch,
             1 => PendingAction::Touch,
             2 => PendingAction::Delete,
+            4 => PendingAction::Remove,
             _ => PendingAction::Leave,
         },
         modified: row.get(2)?,
@@ -471,5 +584,6 @@ fn read_pending(row: &rusqlite::Row<'_>) -> rusqlite::Result<Pending> {
         changed: row.get(6)?,
         attempts: row.get::<_, i64>(7)? as u32,
         via: row.get(8)?,
+        access: None,
     })
 }

@@ -181,8 +181,8 @@ impl Mirror {
         self.connection
             .prepare_cached("DELETE FROM resource WHERE uri = ?1")
             .and_then(|mut statement| statement.execute([uri]))
-            .map(|_| ())
-            .map_err(failed(WRITE))
+            .map_err(failed(WRITE))?;
+        self.forget_access_unless_planned(uri)
     }
 
     /// How many resources are kept, counted no further than `most`.

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 const AGES: [&str; 4] = ["1", "60", "3599", "99999999999999999999999"];
 
 /// The lines are `Cache-Control`, `Age` and `Retry-After`; a line that is empty is a header that is not there. Nothing is
-/// fresh for longer than the cap or the Source's own wish, what is older is never fresher, and what is quoted says nothing.
+/// fresh for longer than the limit or than the Source states, an older one is never fresher, and quoted text has no effect.
 ///
 /// # Panics
 /// When that is not so.

@@ -32,7 +32,7 @@ const EXTRA_BYTES: usize = 64;
 /// Bytes of a large member read at a time.
 const BLOCK_BYTES: usize = 128 << 10;
 
-/// A package whose directory was read and found sound.
+/// A package whose directory was read and is consistent.
 #[derive(Debug)]
 pub(crate) struct Package {
     file: File,
@@ -135,7 +135,7 @@ impl Package {
             });
         }
         if members.len() as u64 != stated {
-            let message = format!("its directory says {stated} members and names {}", members.len());
+            let message = format!("its directory states {stated} members and names {}", members.len());
             return Err(Error::new("dump.zip", ExitCode::SourceInvalid, message));
         }
         check_overlap(&mut members, end)?;
@@ -184,7 +184,7 @@ impl Package {
         u32::try_from(place).ok()
     }
 
-    /// Reads a small member whole, behind what is in `into` already; says where it is there. One that is stored as it
+    /// Reads a small member whole, behind what is in `into` already; returns its range there. One that is stored as it
     /// is comes out of the file straight to its place; `block` is for packed ones.
     pub(crate) fn read_into(
         &self,
@@ -211,7 +211,7 @@ impl Package {
         Ok(range)
     }
 
-    /// Appends a member as it stands, with its header before it; says where its bytes are.
+    /// Appends a member as it stands, with its header before it; returns the range of its bytes.
     fn read_packed(&self, member: &Member, into: &mut Vec<u8>) -> Result<Range<usize>, Failure> {
         let before = into.len();
         let wanted = HEADER_BYTES + usize::from(member.name_length) + EXTRA_BYTES + member.packed as usize;
@@ -249,7 +249,7 @@ impl Package {
         Ok(Checked { bytes, left: member.length, crc: Crc::new(), expected: member.crc })
     }
 
-    /// Where the bytes begin behind the member's own header, which must say what the directory says.
+    /// The begin of the bytes behind the member's own header, which must agree with the directory.
     fn data_start(&self, member: &Member, header: &[u8]) -> Result<usize, Failure> {
         let word = |at: usize| header.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
         let long = |at: usize| header.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
@@ -264,7 +264,7 @@ impl Package {
             return Err(disagree("there is no header before it"));
         }
         if flags & 1 != 0 {
-            return Err(disagree("its own header says that it is encrypted"));
+            return Err(disagree("its own header marks it as encrypted"));
         }
         let same_method = method == if member.kind == Kind::Deflated { 8 } else { 0 };
         let own_name = header.get(HEADER_BYTES..HEADER_BYTES + usize::from(name_length));
@@ -274,7 +274,7 @@ impl Package {
         {
             return Err(disagree("its own header and the directory name it differently"));
         }
-        // Behind the member, or in an extra field, where this says so.
+        // Behind the member, or in an extra field, as the flags state.
         let same = |short: Option<u32>, full: u64| short == Some(u32::MAX) || short.map(u64::from) == Some(full);
         let later = flags & 8 != 0;
         if !later && (crc != Some(member.crc) || !same(packed, member.packed) || !same(length, member.length)) {
@@ -354,7 +354,7 @@ fn unreadable(cause: &io::Error) -> Failure {
     Failure::fatal("io", format!("cannot read the package: {cause}"))
 }
 
-/// Unpacks what is said to be that long; no byte more is made room for.
+/// Unpacks a member of a stated length; no more memory is reserved.
 fn inflate(packed: &[u8], length: u64, out: &mut Vec<u8>) -> Result<(), Failure> {
     let before = out.len();
     out.reserve_exact(length as usize);

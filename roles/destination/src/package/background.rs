@@ -20,7 +20,7 @@ pub(super) struct BackgroundDigest {
 }
 
 impl BackgroundDigest {
-    /// Goes on with what was digested before.
+    /// Continues a digest.
     pub(super) fn new(hasher: Hasher) -> Self {
         Self { hasher, here: 0, away: None }
     }

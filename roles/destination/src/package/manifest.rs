@@ -73,7 +73,7 @@ impl Manifest {
         self.named = Vec::new();
     }
 
-    /// Adds an entry; `path` says which member has its bytes.
+    /// Adds an entry; `path` names the member with its bytes.
     pub(crate) fn add(&mut self, package: &Package, listed: &Listed<'_>, path: Option<&str>) {
         if listed.is_deletion() {
             return;

@@ -21,7 +21,7 @@ const CHANGES_MAX: u64 = 50_000;
 const BYTES_MAX: u64 = 1 << 30;
 /// What a change has in a package beside its bytes: an entry of the manifest and two headers.
 const CHANGE_BYTES: u64 = 700;
-/// Bytes that a package may have more than twice what is expected: changes go on while it is made.
+/// Bytes that a package may have more than twice what is expected: changes continue while it is made.
 const SPARE_BYTES: u64 = 1 << 20;
 /// What the Source takes to put one change into a package, and how many bytes it reads in a second.
 const MAKING_SECONDS: f64 = 0.000_05;
@@ -131,17 +131,17 @@ fn choose(reader: &mut dyn Reader, run: &mut PlanContext<'_, '_>) -> Result<Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::listed::Change;
     use crate::plan::listed::testing::listed;
+    use abreast_core::Kind;
 
     #[test]
     fn a_package_is_expected_to_hold_every_change() {
         let mut changes = Changes::default();
         let change =
             |length, change| Listed { length, change: Some(change), ..listed("http://h/l", "http://h/a", Vec::new()) };
-        changes.note(&change(Some(100), Change::Put));
-        changes.note(&change(None, Change::Put));
-        changes.note(&change(Some(100), Change::Deleted));
+        changes.note(&change(Some(100), Kind::Update));
+        changes.note(&change(None, Kind::Create));
+        changes.note(&change(Some(100), Kind::Delete));
         assert_eq!(changes, Changes { changes: 3, bytes: 100 + UNKNOWN_BYTES });
         assert_eq!(changes.package_bytes(), 100 + UNKNOWN_BYTES + 3 * CHANGE_BYTES);
         assert_eq!(changes.or(5, 7), Changes { changes: 5, ..changes });

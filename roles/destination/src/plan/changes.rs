@@ -12,7 +12,8 @@ use crate::plan::comparison::{compare, widen};
 use crate::plan::listed::Listed;
 use crate::plan::planner::PlanContext;
 use crate::state::key;
-use abreast_store::mirror::{Pending, PendingAction, Task};
+use abreast_core::Kind;
+use abreast_store::mirror::{Deprecated, Pending, PendingAction, Row, Task};
 use abreast_webtypes::{Digests, Timestamp};
 
 /// Changes planned together.
@@ -21,7 +22,7 @@ const ITEMS: usize = 512;
 /// What following the Change Lists came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Followed {
-    /// The Source says nothing has changed.
+    /// Nothing has changed at the Source.
     Unchanged,
     /// What changed is in the plan.
     Planned,
@@ -71,12 +72,12 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// What is read from here on comes after what was read before, where times say nothing.
+    /// Changes read from here on are later than those read before, where no times are stated.
     pub(crate) const fn next_list(&mut self) {
         self.list += 1;
     }
 
-    /// What is read from here on comes before what was read so far, where times say nothing.
+    /// Changes read from here on are earlier than those read so far, where no times are stated.
     pub(crate) const fn earlier_list(&mut self) {
         self.list -= 1;
         self.last = None;
@@ -159,18 +160,28 @@ impl PlanContext<'_, '_> {
         let time = listed.changed.or(seen.last).unwrap_or(Timestamp::MIN);
         self.planner.changes.note(listed);
         listed.pending_into(item);
-        if listed.is_deletion() {
-            item.action = PendingAction::Delete;
-        } else if self.planner.selection.excludes_change(listed) {
-            item.action = PendingAction::Leave;
-        }
-        if *wants_base && admission.check(&item.uri).is_ok() {
+        item.action = match listed.change {
+            Some(Kind::Delete) => PendingAction::Delete,
+            Some(Kind::Remove) => PendingAction::Remove,
+            _ if self.planner.selection.excludes_change(listed) => PendingAction::Leave,
+            _ => PendingAction::Fetch,
+        };
+        if *wants_base && admission.check(listed.href()).is_ok() {
             widen(&mut seen.base, &item.uri);
         }
-        let is_first = self.planner.changed.is_first(&item.uri);
-        self.planner.alternates.note(listed, is_first);
         self.planner.history.note(listed);
-        self.planner.mirror.put_coming(item, time.as_micros(), listed.changed.is_some(), seen.list)?;
+        let (order, is_exact) = ((time.as_micros(), seen.list), listed.changed.is_some());
+        if listed.change == Some(Kind::Deprecate) && item.action == PendingAction::Fetch {
+            self.planner.mirror.put_deprecated(&item.uri, listed.replaced_by, order, is_exact)?;
+        }
+        if !listed.is_only_deprecated() {
+            let is_first = self.planner.changed.is_first(&item.uri);
+            self.planner.alternates.note_change(listed, is_first, order);
+            self.planner.mirror.put_coming(item, order, is_exact)?;
+        } else if self.planner.mirror.row(&item.uri)?.is_none() {
+            // It is in the set, and not here. Any change that states what it is counts more.
+            self.planner.mirror.put_coming(item, (i64::MIN, i64::MIN), false)?;
+        }
         if seen.entries.is_multiple_of(1_024) {
             self.requests.check_cancelled()?;
             self.report.status(seen.entries, 0, 0);
@@ -184,7 +195,7 @@ impl PlanContext<'_, '_> {
         loop {
             tasks.clear();
             self.planner.mirror.coming_after(&key, ITEMS, &mut tasks)?;
-            let Some(last) = tasks.last() else { return Ok(()) };
+            let Some(last) = tasks.last() else { return self.plan_deprecated() };
             key.clone_from(&last.pending.uri);
             for task in &mut tasks {
                 self.plan_change(task)?;
@@ -192,15 +203,58 @@ impl PlanContext<'_, '_> {
         }
     }
 
+    /// Reports the resources that are deprecated now. Their bytes stay, or come as planned.
+    fn plan_deprecated(&mut self) -> Result<(), Error> {
+        let (mut key, mut deprecated) = (String::new(), Vec::new());
+        loop {
+            deprecated.clear();
+            self.planner.mirror.deprecated_after(&key, ITEMS, &mut deprecated)?;
+            let Some(last) = deprecated.last() else { return Ok(()) };
+            key.clone_from(&last.uri);
+            for resource in &deprecated {
+                self.plan_one_deprecated(resource)?;
+            }
+        }
+    }
+
+    fn plan_one_deprecated(&mut self, resource: &Deprecated) -> Result<(), Error> {
+        let Deprecated { uri, replaced_by, time } = resource;
+        let (row, task) = (self.planner.mirror.row(uri)?, self.planner.mirror.task(uri)?);
+        if time.is_some() && row.as_ref().is_some_and(|row| row.changed >= *time) {
+            // The change at the cursor is read again by each run.
+            return Ok(());
+        }
+        match (task, row) {
+            (Some(Task { pending, .. }), _) if pending.action.is_deletion() => return Ok(()),
+            (Some(Task { pending, .. }), _) => {
+                let changed = pending.changed.max(*time);
+                self.planner.mirror.put_pending(&Pending { changed, ..pending })?;
+            }
+            (None, Some(row)) => {
+                let changed = row.changed.max(*time);
+                self.planner.mirror.put_row(&Row { changed, ..row })?;
+            }
+            (None, None) => return Ok(()),
+        }
+        let message = match &replaced_by[..] {
+            [] => "the Source deprecates it; the copy is kept".to_owned(),
+            others => {
+                format!("the Source deprecates it; the copy is kept\n  help: use {} instead", others.join(" or "))
+            }
+        };
+        self.report.notice("resource.deprecated", uri, &message);
+        Ok(())
+    }
+
     fn plan_change(&mut self, task: &mut Task) -> Result<(), Error> {
         let Task { pending, row } = task;
         if pending.action == PendingAction::Leave {
-            // After a Resource List the same resources come once more.
+            // After a Resource List the same resources are listed again.
             self.report.summary.excluded += u64::from(self.report.summary.mode != crate::Mode::Baseline);
             self.planner.selection.leave(self.planner.mirror, &pending.uri, row.is_some())?;
             return Ok(self.planner.mirror.forget_pending(&pending.uri)?);
         }
-        if pending.action == PendingAction::Delete {
+        if pending.action.is_deletion() {
             if self.planner.selection.is_left(self.planner.mirror, &pending.uri)? {
                 return Ok(self.planner.mirror.forget_pending(&pending.uri)?);
             }
@@ -211,8 +265,8 @@ impl PlanContext<'_, '_> {
         // Of several changes within one second of a coarse clock only the first may have been applied.
         let fine = |changed: i64| changed % 1_000_000 != 0;
         let applied = row.as_ref().is_some_and(|row| row.changed.is_some_and(fine) && row.changed == pending.changed);
-        let action = if pending.action == PendingAction::Delete {
-            row.as_ref().map(|_| PendingAction::Delete)
+        let action = if pending.action.is_deletion() {
+            row.as_ref().map(|_| pending.action)
         } else {
             let mut digests = Digests::default();
             digests.set_from_bytes(&pending.digests);

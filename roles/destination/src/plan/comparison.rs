@@ -1,6 +1,6 @@
 //! The comparison of a snapshot with what is kept: one pass over both, in constant memory.
 //!
-//! What is listed and the state are read side by side in the order of URIs. Resources out of that order are looked up one
+//! The list and the state are read in parallel, in the order of URIs. Resources out of that order are looked up one
 //! by one. Kept resources that were passed are noted, and taken out again when a later list names them after all.
 
 use crate::admit::Admission;
@@ -99,7 +99,7 @@ impl PlanContext<'_, '_> {
         Ok(self.planner.mirror.forget_documents()?)
     }
 
-    /// A document that names nothing but resources elsewhere is of another Source: it says nothing about what is kept.
+    /// A document that names only resources on other hosts is of another Source: it does not describe this copy.
     pub(crate) fn refuse_elsewhere(&self, url: &str, comparison: &Comparison) -> Result<(), Error> {
         if !comparison.wanted || comparison.admitted || self.planner.mirror.count_rows()? == 0 {
             return Ok(());
@@ -116,7 +116,7 @@ impl PlanContext<'_, '_> {
                 self.report.notice(
                     "time.future",
                     url,
-                    &format!("`{what}` is {stated}, but the server's clock says {date}"),
+                    &format!("`{what}` is {stated}, but the server's clock shows {date}"),
                 );
                 date
             }
@@ -175,7 +175,7 @@ impl Comparison {
         let mirror = run.planner.mirror;
         let planner = &mut *run.planner;
         let uri = listed.uri;
-        if self.wants_base && self.admission.check(uri).is_ok() {
+        if self.wants_base && self.admission.check(listed.href()).is_ok() {
             widen(&mut self.base, uri);
         }
         let row = self.matching(mirror, uri)?;
@@ -186,7 +186,7 @@ impl Comparison {
             return Ok(());
         }
         self.wanted = true;
-        self.admitted = self.admitted || self.admission.check(uri).is_ok();
+        self.admitted = self.admitted || self.admission.check(listed.href()).is_ok();
         planner.history.note(listed);
         listed.pending_into(&mut self.listed);
         let due = compare(&self.listed, listed.digests, row.as_ref()).or_else(|| {
@@ -206,7 +206,7 @@ impl Comparison {
                 self.listed.action = action;
                 mirror.put_pending(&self.listed)?;
                 if !listed.links.is_empty() {
-                    planner.alternates.note(listed, false);
+                    planner.alternates.note(listed);
                 }
             }
         }

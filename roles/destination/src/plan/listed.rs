@@ -3,7 +3,8 @@
 //! It borrows from the document that is read, so an entry of a list of millions costs no copy.
 
 use crate::filter::{MediaType, Subject};
-use abreast_store::mirror::{Pending, PendingAction};
+use abreast_core::Kind;
+use abreast_store::mirror::{Access, Pending, PendingAction};
 use abreast_webtypes::{Digests, Timestamp, resolve};
 
 /// One listed resource or change.
@@ -11,6 +12,10 @@ use abreast_webtypes::{Digests, Timestamp, resolve};
 pub(crate) struct Listed<'a> {
     /// The resource's URI, without fragment.
     pub(crate) uri: &'a str,
+    /// The address to request, where it is not the URI.
+    pub(crate) href: Option<&'a str>,
+    /// The media types to ask for, as in an `Accept` header.
+    pub(crate) accept: Option<&'a str>,
     /// The document that lists it: links are relative to its URL.
     pub(crate) document: &'a str,
     /// Last modification, microseconds.
@@ -20,21 +25,31 @@ pub(crate) struct Listed<'a> {
     pub(crate) length: Option<u64>,
     pub(crate) media_type: Option<&'a str>,
     pub(crate) digests: &'a Digests,
-    /// What happened to it; `None` in a list of all there is.
-    pub(crate) change: Option<Change>,
-    /// When that happened, where it is stated.
+    /// The kind of change; `None` in a list of all resources.
+    pub(crate) change: Option<Kind>,
+    /// The time of the change, where it is stated.
     pub(crate) changed: Option<Timestamp>,
+    /// The URIs to use instead of a deprecated resource, the best first.
+    pub(crate) replaced_by: &'a [String],
+    /// Patches that lead from the version before the change to this one, applied in order.
+    pub(crate) patches: Vec<Patch<'a>>,
     /// What it links to, of the relations that a copy makes use of.
     pub(crate) links: Vec<Link<'a>>,
 }
 
-/// What happened to a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// There is a new state: created or updated.
-    Put,
-    /// It is gone.
-    Deleted,
+/// One patch of a chain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patch<'a> {
+    /// The address of the patch, as written.
+    pub(crate) href: &'a str,
+    /// Of the patch itself, as the next ones.
+    pub(crate) media_type: &'a str,
+    pub(crate) length: Option<u64>,
+    pub(crate) digests: &'a Digests,
+    /// Digests of the version that it applies to, where they are stated.
+    pub(crate) before: Option<&'a Digests>,
+    /// Digests of the version that it leads to, where they are stated. The last patch leads to the listed version.
+    pub(crate) after: Option<&'a Digests>,
 }
 
 /// A link of a listed resource.
@@ -57,8 +72,6 @@ pub(crate) struct Link<'a> {
 pub(crate) enum Relation {
     /// The same bytes at another place.
     Mirror,
-    /// What makes this version out of the one before.
-    Patch,
     /// An earlier version.
     Version,
     /// A list of earlier versions.
@@ -68,9 +81,22 @@ pub(crate) enum Relation {
 }
 
 impl<'a> Listed<'a> {
-    /// Whether it is a deletion.
+    /// Whether the resource left the set.
     pub(crate) fn is_deletion(&self) -> bool {
-        self.change == Some(Change::Deleted)
+        self.change.is_some_and(|kind| !kind.keeps_resource())
+    }
+
+    /// The address to request.
+    pub(crate) fn href(&self) -> &'a str {
+        self.href.unwrap_or(self.uri)
+    }
+
+    /// Whether it is deprecated without a new state: the bytes that are kept remain valid.
+    pub(crate) fn is_only_deprecated(&self) -> bool {
+        self.change == Some(Kind::Deprecate)
+            && self.length.is_none()
+            && self.modified.is_none()
+            && self.digests.is_empty()
     }
 
     /// When the resource was last modified, microseconds, if that is sure.
@@ -83,9 +109,18 @@ impl<'a> Listed<'a> {
         self.links.iter().filter(move |link| link.relation == relation)
     }
 
-    /// Where a link of it leads.
+    /// The URL of a link of it.
     pub(crate) fn url_of(&self, link: &Link<'_>) -> Option<String> {
         resolve(self.document, link.href).ok()
+    }
+
+    /// How it is requested, where that is not by its URI alone.
+    fn access(&self) -> Option<Box<Access>> {
+        let href = self.href.filter(|href| *href != self.uri);
+        if href.is_none() && self.accept.is_none() {
+            return None;
+        }
+        Some(Box::new(Access { href: href.map(str::to_owned), accept: self.accept.map(str::to_owned) }))
     }
 
     /// What filters judge it by.
@@ -108,6 +143,7 @@ impl<'a> Listed<'a> {
         out.digests = self.digests.to_bytes();
         out.unknown = !self.digests.unknown.is_empty();
         out.changed = None;
+        out.access = self.access();
         out.via = if self.links.is_empty() { None } else { crate::sink::via::listed_via(self) };
     }
 }
@@ -130,6 +166,8 @@ pub(crate) mod testing {
     pub(crate) fn listed<'a>(document: &'a str, uri: &'a str, links: Vec<Link<'a>>) -> Listed<'a> {
         Listed {
             uri,
+            href: None,
+            accept: None,
             document,
             modified: None,
             modified_is_change: false,
@@ -138,6 +176,8 @@ pub(crate) mod testing {
             digests: &NO_DIGESTS,
             change: None,
             changed: None,
+            replaced_by: &[],
+            patches: Vec::new(),
             links,
         }
     }

@@ -106,7 +106,7 @@ impl Callbacks {
         self.lock().retain(|one| one.token != token);
     }
 
-    /// A hub asks whether something is wanted, or says that it is refused. What was not requested is not found.
+    /// A verification of intent, or a denial. A topic that was not requested is not found.
     fn verify_intent(&self, token: &str, query: &str) -> Reply {
         let not_wanted = || Reply::new(StatusCode::NOT_FOUND, "nobody asked for this");
         let Ok(intent) = Intent::parse(query) else { return not_wanted() };
@@ -139,8 +139,7 @@ impl Callbacks {
         reply
     }
 
-    /// A delivery. What is not signed as agreed is ignored; what is not signed since nothing was agreed only says that
-    /// there is something.
+    /// A delivery. Without the agreed signature it is ignored; where none was agreed, it only shows that there are changes.
     fn deliver(&self, token: &str, head: &Parts, body: Bytes) -> Reply {
         let received = || Reply::new(StatusCode::ACCEPTED, "");
         let mut subscriptions = self.lock();

@@ -9,7 +9,7 @@ use abreast_websub::EventReader;
 pub(super) const NOTIFICATION_MAX: usize = 8 << 20;
 
 impl Subscriber {
-    /// Reads the topic's stream until it ends. Goes on after the last event, which `last_id` names.
+    /// Reads the topic's stream until it ends. Continues after the last event, which `last_id` names.
     pub(super) async fn stream(&self, topic: &str, last_id: &mut String) -> Ended {
         let request = Request {
             accept: Some("text/event-stream"),
@@ -55,7 +55,7 @@ impl Subscriber {
             }
             reader.last_id().clone_into(last_id);
             if let Err(error) = fed {
-                // Going on after it would bring the same again.
+                // A stream that continues after it would bring the same again.
                 last_id.clear();
                 return Ended::Broken(format!("cannot read the event stream {topic}: {error}"));
             }

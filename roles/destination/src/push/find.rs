@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Longest Capability List that is read for it.
 const LIST_BYTES_MAX: u64 = 8 << 20;
-/// Longest time that a topic may take to say where its hubs are.
+/// Longest time that a topic may take to name its hubs.
 const ASK_TIME: Duration = Duration::from_secs(30);
 
 /// A topic and where it can be subscribed to.
@@ -57,7 +57,7 @@ impl Subscriber {
         let answer = self.client.send(&request).await.and_then(Response::require_success);
         let mut answer = answer.map_err(|error| error.to_string())?;
         let links = answer.headers().get_all("link").iter().filter_map(|value| value.to_str().ok());
-        let odd = |error| format!("the topic {} does not say how to subscribe: {error}", topic.url);
+        let odd = |error| format!("the topic {} does not state how to subscribe: {error}", topic.url);
         if let Some(found) = in_headers(answer.url(), links).map_err(odd)? {
             return Ok(Topic { url: found.topic, hubs: found.hubs });
         }

@@ -39,7 +39,7 @@ pub(crate) struct Note {
     pub(crate) message: String,
 }
 
-/// Why somebody who waited goes on.
+/// Why a wait ended.
 #[derive(Debug)]
 pub(crate) enum Wakeup {
     Stopped,

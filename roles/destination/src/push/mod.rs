@@ -91,7 +91,7 @@ pub(crate) fn listen(options: &SyncOptions) -> Result<Option<Listener>, Error> {
     else {
         if options.push == Push::Callback {
             return Err(Error::new("callback.url", ExitCode::Usage, "there is no callback that a hub could deliver to")
-                .with_help("say where to listen and how hubs reach it: `--callback-listen 0.0.0.0:8080 --callback-url https://me.example/in/`"));
+                .with_help("set where to listen and how hubs reach it: `--callback-listen 0.0.0.0:8080 --callback-url https://me.example/in/`"));
         }
         return Ok(None);
     };

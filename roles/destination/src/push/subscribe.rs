@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// The lease that is requested. Short enough that a copy which never said goodbye is forgotten soon.
+/// The lease that is requested. Short, so that a copy that never unsubscribed is forgotten soon.
 const LEASE: Duration = Duration::from_secs(24 * 3_600);
 /// How long a hub may take to ask back.
 const VERIFY_TIME: Duration = Duration::from_secs(60);
@@ -161,7 +161,7 @@ impl Subscriber {
         let _ = tokio::time::timeout(wait, ended).await;
     }
 
-    /// Sends a form to a hub, and wherever that says to send it [websub §5.1.2]; returns the hub that accepted it.
+    /// Sends a form to a hub, and follows its redirects [websub §5.1.2]; returns the hub that accepted it.
     async fn ask_hub(&self, hub: &str, form: &mut dyn FnMut(&str) -> Form) -> Result<String, String> {
         let mut hub = hub.to_owned();
         for _ in 0..=REDIRECTS_MAX {
@@ -175,7 +175,7 @@ impl Subscriber {
             };
             let mut answer = match self.client.send(&request).await {
                 Ok(answer) => answer,
-                // Some say that they took it by saying nothing.
+                // Some hubs accept with 204.
                 Err(error) if error.status() == Some(204) => return Ok(hub),
                 Err(error) => return Err(error.to_string()),
             };
@@ -189,7 +189,7 @@ impl Subscriber {
                 return Err(format!("the hub {hub} answered {}: {text}", answer.status().as_u16()));
             }
             let next = answer.header("location").and_then(|to| resolve(answer.url(), to).ok());
-            let next = next.ok_or_else(|| format!("the hub {hub} redirects without saying where to"))?;
+            let next = next.ok_or_else(|| format!("the hub {hub} redirects without a `Location`"))?;
             if is_https(&hub) && !is_https(&next) && !self.allow_downgrade {
                 return Err(format!("the hub {hub} redirects from https to {next}"));
             }

@@ -4,10 +4,12 @@
 //! they list, for a comparison ([`crate::plan::comparison`]) or as changes ([`crate::plan::changes`]). How far it has read is
 //! its own affair: it keeps that in the state, in the transaction that keeps the plan, and only shows it to people.
 
+pub(crate) mod choice;
 pub(crate) mod resourcesync;
 #[cfg(test)]
 pub(crate) mod text;
 
+use self::choice::Choice;
 use crate::error::{Error, ExitCode};
 use crate::events::Observer;
 use crate::options::SyncOptions;
@@ -36,9 +38,9 @@ pub(crate) mod fuzz_property {
 /// What was found of a Source before anything is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Start {
-    /// The document that says whose resources they are: hosts are judged by it.
+    /// The document that identifies the Source: hosts are judged by it.
     pub(crate) first: String,
-    /// What the URIs of the resources start with, where that is said.
+    /// What the URIs of the resources start with, where that is stated.
     pub(crate) uri_space: Option<String>,
     /// All resources can be listed without keeping anything.
     pub(crate) has_list: bool,
@@ -62,11 +64,6 @@ pub(crate) struct Announcement {
     pub(crate) topic_in: fn(&[u8], &str) -> Result<Option<Topic>, SyntaxError>,
 }
 
-/// The reader for the Source that the options name. The only place that names the readers.
-pub(crate) fn reader_for(_options: &SyncOptions) -> Box<dyn Reader> {
-    Box::<resourcesync::reader::ResourceSync>::default()
-}
-
 /// All sets of the Source that an address belongs to, in the Source's order.
 ///
 /// # Errors
@@ -74,7 +71,7 @@ pub(crate) fn reader_for(_options: &SyncOptions) -> Box<dyn Reader> {
 pub fn source_sets(options: &SyncOptions, cancel: &AtomicBool) -> Result<Vec<SourceSet>, Error> {
     check_url(&options.url)?;
     let requests = Requests::new(options, cancel, &Shared::new(options.net_options()))?;
-    reader_for(options).sets(&requests, options)
+    Choice::default().reader(&requests, options, None)?.sets(&requests, options)
 }
 
 /// Checks that an address may be that of a Source.
@@ -93,8 +90,8 @@ pub(crate) trait Reader {
     /// Finds the Source's documents, as an earlier run knew them or by discovery.
     fn find(&mut self, run: &mut PlanContext<'_, '_>) -> Result<Start, Error>;
 
-    /// Finds them for reading what the Source lists, and keeps nothing; `known` is the state of the copy, which says of which
-    /// set it is where the user does not.
+    /// Finds them for reading what the Source lists, and keeps nothing; `known` is the state of the copy, which names its set
+    /// where the user does not.
     fn find_read_only(
         &mut self,
         requests: &Requests<'_>,

@@ -2,69 +2,127 @@
 //! the sinks work with it shows that they know no protocol.
 //!
 //! `list.txt` begins with the number of the last change that it includes, has a line `URL TIME MD5` for each resource, and
-//! ends with `end`. `changes.txt` has all changes, `put URL TIME MD5` or `gone URL TIME`. The cursor is a number of lines.
-//! `dump.txt` has lines `URL LENGTH` of ZIP files, whose member `index.txt` has lines `URL MEMBER`.
+//! ends with `end`. `changes.txt` has all changes: `new`, `add` or `put URL TIME MD5`, `deprecated URL TIME [MD5]`, `removed` or
+//! `gone URL TIME`. The cursor is a number of lines. `dump.txt` has lines `URL LENGTH` of ZIP files, whose member `index.txt`
+//! has lines `URL MEMBER`.
+//!
+//! A line may end with any of `href=URL`, `accept=TYPE`, `by=URL` (a replacement), `length=NUMBER` and
+//! `patch=URL|TYPE|LENGTH|MD5 BEFORE|MD5 AFTER`, whose last three may be empty.
 
+mod tests;
+
+use super::choice::{AnswerHead, Protocol};
 use super::{Expecting, Reader, SourceSet, Start};
-use crate::audit::audit_with;
 use crate::error::{Error, ExitCode};
-use crate::events::{Event, ItemAction, Mode, Observer, Silent, Summary};
-use crate::options::{AuditOptions, SyncOptions};
+use crate::events::{Mode, Observer};
+use crate::options::SyncOptions;
 use crate::package::archive::{Found, Package};
 use crate::package::listing::{Dump, ListedPackage, Offered, Packaged};
 use crate::package::manifest::Manifest;
 use crate::plan::changes::{Followed, Seen};
 use crate::plan::comparison::Baseline;
-use crate::plan::listed::testing::listed;
-use crate::plan::listed::{Change, Listed};
+use crate::plan::listed::testing::{NO_DIGESTS, listed};
+use crate::plan::listed::{Listed, Patch};
 use crate::plan::planner::PlanContext;
-use crate::requests::{Requests, net_error};
-use crate::run::{Wake, sync_with};
-use crate::sink::options::SinkOptions;
-use crate::sink::warc::WarcOptions;
-use abreast_net::Shared;
+use crate::requests::{Begun, Requests, net_error};
+use abreast_core::Kind;
 use abreast_store::mirror::Mirror;
-use abreast_testkit::digest::md5_hex;
-use abreast_testkit::pages::Server;
-use abreast_testkit::zip::Zip;
 use abreast_webtypes::{Digests, Timestamp};
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+
+/// Known by its first line, which is a number.
+pub(super) const PROTOCOL: Protocol = Protocol { name: "text", recognises: is_list, reader: || Box::<Text>::default() };
+
+fn is_list(head: &AnswerHead<'_>) -> bool {
+    let first = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    !first.is_empty() && first.iter().all(u8::is_ascii_digit)
+}
 
 const CURSOR: &str = "text-cursor";
 const BYTES_MAX: u64 = 1 << 20;
 
 /// One line.
+#[derive(Default)]
 struct Line {
     url: String,
     time: Timestamp,
     digests: Digests,
-    change: Option<Change>,
+    change: Option<Kind>,
+    href: Option<String>,
+    accept: Option<String>,
+    length: Option<u64>,
+    replaced_by: Vec<String>,
+    patches: Vec<LinePatch>,
+}
+
+/// One patch of a line.
+struct LinePatch {
+    url: String,
+    media_type: String,
+    length: Option<u64>,
+    before: Option<Digests>,
+    after: Option<Digests>,
+}
+
+fn md5(text: &str) -> Option<Digests> {
+    let mut digests = Digests::default();
+    digests.parse_into(format!("md5:{text}").as_bytes()).ok()?;
+    Some(digests)
+}
+
+impl LinePatch {
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split('|').map(|part| Some(part).filter(|part| !part.is_empty()));
+        Some(Self {
+            url: parts.next()??.to_owned(),
+            media_type: parts.next()??.to_owned(),
+            length: parts.next()?.and_then(|length| length.parse().ok()),
+            before: parts.next()?.and_then(md5),
+            after: parts.next()?.and_then(md5),
+        })
+    }
+
+    fn listed(&self) -> Patch<'_> {
+        let Self { url, media_type, length, before, after } = self;
+        let (before, after) = (before.as_ref(), after.as_ref());
+        Patch { href: url, media_type, length: *length, digests: &NO_DIGESTS, before, after }
+    }
 }
 
 impl Line {
-    fn read(text: &str, change: Option<Change>) -> Option<Self> {
+    fn read(text: &str, change: Option<Kind>) -> Option<Self> {
         let mut words = text.split(' ');
         let (url, time) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
-        let mut digests = Digests::default();
-        if let Some(md5) = words.next() {
-            digests.parse_into(format!("md5:{md5}").as_bytes()).ok()?;
+        let mut line = Self { url, time: Timestamp::from_seconds(time), change, ..Self::default() };
+        for word in words {
+            match word.split_once('=') {
+                None => line.digests = md5(word)?,
+                Some(("href", href)) => line.href = Some(href.to_owned()),
+                Some(("accept", accept)) => line.accept = Some(accept.to_owned()),
+                Some(("length", length)) => line.length = Some(length.parse().ok()?),
+                Some(("by", url)) => line.replaced_by.push(url.to_owned()),
+                Some(("patch", patch)) => line.patches.push(LinePatch::read(patch)?),
+                Some(_) => return None,
+            }
         }
-        Some(Self { url, time: Timestamp::from_seconds(time), digests, change })
+        Some(line)
     }
 
     fn listed<'a>(&'a self, document: &'a str) -> Listed<'a> {
+        let has_state = !self.digests.is_empty() || self.change != Some(Kind::Deprecate);
         Listed {
             uri: &self.url,
+            href: self.href.as_deref(),
+            accept: self.accept.as_deref(),
             document,
-            modified: Some(self.time.as_micros()),
+            modified: has_state.then(|| self.time.as_micros()),
             modified_is_change: false,
-            length: None,
+            length: self.length,
             media_type: None,
             digests: &self.digests,
             change: self.change,
             changed: self.change.map(|_| self.time),
+            replaced_by: &self.replaced_by,
+            patches: self.patches.iter().map(LinePatch::listed).collect(),
             links: Vec::new(),
         }
     }
@@ -83,17 +141,24 @@ fn odd(document: &str) -> Error {
 }
 
 fn get(requests: &Requests<'_>, url: &str) -> Result<String, Error> {
-    let mut body = Vec::new();
-    let fetched = requests.run(requests.client.fetch_to(&requests.request(url), &mut body, BYTES_MAX))?;
-    fetched.map_err(net_error)?;
-    String::from_utf8(body).map_err(|_| odd(url))
+    let request = requests.request(url);
+    let work = abreast_net::with_retries(&requests.client, url, async |_| {
+        let Begun { mut response, mut begin } = requests.begin(&request).await?;
+        response.set_limit(BYTES_MAX);
+        while let Some(chunk) = response.chunk().await? {
+            begin.extend_from_slice(&chunk);
+        }
+        Ok(begin)
+    });
+    String::from_utf8(requests.run(work)?.map_err(net_error)?).map_err(|_| odd(url))
 }
 
 impl Text {
     fn start(&mut self, options: &SyncOptions) -> Start {
-        self.list = format!("{}list.txt", options.url);
-        self.changes = format!("{}changes.txt", options.url);
-        self.dump = format!("{}dump.txt", options.url);
+        let folder = options.url.strip_suffix("list.txt").unwrap_or(&options.url);
+        self.list = format!("{folder}list.txt");
+        self.changes = format!("{folder}changes.txt");
+        self.dump = format!("{folder}dump.txt");
         Start { first: self.list.clone(), uri_space: None, has_list: true }
     }
 
@@ -112,8 +177,12 @@ impl Text {
 
     fn read_changes(&self, requests: &Requests<'_>) -> Result<Vec<Line>, Error> {
         let read = |line: &str| match line.split_once(' ')? {
-            ("put", rest) => Line::read(rest, Some(Change::Put)),
-            ("gone", rest) => Line::read(rest, Some(Change::Deleted)),
+            ("new", rest) => Line::read(rest, Some(Kind::Create)),
+            ("add", rest) => Line::read(rest, Some(Kind::Add)),
+            ("put", rest) => Line::read(rest, Some(Kind::Update)),
+            ("deprecated", rest) => Line::read(rest, Some(Kind::Deprecate)),
+            ("removed", rest) => Line::read(rest, Some(Kind::Remove)),
+            ("gone", rest) => Line::read(rest, Some(Kind::Delete)),
             _ => None,
         };
         let text = get(requests, &self.changes)?;
@@ -242,164 +311,5 @@ impl Reader for Text {
 
     fn position(&self, mirror: &Mirror) -> Result<Option<String>, Error> {
         Ok(Self::cursor(mirror)?.map(|lines| format!("line {lines}")))
-    }
-}
-
-/// A Source of that protocol, and one copy of it.
-struct Pair {
-    server: Server,
-    options: SyncOptions,
-}
-
-impl Pair {
-    fn new(place: &Path, name: &str, sink: SinkOptions) -> Self {
-        let server = Server::start();
-        let options = SyncOptions { sink, ignore_robots: true, ..SyncOptions::new(server.url("/"), place.join(name)) };
-        let pair = Self { server, options };
-        pair.changes(&[]);
-        pair
-    }
-
-    /// Serves a resource and gives its line.
-    fn resource(&self, name: &str, body: &str) -> String {
-        self.server.body(&format!("/d/{name}"), body);
-        format!("{} 1700000000 {}", self.server.url(&format!("/d/{name}")), md5_hex(body.as_bytes()))
-    }
-
-    fn list(&self, at: usize, lines: &[String]) {
-        self.server.body("/list.txt", format!("{at}\n{}\nend\n", lines.join("\n")));
-    }
-
-    fn changes(&self, lines: &[String]) {
-        self.server.body("/changes.txt", lines.iter().map(|line| line.clone() + "\n").collect::<String>());
-    }
-
-    fn sync(&self) -> Result<Summary, Error> {
-        let (cancel, shared) = (AtomicBool::new(false), Shared::new(self.options.net_options()));
-        let mut reader = Text::default();
-        let (robots, wake) = (Arc::default(), Wake::default());
-        sync_with(&self.options, &Silent, &cancel, &shared, &robots, wake, &mut reader).map(|ran| ran.summary)
-    }
-
-    /// The differences that an audit of all bytes finds.
-    fn differences(&self) -> Vec<(String, ItemAction)> {
-        let found = Mutex::new(Vec::new());
-        let observer = |event: &Event<'_>| {
-            if let Event::Item(item) = event {
-                found.lock().unwrap().push((item.path.to_owned(), item.action));
-            }
-        };
-        let options = AuditOptions { sync: self.options.clone(), full: true };
-        audit_with(&options, &observer, &AtomicBool::new(false), &mut Text::default()).unwrap();
-        found.into_inner().unwrap()
-    }
-}
-
-fn sinks() -> [(&'static str, SinkOptions); 2] {
-    [("folder", SinkOptions::Folder), ("warc", SinkOptions::Warc(WarcOptions::default()))]
-}
-
-fn counts(summary: &Summary) -> [u64; 4] {
-    [summary.created, summary.updated, summary.deleted, summary.failed]
-}
-
-#[test]
-fn another_protocol_is_copied_followed_and_audited() {
-    let place = tempfile::tempdir().unwrap();
-    for (name, sink) in sinks() {
-        let pair = Pair::new(place.path(), name, sink);
-        let lines: Vec<_> = ["a", "b", "c"].iter().map(|name| pair.resource(name, "old")).collect();
-        pair.list(0, &lines);
-        let first = pair.sync().unwrap();
-        assert_eq!((counts(&first), first.mode), ([3, 0, 0, 0], Mode::Baseline), "{name}");
-        assert_eq!(pair.differences(), [], "{name}");
-
-        let gone = format!("gone {} 1700000003", pair.server.url("/d/c"));
-        let (new, other) = (pair.resource("b", "new"), pair.resource("e", "more"));
-        pair.changes(&[format!("put {new}"), format!("put {other}"), gone]);
-        pair.server.remove("/d/c");
-        assert_eq!(pair.differences().len(), 3, "{name}: the audit knows of the changes");
-        let second = pair.sync().unwrap();
-        assert_eq!((counts(&second), second.mode), ([1, 1, 1, 0], Mode::Incremental), "{name}");
-        assert_eq!(second.cursor.as_deref(), Some("line 3"));
-        assert_eq!(pair.differences(), [], "{name}");
-
-        pair.server.take_log();
-        assert_eq!(counts(&pair.sync().unwrap()), [0, 0, 0, 0], "{name}");
-        assert_eq!(pair.server.take_log(), ["/changes.txt"], "{name}: one request");
-    }
-}
-
-#[test]
-fn another_protocol_deletes_no_more_than_is_allowed() {
-    let place = tempfile::tempdir().unwrap();
-    for (name, sink) in sinks() {
-        let mut pair = Pair::new(place.path(), name, sink);
-        let lines: Vec<_> = (0..20).map(|number| pair.resource(&format!("r{number}"), "old")).collect();
-        pair.list(0, &lines);
-        pair.sync().unwrap();
-        pair.options.baseline = true;
-
-        let whole = pair.server.page("/list.txt");
-        pair.server.body("/list.txt", &whole[..whole.len() / 2]);
-        assert_eq!(pair.sync().unwrap_err().code(), "text.line", "{name}");
-        pair.list(0, &[]);
-        assert_eq!(pair.sync().unwrap_err().code(), "text.line", "{name}: an empty line is none");
-        pair.list(0, &lines[..4]);
-        let held = pair.sync().unwrap();
-        assert_eq!((held.deleted, held.held, held.delete_limit), (0, 16, true), "{name}");
-        pair.list(0, &lines);
-        assert_eq!(counts(&pair.sync().unwrap()), [0, 0, 0, 0], "{name}: nothing was deleted");
-        pair.list(0, &lines[..19]);
-        assert_eq!(counts(&pair.sync().unwrap()), [0, 0, 1, 0], "{name}");
-    }
-}
-
-#[test]
-fn changes_that_are_missing_lead_to_a_comparison() {
-    let place = tempfile::tempdir().unwrap();
-    let pair = Pair::new(place.path(), "copy", SinkOptions::Folder);
-    let lines = [pair.resource("a", "one"), pair.resource("b", "two")];
-    pair.list(0, &lines[..1]);
-    pair.changes(&[format!("put {}", lines[1])]);
-    let first = pair.sync().unwrap();
-    assert_eq!((counts(&first), first.cursor.as_deref()), ([2, 0, 0, 0], Some("line 1")));
-    // The log of the Source began again.
-    pair.list(0, &lines);
-    pair.changes(&[]);
-    let again = pair.sync().unwrap();
-    assert_eq!((counts(&again), again.mode, again.cursor.as_deref()), ([0, 0, 0, 0], Mode::Baseline, Some("line 0")));
-}
-
-#[test]
-fn packages_of_another_protocol_are_chosen_by_their_cost() {
-    let place = tempfile::tempdir().unwrap();
-    for (name, sink) in sinks() {
-        let pair = Pair::new(place.path(), name, sink);
-        let (mut zip, mut index, mut lines) = (Zip::new(), Vec::new(), Vec::new());
-        for number in 0..40 {
-            let member = format!("r{number}");
-            lines.push(pair.resource(&member, &member));
-            index.push(format!("{} {member}", pair.server.url(&format!("/d/{member}"))));
-            zip.add(&member, member.as_bytes());
-        }
-        zip.add("index.txt", index.join("\n").as_bytes());
-        let package = zip.finish();
-        pair.server.body("/dump.txt", format!("{} {}\n", pair.server.url("/all.zip"), package.len()));
-        pair.server.body("/all.zip", package);
-        pair.list(0, &lines);
-        assert_eq!(counts(&pair.sync().unwrap()), [40, 0, 0, 0], "{name}");
-        let requests = pair.server.take_log();
-        assert_eq!(requests, ["/list.txt", "/changes.txt", "/dump.txt", "/all.zip"], "{name}: no resource by itself");
-        assert_eq!(pair.differences(), [], "{name}");
-        pair.server.take_log();
-
-        // A few are requested by themselves, and the dump is not even read.
-        let changes: Vec<_> =
-            (0..3).map(|number| format!("put {}", pair.resource(&format!("r{number}"), "new"))).collect();
-        pair.changes(&changes);
-        assert_eq!(counts(&pair.sync().unwrap()), [0, 3, 0, 0], "{name}");
-        let requests = pair.server.take_log();
-        assert!(requests.iter().all(|path| path != "/dump.txt" && path != "/all.zip"), "{name}: {requests:?}");
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct FolderSink {
     pub(crate) copy: Arc<CopyFolder>,
     pub(crate) immutable: bool,
     pub(crate) epoch: i64,
-    /// Whether files say where they come from originally.
+    /// Whether the origin of each file is written beside it.
     pub(crate) republish: bool,
     pub(crate) effect: Effect,
 }

@@ -86,7 +86,7 @@ pub(crate) const fn is_distrusted(row: &Row) -> bool {
     row.file_mtime == DISTRUSTED
 }
 
-/// A row that says nothing of the bytes: whatever is listed, they are fetched, and a file that stands there is put aside.
+/// A row without facts about the bytes: whatever is listed, they are fetched, and an existing file is moved aside.
 pub(crate) fn distrusted(row: &Row) -> Row {
     Row {
         modified: None,
@@ -100,21 +100,22 @@ pub(crate) fn distrusted(row: &Row) -> Row {
 }
 
 /// A plan to have the kept version again.
-pub(crate) fn fetch_again(row: &Row) -> Pending {
-    Pending {
+pub(crate) fn fetch_again(mirror: &Mirror, row: &Row) -> Result<Pending, Error> {
+    Ok(Pending {
         uri: row.uri.clone(),
         modified: row.modified,
         length: Some(row.length),
         digests: row.digests.clone(),
         changed: row.changed,
+        access: mirror.access(&row.uri)?,
         ..Pending::default()
-    }
+    })
 }
 
 /// Plans to fetch a resource again whose bytes were lost or altered here. What is planned for it already stays planned.
 pub(crate) fn plan_again(mirror: &Mirror, row: &Row) -> Result<(), Error> {
     if mirror.task(&row.uri)?.is_none() {
-        mirror.put_pending(&fetch_again(row))?;
+        mirror.put_pending(&fetch_again(mirror, row)?)?;
     }
     Ok(mirror.put_row(&distrusted(row))?)
 }
@@ -163,7 +164,7 @@ impl Kept<'_> {
         let (mirror, observer) = (&self.mirror, self.observer);
         self.reader.extras(mirror, &mut |path| {
             report.extra += 1;
-            observer.event(&Event::Item(Item { uri: "", path, action: ItemAction::Extra, bytes: 0 }));
+            observer.event(&Event::Item(Item { path, ..Item::new("", ItemAction::Extra) }));
         })?;
         Ok(report)
     }
@@ -179,7 +180,7 @@ impl Kept<'_> {
                 // What is kept although filters exclude it does not matter.
                 if !expected.contains(&row.uri)? && !self.mirror.is_excluded(&row.uri)? {
                     report.extra += 1;
-                    self.report_item(&row.uri, ItemAction::Extra);
+                    self.report_item(&row.uri, None, ItemAction::Extra);
                 }
             }
             self.check_cancelled()?;
@@ -208,11 +209,11 @@ impl Kept<'_> {
         match found {
             None => {
                 report.missing += 1;
-                self.report_item(&listed.uri, ItemAction::Missing);
+                self.report_item(&listed.uri, listed.href.as_deref(), ItemAction::Missing);
             }
             Some(Verdict::Mismatch) => {
                 report.updated += 1;
-                self.report_item(&listed.uri, ItemAction::Different);
+                self.report_item(&listed.uri, listed.href.as_deref(), ItemAction::Different);
             }
             Some(verdict) => {
                 report.same += 1;
@@ -226,7 +227,7 @@ impl Kept<'_> {
         if self.cancel.load(Ordering::Relaxed) { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    fn report_item(&self, uri: &str, action: ItemAction) {
-        self.observer.event(&Event::Item(Item { uri, path: uri, action, bytes: 0 }));
+    fn report_item(&self, uri: &str, href: Option<&str>, action: ItemAction) {
+        self.observer.event(&Event::Item(Item { href, ..Item::new(uri, action) }));
     }
 }

@@ -45,13 +45,13 @@ impl PartialEq for Output {
 
 impl Eq for Output {}
 
-/// What the lines say.
+/// The contents of the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinesOptions {
     /// Where they go.
     pub output: Output,
     /// Up to which length contents are fetched, verified and written into the line as base 64; at most 1 MiB. Without
-    /// it nothing is fetched, and lines say what the Source lists.
+    /// it nothing is fetched, and lines state what the Source lists.
     pub content_bytes_max: Option<u64>,
 }
 
@@ -69,6 +69,9 @@ pub(crate) struct LinesSink {
 #[derive(Serialize)]
 struct Line<'a> {
     uri: &'a str,
+    /// The address that it is requested at, where that is not the URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    href: Option<&'a str>,
     action: &'a str,
     /// When it changed, by the Source's account.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +103,7 @@ impl<'a> Line<'a> {
         digests.set_from_bytes(&item.digests);
         Self {
             uri: &item.uri,
+            href: item.access.as_ref().and_then(|access| access.href.as_deref()),
             action,
             datetime: item.changed.map(time),
             lastmod: item.modified.map(time),

@@ -3,7 +3,7 @@
 //! A [`Sink`] is one for a run and shared by its threads; each connection works through a [`SinkWriter`] of its own. A writer
 //! is asked twice about each resource: [`SinkWriter::prepare`] before its bytes are asked for, [`SinkWriter::store`] when they are
 //! whole and verified. Bodies in memory are handed over as a slice, so there is one dynamic call a resource and none a
-//! chunk. `tests/sinks.rs` says in code what every sink owes.
+//! chunk. `tests/sinks.rs` has the contract of every sink.
 
 mod dry;
 pub(crate) mod folder;
@@ -72,7 +72,7 @@ pub(crate) trait Sink: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Whether a run that is killed may have stored or deleted what its state does not say.
+    /// Whether a killed run may have stored or deleted more than its state records.
     fn may_be_ahead(&self) -> bool {
         false
     }
@@ -109,7 +109,7 @@ pub(crate) trait SinkWriter {
     /// What is to be done about a resource, before its bytes are requested.
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure>;
 
-    /// The server says that the bytes kept are still the right ones.
+    /// The server answered that the bytes kept are current.
     fn still_right(&mut self, task: &Task) -> Result<Row, Failure>;
 
     /// The bytes kept of the item prepared last, where they are exactly the ones that were stored and can be read.
@@ -157,10 +157,10 @@ pub(crate) enum Prepared {
     },
 }
 
-/// What is there of a resource, held against the state.
+/// What is kept of a resource, compared with the state.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// What the state says, or nothing of ours.
+    /// The same as in the state, or nothing that this copy wrote.
     AsKept,
     /// The version that was planned, or the kept one in other circumstances.
     Other(Row),
@@ -196,7 +196,7 @@ pub(crate) struct Body<'a> {
     pub(crate) length: u64,
     /// Their digests, of every algorithm that is listed.
     pub(crate) digests: Digests,
-    /// What comparing with the list said; never a mismatch.
+    /// The result of the comparison with the list; never a mismatch.
     pub(crate) verdict: Verdict,
     /// `ETag`
     pub(crate) etag: Option<String>,
@@ -214,7 +214,7 @@ pub(crate) struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// The row that says what is kept, with what the sink adds to it.
+    /// The row of the stored body, for the sink to complete.
     pub(crate) fn row(&self, task: &Task, epoch: i64) -> Row {
         let item = &task.pending;
         Row {
@@ -253,7 +253,7 @@ pub(crate) struct TemporaryFile {
     pub(crate) name: Vec<u8>,
     pub(crate) file: File,
     pub(crate) kept: bool,
-    /// Another run can go on with it.
+    /// Another run can continue it.
     pub(crate) resumable: bool,
 }
 

@@ -1,9 +1,8 @@
 //! An object store: S3 and what speaks like it, or a folder through the same interface. One object a resource, under
 //! the key its URI maps to.
 //!
-//! An object becomes visible whole, when its store says that it is kept. A new one is made only where none is; one
-//! that is there already is taken over when its metadata says that it is of the same URI, or it has the same bytes, and
-//! left alone otherwise.
+//! An object becomes visible whole, when its store confirms it. A new one is made only where none is; an existing object is
+//! taken over when its metadata names the same URI, or it has the same bytes, and is left unchanged otherwise.
 
 use super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::outcome::{Failure, Outcome};
@@ -381,7 +380,7 @@ async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found,
     if item.action == PendingAction::Fetch && is(&item.digests, item.length.unwrap_or(size)).await? {
         return Ok(Found::Other(super::row_as_planned(task, size, epoch)));
     }
-    // Something else is kept than the state says: nothing it says of the bytes may be relied on.
+    // The object differs from the state, so nothing in the state about its bytes is reliable.
     Ok(row.map_or(Found::AsKept, |row| {
         Found::Other(Row { digests: Vec::new(), verified: false, etag: None, ..row.clone() })
     }))

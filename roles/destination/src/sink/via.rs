@@ -14,6 +14,8 @@ use serde_json::{Map, Value};
 use std::io::{Read as _, Write as _};
 
 const RELATION: &str = "via";
+/// The address that the bytes were requested at, where that is not the URI.
+const REQUESTED: &str = "urn:abreast:rel:requested";
 /// Longest link taken over from a list.
 const VIA_BYTES_MAX: usize = 8 << 10;
 /// Longest file of links that is read.
@@ -99,7 +101,10 @@ pub(super) fn write(task: &Task, place: &Place, known: &Known<'_>) -> Result<Opt
         let message = format!("`{}` is no array of links; it was left as it is", String::from_utf8_lossy(&name));
         return Ok(Some(Notice::new("via.file", message)));
     };
-    replace(&place.dir, &name, &[vec![via], others].concat())?;
+    let requested = item.access.as_ref().and_then(|access| access.href.as_deref());
+    let requested = requested.map(|href| serde_json::json!({"rel": REQUESTED, "href": href}));
+    let links: Vec<Value> = std::iter::once(via).chain(requested).chain(others).collect();
+    replace(&place.dir, &name, &links)?;
     Ok(None)
 }
 
@@ -128,14 +133,19 @@ pub(super) fn rename(from: &Place, to: &Place) -> Result<(), abreast_folder::Err
 pub(crate) fn is_orphan(dir: &Dir, name: &[u8]) -> bool {
     owner(name).is_some_and(|owner| dir.stat(owner).is_err_and(|error| error.kind() == ErrorKind::NotFound))
         && matches!(links(dir, name), Ok(Some(links))
-            if !links.is_empty() && links.iter().all(|link| link["rel"] == RELATION))
+            if !links.is_empty() && links.iter().all(is_written))
+}
+
+/// Whether a run wrote this link.
+fn is_written(link: &Value) -> bool {
+    link["rel"] == RELATION || link["rel"] == REQUESTED
 }
 
 /// The links of a file but its origin; `None` when it is no file of links.
 fn others(dir: &Dir, name: &[u8]) -> Result<Option<Vec<Value>>, Failure> {
     let mut links = links(dir, name)?;
     if let Some(links) = &mut links {
-        links.retain(|link| link["rel"] != RELATION);
+        links.retain(|link| !is_written(link));
     }
     Ok(links)
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::events::ItemAction;
 use crate::reporter::Reporter;
 use crate::transaction;
-use abreast_store::mirror::PendingState;
+use abreast_store::mirror::{PendingAction, PendingState};
 use std::sync::Arc;
 
 /// Items deleted together.
@@ -24,7 +24,7 @@ impl Transfer<'_> {
             self.hold(report)?;
             return Ok(false);
         }
-        // What this run created says nothing about the copy that the deletions would leave.
+        // What this run created is no part of the copy that the deletions would leave.
         let created = report.summary.created;
         let enough = self.options.max_delete.enough_for(due).saturating_add(created);
         let kept = self.mirror.count_rows_up_to(enough)?.saturating_sub(created);
@@ -66,7 +66,7 @@ impl Transfer<'_> {
             key.clone_from(&last.pending.uri);
             for task in &tasks {
                 let leaf = task.row.as_ref().is_some_and(|row| row.leaf);
-                report.item(Some(&*self.sink), &task.pending.uri, leaf, ItemAction::Held, 0);
+                report.item(&*self.sink, &task.pending, leaf, ItemAction::Held, 0);
             }
         }
     }
@@ -100,7 +100,10 @@ impl Transfer<'_> {
                         if deleted.gone {
                             let leaf = task.row.as_ref().is_some_and(|row| row.leaf);
                             report.summary.deleted += 1;
-                            report.item(Some(&*sink), uri, leaf, ItemAction::Deleted, 0);
+                            report.item(&*sink, &task.pending, leaf, ItemAction::Deleted, 0);
+                            if task.pending.action == PendingAction::Remove {
+                                report.notice("resource.removed", uri, "it left the set and exists elsewhere");
+                            }
                         }
                         for notice in deleted.notices {
                             report.notice(notice.code, uri, &notice.message);

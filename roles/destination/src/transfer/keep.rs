@@ -86,7 +86,7 @@ impl Transfer<'_> {
                     let action = if created { ItemAction::Created } else { ItemAction::Updated };
                     *(if created { &mut report.summary.created } else { &mut report.summary.updated }) += 1;
                     report.summary.unverified += u64::from(!row.verified);
-                    report.item(Some(&*self.sink), uri, row.leaf, action, row.length);
+                    report.item(&*self.sink, &task.pending, row.leaf, action, row.length);
                     for notice in notices {
                         report.notice(notice.code, uri, &notice.message);
                     }
@@ -95,7 +95,7 @@ impl Transfer<'_> {
                     self.mirror.put_row(&row)?;
                     self.check_reserved(&task, &row, report)?;
                     report.summary.unchanged += 1;
-                    report.item(Some(&*self.sink), uri, row.leaf, ItemAction::Unchanged, 0);
+                    report.item(&*self.sink, &task.pending, row.leaf, ItemAction::Unchanged, 0);
                 }
                 Some(Outcome::Conflict) => {
                     self.mirror.set_pending_state(uri, PendingState::Conflict, false)?;

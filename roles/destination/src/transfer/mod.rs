@@ -129,7 +129,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// Counts a failure, and keeps it until it is known whether it stands.
-    fn failed(&mut self, task: &Task, failure: Failure, report: &mut Reporter<'_>) {
+    fn failed(&mut self, task: &Task, mut failure: Failure, report: &mut Reporter<'_>) {
+        if task.pending.href() != task.pending.uri {
+            failure.message = with_address(&failure.message, task.pending.href());
+        }
         let again = task.pending.attempts > 0;
         if failure.refused {
             report.summary.skipped += 1;
@@ -167,6 +170,12 @@ impl<'a> Transfer<'a> {
         report.problem(code, &self.options.url, &format!("{message}\n  help: the next run continues"));
         true
     }
+}
+
+/// A message about a resource that is requested at another address than its URI; the way out stays at the end.
+fn with_address(message: &str, href: &str) -> String {
+    let (what, help) = message.split_at(message.find("\n  help:").unwrap_or(message.len()));
+    format!("{what}\n  requested at {href}{help}")
 }
 
 /// Removes what was begun and is no longer wanted.

@@ -1,9 +1,8 @@
 //! Recovery of what a killed run left and the state does not know of.
 //!
-//! Outcomes are committed in batches, so a run that is killed has stored or deleted things of which the state says
-//! nothing. They are all among the items of its plan. Before a new plan is made, each of those is inspected, and the
-//! state is brought up to what is there: otherwise a resource that the Source deletes meanwhile would stay for ever, and
-//! one that comes back as it was would not.
+//! Outcomes are committed in batches, so a killed run may have stored or deleted resources without a record in the state.
+//! All of them are items of its plan. Before a new plan is made, each item is inspected and the state is updated: otherwise a
+//! resource that the Source deletes meanwhile would stay permanently, and one that returns unchanged would not be stored.
 
 use crate::error::Error;
 use crate::plan::planner::PlanContext;

@@ -65,7 +65,7 @@ impl Transfer<'_> {
 
     fn would_store(&self, storer: &mut Storer, task: &Task) -> Result<Result<Outcome, Failure>, Error> {
         if let Some(robots) = self.rules.robots.as_ref().map(Arc::clone)
-            && let Err(failure) = self.requests.run(robots.check(&self.requests.client, &task.pending.uri, false))?
+            && let Err(failure) = self.requests.run(robots.check(&self.requests.client, task.pending.href(), false))?
         {
             return Ok(Err(failure));
         }

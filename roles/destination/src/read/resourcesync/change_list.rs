@@ -43,7 +43,7 @@ impl Named {
 struct Reach {
     /// All changes since then are in them.
     earliest: Option<Timestamp>,
-    /// The list before the earliest one, where that says so.
+    /// The list before the earliest one, where that links to it.
     before: Option<String>,
     /// Where older lists may be.
     archives: Vec<String>,
@@ -93,7 +93,7 @@ fn too_many_lists(url: &str) -> Error {
     Error::new("limit.lists", ExitCode::Limit, format!("{url} names more than {LISTS_MAX} lists"))
 }
 
-/// The span that a document says it is about.
+/// The span that a document states.
 pub(super) fn span_of(head: &Head) -> Span {
     Span { from: head.from.map(|from| from.instant), until: head.until.map(|until| until.instant) }
 }
@@ -388,7 +388,7 @@ fn read_listed(
     Ok(())
 }
 
-/// Looks for older Change Lists, after a long absence: in the archives, then along the links to the ones before.
+/// Searches for older Change Lists, after a long absence: in the archives, then along the links to the ones before.
 fn walk_back(
     run: &mut PlanContext<'_, '_>,
     cursor: Timestamp,

@@ -50,7 +50,7 @@ impl EntryPoints {
             || self.change_dump.is_some()
     }
 
-    /// The document that says whose set it is: hosts are judged by it.
+    /// The document that identifies the set: hosts are judged by it.
     pub(crate) fn first(&self) -> Option<&str> {
         let documents = [&self.resource_list, &self.change_list, &self.resource_dump, &self.change_dump];
         documents.into_iter().find_map(|document| document.as_deref())
@@ -111,7 +111,7 @@ impl EntryPoints {
     }
 }
 
-/// Where a set is described, and how it was found when the given address does not say so itself.
+/// Where a set is described, and how it was found when the given address does not describe it itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Discovered {
     pub(crate) entry_points: EntryPoints,
@@ -227,7 +227,7 @@ impl Search<'_> {
             Err(error) if is_root && is_absent(&error) => Err(error),
             Err(error) => return Err(error),
         };
-        // A folder that does not exist says nothing about the rest of the site.
+        // From a folder that does not exist nothing follows for the rest of the site.
         let is_site = page.is_ok() || start.path() == "/";
         if let Some(found) = self.site(&start, is_site)? {
             return Ok(found);
@@ -435,7 +435,7 @@ pub(crate) fn discover_again(
     }
 }
 
-/// Reads one address and says what it is.
+/// Reads one address and finds out what it is.
 fn inspect(requests: &Requests<'_>, options: &SyncOptions, url: &str) -> Result<Seen, Error> {
     let mut linked = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();

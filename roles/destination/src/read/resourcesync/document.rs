@@ -3,7 +3,7 @@
 use crate::diagnostics::{Diagnostics, Pace, Remark};
 use crate::error::{Error, ExitCode};
 use crate::package::listing::Packaged;
-use crate::requests::{Requests, net_error};
+use crate::requests::{Begun, Requests, net_error};
 use abreast_net::{Request, Response, StatusCode};
 use abreast_resourcesync::v1_1::{Capability, Entry, Head, Limits, Parser, Root, SPEC_MAX_ENTRIES, Step, Tolerance};
 use abreast_store::mirror::Document;
@@ -19,10 +19,12 @@ const RATIO_FREE_BYTES: u64 = 10 << 20;
 const RATIO_MAX: u64 = 200;
 /// Packed bytes unpacked at a time, so that no piece becomes large.
 const PACKED_PIECE: usize = 4 << 10;
+/// Bytes that show whether an answer is a document or a page.
+const BEGIN_BYTES: usize = 1_024;
 /// Longest page scanned for links.
 const PAGE_BYTES_MAX: usize = 256 << 10;
 
-/// What a document's server said about it.
+/// A document that was read, with the metadata of the answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Read {
     /// The document's own head.
@@ -52,7 +54,7 @@ pub(crate) enum Answer {
     Read(Box<Read>),
 }
 
-/// Between the time somebody meant without saying the zone, and UTC, there is at most this, microseconds.
+/// The largest difference between a time without a zone, as it was meant, and the same time in UTC, microseconds.
 const ZONE_MICROS: i64 = 26 * 3_600_000_000;
 
 impl Read {
@@ -106,7 +108,7 @@ fn read_entries(requests: &Requests<'_>, url: &str, known: Option<&Document>, ea
     };
     let work = abreast_net::with_retries(&requests.client, url, async |_| {
         let asked = Instant::now();
-        let mut response = succeeded(requests.client.send(&request).await?)?;
+        let Begun { mut response, begin } = requests.begin(&request).await?;
         if known.is_some() {
             requests.fresh.note(&response);
         }
@@ -120,7 +122,7 @@ fn read_entries(requests: &Requests<'_>, url: &str, known: Option<&Document>, ea
             return Ok(Err(Error::new("http.status", ExitCode::SourceInvalid, message)));
         }
         response.set_limit(DOCUMENT_BYTES_MAX);
-        match read_response(url, &mut response, &[], &requests.diagnostics, &mut pace, each).await {
+        match read_response(url, &mut response, &begin, &requests.diagnostics, &mut pace, each).await {
             Ok(read) => {
                 requests.diagnostics.keep_pace(pace);
                 Ok(Ok(Answer::Read(Box::new(read))))
@@ -191,7 +193,7 @@ pub(crate) enum Part<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Member {
     pub(crate) url: String,
-    /// What the index says that it includes: a snapshot of then, or changes of a span.
+    /// What it includes according to the index: a snapshot of then, or changes of a span.
     pub(crate) at: Option<Timestamp>,
     pub(crate) from: Option<Timestamp>,
     pub(crate) until: Option<Timestamp>,
@@ -251,21 +253,16 @@ pub(crate) fn read_page(
 ) -> Result<Page, Error> {
     let request = requests.request(url);
     let work = abreast_net::with_retries(&requests.client, url, async |_| {
-        let mut response = succeeded(requests.client.send(&request).await?)?;
+        let Begun { mut response, mut begin } = requests.begin(&request).await?;
         for value in response.headers().get_all("link") {
             links.extend(value.to_str().ok().into_iter().flat_map(super::links::in_header));
         }
-        let mut begin = Vec::new();
-        while begin.len() < 1_024
+        while begin.len() < BEGIN_BYTES
             && let Some(chunk) = response.chunk().await?
         {
             begin.extend_from_slice(&chunk);
         }
-        let text = begin.trim_ascii_start();
-        let is_packed = begin.starts_with(&[0x1f, 0x8b]);
-        let is_page = super::links::is_html(text);
-        let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
-        if is_packed || is_xml && !is_page && !super::discover::is_oai_pmh(text) {
+        if is_document(&begin) {
             response.set_limit(DOCUMENT_BYTES_MAX);
             let mut pace = Pace::default();
             return match read_response(url, &mut response, &begin, &requests.diagnostics, &mut pace, each).await {
@@ -288,20 +285,20 @@ pub(crate) fn read_page(
     }
 }
 
-/// Notes what a parser found that is not as the specification says.
+/// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a page nor of OAI-PMH.
+fn is_document(begin: &[u8]) -> bool {
+    let text = begin.trim_ascii_start();
+    let is_packed = begin.starts_with(&[0x1f, 0x8b]);
+    let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");
+    is_packed || is_xml && !super::links::is_html(text) && !super::discover::is_oai_pmh(text)
+}
+
+/// Notes the violations of the specification that a parser found.
 pub(super) fn note_findings(diagnostics: &Diagnostics, url: &str, parser: &Parser) {
     for finding in parser.findings() {
         let (code, line, count) = (finding.code, finding.line, finding.count);
         diagnostics.note(url, Remark { code, line, count, message: finding.message.clone() });
     }
-}
-
-/// A server that fails at a document may do better at the next attempt, whatever it says of the cause.
-fn succeeded(response: Response) -> Result<Response, abreast_net::Error> {
-    response.require_success().map_err(|error| match error.status() {
-        Some(500..) => error.passing(),
-        _ => error,
-    })
 }
 
 enum Stop {
@@ -442,7 +439,7 @@ impl Reading<'_> {
     /// What a parser cannot know: what entries mean beside each other, and beside the document's own URL.
     fn check_entry(&mut self, entry: &mut Entry) -> Result<(), Error> {
         if self.read.head.capability.is_none() && entry.change.is_some() {
-            let message = "its entries are changes, and it does not say that it is a Change List";
+            let message = "its entries are changes, and it does not state that it is a Change List";
             return Err(self
                 .refuse("rs.capability", message)
                 .with_help("read as a list of all there is, it would delete everything else"));
@@ -482,7 +479,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Packed by the publisher rather than for the transfer, as its name should say.
+    /// Packed by the publisher and not for the transfer, which its name should show.
     fn note_gzip(&self, media_type: Option<&str>) -> Result<(), Error> {
         let path = self.read.url.split(['?', '#']).next().unwrap_or_default();
         if path.to_ascii_lowercase().ends_with(".gz")
@@ -490,7 +487,7 @@ impl Reading<'_> {
         {
             return Ok(());
         }
-        self.note("rs.gzip", 1, "packed with gzip, which neither its name nor its headers say".to_owned())
+        self.note("rs.gzip", 1, "packed with gzip, which neither its name nor its headers state".to_owned())
     }
 
     fn note(&self, code: &'static str, line: u64, message: String) -> Result<(), Error> {

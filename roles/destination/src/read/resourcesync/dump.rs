@@ -125,7 +125,7 @@ fn read_dump_document(
     })?;
     let Answer::Read(read) = answer else { return Ok(false) };
     if let Some((url, refusal)) = refused.first() {
-        // Without one of its packages a dump says nothing about what is not in it.
+        // Without one of its packages a dump does not show what is not in it.
         let message = format!("{url}: {}", refusal.message());
         return Err(Error::new(refusal.code(), ExitCode::SourceInvalid, message));
     }

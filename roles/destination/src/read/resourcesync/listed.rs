@@ -1,31 +1,37 @@
 //! An entry of a ResourceSync document as a listed resource [rs-core §7].
 
-use crate::plan::listed::{Change, Link, Listed, Relation, without_fragment};
+use crate::plan::listed::{Link, Listed, Patch, Relation, without_fragment};
+use crate::transfer::fetch::patch::is_known;
+use abreast_core::Kind;
 use abreast_resourcesync::v1_1;
 
 /// The priority of a link that states none [rs-core §14.2].
 const LOWEST: u32 = 999_999;
 
 /// Which relation types a copy makes use of.
-const RELATIONS: [(&str, Relation); 5] = [
+const RELATIONS: [(&str, Relation); 4] = [
     ("duplicate", Relation::Mirror),
-    ("http://www.openarchives.org/rs/terms/patch", Relation::Patch),
     ("memento", Relation::Version),
     ("timemap", Relation::VersionList),
     ("via", Relation::Origin),
 ];
+/// The relation type of a patch from the version before [rs-core §14.4].
+const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 
 /// What an entry lists; `document` is the URL of the document that it is in, and `head` its head.
 pub(crate) fn listed<'a>(document: &'a str, head: &v1_1::Head, entry: &'a v1_1::Entry) -> Listed<'a> {
     let change = match entry.change {
-        Some(v1_1::Change::Deleted) => Some(Change::Deleted),
-        Some(v1_1::Change::Created | v1_1::Change::Updated) => Some(Change::Put),
-        None => lists_changes(head).then_some(Change::Put),
+        Some(v1_1::Change::Deleted) => Some(Kind::Delete),
+        Some(v1_1::Change::Created) => Some(Kind::Create),
+        Some(v1_1::Change::Updated) => Some(Kind::Update),
+        None => lists_changes(head).then_some(Kind::Update),
     };
     let instant = |time: Option<abreast_webtypes::W3cDatetime>| time.map(|time| time.instant);
     let (modified, changed) = (instant(entry.lastmod), instant(entry.datetime));
     Listed {
         uri: without_fragment(&entry.loc),
+        href: None,
+        accept: None,
         document,
         modified: modified.map(abreast_webtypes::Timestamp::as_micros),
         // `lastmod` is the time of the change in lists of version 1.0, and in those written for clients of both versions
@@ -36,8 +42,19 @@ pub(crate) fn listed<'a>(document: &'a str, head: &v1_1::Head, entry: &'a v1_1::
         digests: &entry.digests,
         change,
         changed,
+        replaced_by: &[],
+        patches: patch(&entry.links).into_iter().collect(),
         links: links(&entry.links),
     }
+}
+
+/// Several patches of an entry lead to the same version in different formats: the first known one counts.
+fn patch(links: &[v1_1::Ln]) -> Option<Patch<'_>> {
+    links.iter().filter(|link| link.has_rel(PATCH)).find_map(|link| {
+        let media_type = link.media_type.as_deref().filter(|media_type| is_known(media_type))?;
+        let (href, length, digests) = (link.href.as_str(), link.length, &link.digests);
+        Some(Patch { href, media_type, length, digests, before: None, after: None })
+    })
 }
 
 fn lists_changes(head: &v1_1::Head) -> bool {

@@ -45,7 +45,7 @@ pub(crate) fn read_notification(bytes: &[u8]) -> Result<Notification, String> {
     if parser.skipped() > 0 || is_zoneless(&parser) {
         return odd("it has entries that cannot be understood, or times without a zone");
     }
-    let Some(from) = head.from.map(|from| from.instant) else { return odd("it does not say since when it knows") };
+    let Some(from) = head.from.map(|from| from.instant) else { return odd("it does not state `from`") };
     let newest = entries.last().and_then(|entry| entry.datetime).map(|newest| newest.instant);
     let Some(until) = head.until.map(|until| until.instant).or(newest) else {
         return odd("it contains no changes and no time");

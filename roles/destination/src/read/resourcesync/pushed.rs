@@ -1,7 +1,7 @@
 //! Notifications that continue from the cursor of the copy: their changes are applied like those of a Change List, and
 //! none is requested [rs-change-notification §3].
 //!
-//! Each notification says since when it knows all changes. One that begins after what the copy knows was preceded by
+//! Each notification states the time since which it has all changes. One that begins after what the copy knows was preceded by
 //! others that are missing: then, and whenever anything is odd, the lists are asked. What ends before is old, and
 //! changes nothing however often it comes.
 

@@ -1,4 +1,4 @@
-//! The reader of ResourceSync: which documents are read, in which order, and what follows from what they say.
+//! The reader of ResourceSync: which documents are read, in which order, and what follows from them.
 
 use super::change_list::{each_change, plan_changes, skip_gap};
 use super::cursor;
@@ -39,7 +39,7 @@ pub(crate) struct ResourceSync {
     entry_points: EntryPoints,
     /// The Change Dump to read when the packages of a Resource Dump have been used.
     changes_next: Option<String>,
-    /// Up to when notifications say that there are changes.
+    /// The time of the newest change that notifications announced.
     announced: Option<Timestamp>,
     /// The Capability List was read again in this run.
     is_read_again: bool,
@@ -128,7 +128,7 @@ impl Reader for ResourceSync {
             }
 
             fn failed(&mut self, _: &str, error: Error, _: usize) -> Result<(), Error> {
-                // Without one of the lists nothing can be said of what is not listed.
+                // Without one of the lists, a resource that is not listed may be in it.
                 Err(error)
             }
         }
@@ -183,7 +183,7 @@ impl Reader for ResourceSync {
         let (Some(changes), Some(cursor)) = (&self.entry_points.change_list, cursor::get(run.planner.mirror)?) else {
             return Ok(false);
         };
-        // What else there is to say is said by the next run, if it lasts.
+        // Other results are reported by the next run, if they last.
         Ok(run.planner.polling.may_poll() && matches!(plan_changes(run, changes, cursor, true), Ok(Followed::Planned)))
     }
 

@@ -51,7 +51,7 @@ pub(crate) trait Visitor {
 pub(crate) struct Walked {
     /// The document that it began with.
     pub(crate) top: Box<Read>,
-    /// The instant up to which all changes are included, if the lists say so.
+    /// The instant up to which all changes are included, if the lists state it.
     pub(crate) at: Option<Timestamp>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn walk(
         };
         match read {
             Ok(read) => {
-                // A list older than its index says comes from some cache: the changes in between are replayed.
+                // A list older than its index states comes from some cache: the changes in between are replayed.
                 if let Some(own) = read.head.at
                     && (top.head.at.is_none() || member.at.is_some_and(|promised| own.instant < promised))
                 {
@@ -315,7 +315,7 @@ fn replay_from(
     } else {
         let found = top.last_modified.or(top.date)?.plus_micros(-MARGIN_MICROS);
         if has_changes {
-            let message = format!("the Resource List does not say `at`; changes are replayed from {found}");
+            let message = format!("the Resource List does not state `at`; changes are replayed from {found}");
             run.report.notice("list.no-at", list, &message);
         }
         found

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 /// Sets that an error lists.
 const LISTED_MAX: usize = 50;
-/// Names of documents that say nothing about their set.
+/// Names of documents that are the same in every set.
 const USUAL_NAMES: [&str; 4] = ["capabilitylist", "capability-list", "capability_list", "capabilities"];
 
 /// A set that may be the one.
@@ -55,7 +55,7 @@ pub(crate) fn add(to: &mut Vec<Candidate>, more: Vec<Candidate>) {
     to.extend(more.into_iter().filter(|set| known.insert(set.url.clone())));
 }
 
-/// What a set is called: the folder of its Capability List, or the list's own name where that says more.
+/// The name of a set: the folder of its Capability List, or the list's own name where that is more specific.
 pub fn name_of(url: &str) -> &str {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     let path = path.split_once("://").map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));

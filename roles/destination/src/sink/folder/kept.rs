@@ -71,7 +71,7 @@ impl FolderKept {
         stat.kind == Kind::File && stat.size == row.length && self.system.same_time(row.file_mtime, stat.mtime_ns)
     }
 
-    /// What is wrong with the file that stands where the row says.
+    /// The damage of the file at the place that the row names.
     fn damage_at(&mut self, row: &Row, path: &[u8], read: bool) -> Option<Damage> {
         let shown = String::from_utf8_lossy(path).into_owned();
         let damage = |kind, message: String| Some(Damage { kind, message });

@@ -15,7 +15,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// Index lines handed on together.
 const LINES_BYTES: usize = 1 << 20;
 
-/// Reads the segments that copies wrote into this folder; says how many resources there are. Other files are left alone.
+/// Reads the segments that copies wrote into this folder; returns the number of resources. Other files are not changed.
 pub(super) fn adopt(
     archive: &Path,
     mirror: &Mirror,
@@ -48,7 +48,7 @@ struct Reading<'a> {
     block: Vec<u8>,
 }
 
-/// What a record says, when it is whole.
+/// The contents of a whole record.
 struct Found {
     head: Head,
     /// Head of the answer, if it is one.

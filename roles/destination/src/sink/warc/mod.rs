@@ -1,8 +1,8 @@
 //! The packed copy: WARC files that archives keep and replay programs read, appended to only.
 //!
 //! `archive/` holds the segments, `indexes/` their CDXJ index: what pywb calls a collection. A record is in the archive
-//! for ever; the state says which one is a resource's newest, and how far each segment counts. What a killed run wrote
-//! beyond that is cut off by the next one. A resource that is gone at the Source gets a metadata record that says so.
+//! permanently; the state has the position of each resource's newest record, and the valid length of each segment. Bytes that
+//! a killed run wrote beyond it are removed by the next run. The deletion of a resource is a metadata record.
 
 mod adopt;
 mod index;

@@ -142,7 +142,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Cuts off what was never acknowledged, and goes on with the newest segment when there is room in it.
+    /// Removes what was never acknowledged, and continues the newest segment when there is room in it.
     fn recover(&self, mirror: &Mirror) -> Result<(), Error> {
         let unusable = |path: &Path, cause: io::Error| {
             Error::new("io", ExitCode::Io, format!("cannot use {}: {cause}", path.display())).with_cause(cause)
@@ -240,7 +240,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Appends the record that says that a resource is gone.
+    /// Appends the record of a deletion.
     pub(super) fn append_deletion(&self, uri: &str, member: &[u8]) -> io::Result<()> {
         let mut open = self.lock();
         self.append_bytes(&mut open, member)?;
@@ -303,7 +303,7 @@ impl Segments {
         open.current.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Begins a segment with the record that says what it is.
+    /// Begins a segment with the record that describes it.
     fn begin(&self, number: i64) -> io::Result<Current> {
         let name = self.name_of(number);
         let file = File::options().append(true).create_new(true).open(self.folder.join(&name))?;

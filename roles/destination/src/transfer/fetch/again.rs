@@ -28,7 +28,7 @@ impl Fetcher {
             && matches!(outcome, Some(Outcome::Failed(failure)) if failure.code == "fixity.mismatch")
     }
 
-    /// Asks for a resource once more, after bytes came that are not those listed.
+    /// Requests a resource again, after bytes came that are not those listed.
     pub(crate) async fn ask_again(&mut self, task: &Task) -> Outcome {
         match self.try_again(task).await {
             Ok(mut outcome) => {
@@ -56,7 +56,7 @@ impl Fetcher {
             (_, Prepared::Done(outcome)) => return Ok(outcome),
             (listed, Prepared::Wanted { dir, .. }) => (listed, dir),
         };
-        let own = Place { past_caches: true, ..Place::default() };
+        let own = Place { past_caches: true, ..Place::own(&task.pending) };
         match self.fetch_from(&own, task, &listed, &dir, false, false).await? {
             Fetched::Done(outcome) => Ok(outcome),
             Fetched::Held(_) => Err(Failure::new("internal", "a body waits that nobody waits for")),

@@ -7,7 +7,9 @@
 use crate::alternates::{Mirror, is_public_only};
 use crate::sink::outcome::Failure;
 use crate::transfer::fetch::Fetcher;
+use abreast_store::mirror::Pending;
 use abreast_webtypes::Digests;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// A mirror of this priority comes before the resource's own URL.
@@ -15,13 +17,20 @@ const BEFORE_ALL: u32 = 1;
 
 /// One place to ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) url: String,
+pub(crate) struct Place<'a> {
+    pub(crate) url: Cow<'a, str>,
     /// Only if its address is public.
     pub(crate) public_only: bool,
     pub(crate) is_mirror: bool,
     /// Not what a cache on the way has kept.
     pub(crate) past_caches: bool,
+}
+
+impl<'a> Place<'a> {
+    /// The resource's own address.
+    pub(crate) fn own(item: &'a Pending) -> Self {
+        Self { url: item.href().into(), ..Self::default() }
+    }
 }
 
 /// A mirror's host that failed this often, one time after the other, is left alone for the rest of the run.
@@ -61,13 +70,13 @@ fn origin(url: &str) -> &str {
 
 impl Fetcher {
     /// The places to ask, in order.
-    pub(crate) fn places(&self, uri: &str, listed: &Digests, mirrors: Vec<Mirror>) -> Vec<Place> {
-        let own = Place { url: uri.to_owned(), ..Place::default() };
+    pub(crate) fn places<'a>(&self, item: &'a Pending, listed: &Digests, mirrors: Vec<Mirror>) -> Vec<Place<'a>> {
+        let own = Place::own(item);
         if mirrors.is_empty() || listed.strongest().is_none() {
             return vec![own];
         }
         let mut rule = self.storer.rules.admission.clone();
-        let busy = self.client.is_paused(uri);
+        let busy = self.client.is_paused(item.href());
         let mut places = Vec::with_capacity(mirrors.len() + 1);
         let mut own = Some(own);
         for mirror in mirrors {
@@ -75,7 +84,7 @@ impl Fetcher {
                 places.extend(own.take());
             }
             let Some(public_only) = is_public_only(&mut rule, &mirror.url) else { continue };
-            places.push(Place { url: mirror.url, public_only, is_mirror: true, past_caches: false });
+            places.push(Place { url: mirror.url.into(), public_only, is_mirror: true, past_caches: false });
         }
         places.extend(own);
         places

@@ -1,4 +1,4 @@
-//! Fetching one resource from its URL into the sink, whole and verified or not at all.
+//! Fetching one resource from its address into the sink, whole and verified or not at all.
 
 mod again;
 pub(crate) mod mirrors;
@@ -48,12 +48,6 @@ pub(crate) struct Fetcher {
     pub(crate) client: Client,
     /// Status line and headers of the answer, for sinks that keep them.
     pub(crate) head: Vec<u8>,
-    /// The place asked now is a stranger's: only public addresses.
-    public_only: bool,
-    /// The place asked now is a mirror: what it began is not gone on with, by this run or another.
-    from_mirror: bool,
-    /// Caches on the way are not to answer by themselves.
-    past_caches: bool,
     failing_hosts: FailingHosts,
     again: Again,
     /// Buffers to be used again.
@@ -65,6 +59,20 @@ pub(crate) enum Fetched {
     Done(Outcome),
     /// It is here whole, and better digested together with others.
     Held(Held),
+}
+
+/// A request of a resource at one place, and what is expected of the answer.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    place: &'a Place<'a>,
+    accept: Option<&'a str>,
+    /// Names what is begun: the URI of the resource, or the URL of a mirror, whose part is continued nowhere else.
+    name: &'a str,
+    dir: &'a Dir,
+    listed: &'a Digests,
+    length: Option<u64>,
+    /// Of the version that is kept.
+    etag: Option<&'a str>,
 }
 
 /// The bytes of one resource, as they came.
@@ -80,9 +88,6 @@ impl Fetcher {
             storer: Storer::new(sink, rules),
             client,
             head: Vec::new(),
-            public_only: false,
-            from_mirror: false,
-            past_caches: false,
             failing_hosts: FailingHosts::default(),
             again: Again::default(),
             spare: Vec::new(),
@@ -100,20 +105,20 @@ impl Fetcher {
             (listed, Prepared::Wanted { dir, conditional }) => (listed, dir, conditional),
         };
         if let Some(robots) = &self.storer.rules.robots {
-            robots.check(&self.client, &item.uri, false).await?;
+            robots.check(&self.client, item.href(), false).await?;
         }
         let alternate = self.storer.rules.alternates.of(&item.uri).unwrap_or_default();
-        if let Some(patch) = &alternate.patch
-            && let Some(outcome) = self.patched(task, &listed, patch).await
+        if !alternate.patches.is_empty()
+            && let Some(outcome) = self.patched(task, &listed, &alternate.patches).await
         {
             return Ok(Fetched::Done(outcome));
         }
         if alternate.mirrors.is_empty() {
-            let own = Place::default();
+            let own = Place::own(item);
             return self.fetch_from(&own, task, &listed, &dir, conditional, true).await;
         }
         let mut first_failure = None;
-        for place in self.places(&item.uri, &listed, alternate.mirrors) {
+        for place in self.places(item, &listed, alternate.mirrors) {
             if place.is_mirror && self.failing_hosts.is_failing(&place.url) {
                 continue;
             }
@@ -141,10 +146,10 @@ impl Fetcher {
         Err(first_failure.unwrap_or_else(|| Failure::new("uri.authority", "none of its places may be asked")))
     }
 
-    /// Fetches from one place; its own URL, unless the place is a mirror. `is_only` when there is no other to ask.
+    /// Fetches from one place. `is_only` when there is no other to ask.
     async fn fetch_from(
         &mut self,
-        place: &Place,
+        place: &Place<'_>,
         task: &Task,
         listed: &Digests,
         dir: &Dir,
@@ -152,10 +157,7 @@ impl Fetcher {
         is_only: bool,
     ) -> Result<Fetched, Failure> {
         let item = &task.pending;
-        let url = if place.is_mirror { &place.url } else { &item.uri };
-        self.public_only = place.public_only;
-        self.from_mirror = place.is_mirror;
-        self.past_caches = place.past_caches;
+        let url: &str = &place.url;
         if let (true, Some(robots)) = (place.is_mirror, &self.storer.rules.robots) {
             // A mirror that does not want us is as good as none.
             let asked = robots.check(&self.client, url, place.public_only).await;
@@ -163,7 +165,9 @@ impl Fetcher {
         }
         let known = listed.strongest().is_some();
         let etag = task.row.as_ref().filter(|_| conditional && !known).and_then(|row| row.etag.as_deref());
-        let Some(got) = self.receive(url, dir, listed, item.length, etag).await? else {
+        let (accept, name) = if place.is_mirror { (None, url) } else { (item.accept(), item.uri.as_str()) };
+        let target = Target { place, accept, name, dir, listed, length: item.length, etag };
+        let Some(got) = self.receive(target).await? else {
             // 304: the bytes kept are still the right ones.
             return Ok(Fetched::Done(Outcome::Right { row: self.storer.writer.still_right(task)? }));
         };
@@ -190,24 +194,18 @@ impl Fetcher {
         outcome.map(Fetched::Done)
     }
 
-    /// `None` when the server says that nothing has changed.
-    async fn receive(
-        &mut self,
-        uri: &str,
-        dir: &Dir,
-        listed: &Digests,
-        listed_length: Option<u64>,
-        etag: Option<&str>,
-    ) -> Result<Option<Got>, Failure> {
-        let checkable = listed.strongest().is_some() || listed_length.is_some();
+    /// `None` when the server answers that nothing has changed.
+    async fn receive(&mut self, target: Target<'_>) -> Result<Option<Got>, Failure> {
+        let Target { listed, length, .. } = target;
+        let checkable = listed.strongest().is_some() || length.is_some();
         let packing = if checkable { UnaskedEncoding::Raw } else { UnaskedEncoding::Decode };
-        let Some(got) = self.receive_as(uri, dir, listed, listed_length, etag, packing).await? else { return Ok(None) };
-        // A server that packs without being asked: the list may speak of the bytes inside.
+        let Some(got) = self.receive_as(target, packing).await? else { return Ok(None) };
+        // A server that packs without being asked: the list may be about the bytes inside.
         if got.packed && checkable {
             let digests = got.part.incoming.digests(&self.storer.bytes);
-            if judge(listed, listed_length, &digests, got.part.incoming.length) == Verdict::Mismatch {
+            if judge(listed, length, &digests, got.part.incoming.length) == Verdict::Mismatch {
                 drop(got);
-                return self.receive_as(uri, dir, listed, listed_length, None, UnaskedEncoding::Decode).await;
+                return self.receive_as(Target { etag: None, ..target }, UnaskedEncoding::Decode).await;
             }
         }
         Ok(Some(got))
@@ -215,22 +213,19 @@ impl Fetcher {
 
     async fn receive_as(
         &mut self,
-        uri: &str,
-        dir: &Dir,
-        listed: &Digests,
-        listed_length: Option<u64>,
-        etag: Option<&str>,
+        target: Target<'_>,
         unasked_encoding: UnaskedEncoding,
     ) -> Result<Option<Got>, Failure> {
-        let Self { client, sink, storer, head, public_only, from_mirror, past_caches, .. } = self;
-        let (public_only, from_mirror, no_cache) = (*public_only, *from_mirror, *past_caches);
+        let Target { place, accept, name, listed, length: listed_length, etag, .. } = target;
+        let Place { url, public_only, is_mirror, past_caches: no_cache } = place;
+        let (url, public_only, no_cache): (&str, _, _) = (url, *public_only, *no_cache);
+        let Self { client, sink, storer, head, .. } = self;
         let Storer { rules, bytes, .. } = storer;
         let partials = sink.partials();
         let authorization =
-            rules.authorization.as_ref().filter(|_| crate::admit::same_origin(uri, &rules.authorized_url));
-        let mut part =
-            if is_large(listed_length) { Part::begun_before(partials, dir, uri, listed, listed_length) } else { None };
-        let result = abreast_net::with_retries(client, uri, async |_| {
+            rules.authorization.as_ref().filter(|_| crate::admit::same_origin(url, &rules.authorized_url));
+        let mut part = if is_large(listed_length) { Part::begun_before(partials, &target) } else { None };
+        let result = abreast_net::with_retries(client, url, async |_| {
             // A file begun by an earlier attempt is continued when the server still has the same version.
             let resume = part.as_ref().and_then(|part| Some((part.incoming.length, part.facts.etag.clone()?)));
             let request = Request {
@@ -240,7 +235,8 @@ impl Fetcher {
                 authorization,
                 public_only,
                 no_cache,
-                ..Request::new(uri)
+                accept,
+                ..Request::new(url)
             };
             let mut answered = client.send(&request).await?;
             if answered.status() == StatusCode::RANGE_NOT_SATISFIABLE && resume.is_some() {
@@ -267,13 +263,13 @@ impl Fetcher {
                 write_head(&response, packed && unasked_encoding == UnaskedEncoding::Raw, head);
             }
             let state = part.get_or_insert_with(|| Part::new(&response, listed, sink.wants_head()));
-            if from_mirror {
-                // Another server's tag says nothing to the Source; and without one, nothing is kept to go on with.
+            if *is_mirror {
+                // The Source does not know another server's tag; and without one, nothing is kept to be continued.
                 state.facts.etag = None;
             }
             // Packed bytes may be more than those inside, which may be what is listed.
             let most = listed_length.filter(|_| !packed || unasked_encoding == UnaskedEncoding::Decode);
-            match read_body(&mut response, state, bytes, dir, uri, most, partials).await {
+            match read_body(&mut response, state, bytes, &target, most, partials).await {
                 Ok(()) => Ok(Ok(Some(packed))),
                 Err(Interrupted::Net(error)) => {
                     if state.incoming.file.is_none() {
@@ -294,7 +290,7 @@ impl Fetcher {
         if let Some(temporary) = &mut part.incoming.file
             && std::mem::take(&mut temporary.resumable)
         {
-            partials.forget(uri);
+            partials.forget(name);
         }
         Ok(Some(Got { part, packed }))
     }
@@ -350,11 +346,12 @@ impl Part {
         Self { incoming: Incoming::new(listed), facts: Facts { etag, last_modified, media_type, received } }
     }
 
-    /// What an earlier run has of a large file: its bytes are read again, and the rest asked for on condition that the
+    /// What an earlier run has of a large file: its bytes are read again, and the rest is requested on condition that the
     /// server still has the same version.
-    fn begun_before(partials: &Partials, dir: &Dir, uri: &str, listed: &Digests, length: Option<u64>) -> Option<Self> {
-        let etag = partials.etag(uri)?;
-        let name = temporary_name(uri);
+    fn begun_before(partials: &Partials, target: &Target<'_>) -> Option<Self> {
+        let Target { dir, listed, length, .. } = *target;
+        let etag = partials.etag_at(target.name, &target.place.url)?;
+        let name = temporary_name(target.name);
         let (mut file, stat) = open_begun(dir, &name)?;
         if stat.size == 0 || length.is_some_and(|length| stat.size > length) {
             return None;
@@ -387,8 +384,7 @@ async fn read_body(
     response: &mut Response,
     part: &mut Part,
     bytes: &mut Vec<u8>,
-    dir: &Dir,
-    uri: &str,
+    target: &Target<'_>,
     listed_length: Option<u64>,
     partials: &Partials,
 ) -> Result<(), Interrupted> {
@@ -398,13 +394,13 @@ async fn read_body(
         temporary.file.seek(begin).map_err(|error| Interrupted::Failed(error.into()))?;
     }
     while let Some(chunk) = response.chunk().await.map_err(Interrupted::Net)? {
-        incoming.add(&chunk, bytes, dir, uri, listed_length).map_err(Interrupted::Failed)?;
+        incoming.add(&chunk, bytes, target.dir, target.name, listed_length).map_err(Interrupted::Failed)?;
         if let Some(temporary) = &mut incoming.file
             && incoming.length >= RESUME_BYTES
             && !temporary.resumable
             && let Some(etag) = facts.etag.as_deref().filter(|etag| etag.starts_with('"'))
         {
-            temporary.resumable = partials.note(uri, etag);
+            temporary.resumable = partials.note(target.name, &target.place.url, etag);
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
-//! Patches: a new version made out of the one that is kept, and of exactly that version [rs-core §14.4].
+//! Patches: the listed version, made from the one that is kept by a chain of patches [rs-core §14.4].
 //!
-//! The result counts only if it has the digest that the Source lists for the new version; else the resource
-//! is fetched whole, as if there were no patch.
+//! Each patch is verified, and each version in between whose digest is stated. The result counts only if it has the digest
+//! that the Source lists. If a patch is missing, does not apply, or the chain costs more than the resource, the resource is
+//! fetched whole.
 
 pub(crate) mod fuzz_property;
 
@@ -18,8 +19,10 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 
-/// Largest version that is patched, and largest patch.
+/// Largest version that is patched, and most bytes of the patches of one chain.
 const BYTES_MAX: u64 = 64 << 20;
+/// What one more request costs, in bytes of the resource.
+const REQUEST_BYTES: u64 = 1 << 10;
 /// How a difference of bytes begins.
 const DIFFERENCE_MARK: &[u8; 16] = b"ENDSLEY/BSDIFF43";
 /// Operations of one JSON patch.
@@ -29,9 +32,9 @@ const DEPTH_MAX: usize = 127;
 /// Values that the operations of one JSON patch may put somewhere, with the bytes of their texts.
 const MOVED_MAX: usize = 16 << 20;
 
-/// What a patch is.
+/// The format of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Format {
     /// JSON Patch.
     Json,
     /// Bytes that come behind those kept.
@@ -40,7 +43,12 @@ pub(crate) enum Kind {
     Difference,
 }
 
-impl Kind {
+/// Whether patches of a media type can be applied.
+pub(crate) fn is_known(media_type: &str) -> bool {
+    Format::of(media_type).is_some()
+}
+
+impl Format {
     /// By its media type; parameters do not matter.
     pub(crate) fn of(media_type: &str) -> Option<Self> {
         let name = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -53,10 +61,11 @@ impl Kind {
         }
     }
 
-    /// The new version; `None` when the patch does not fit.
-    fn apply(self, kept: Vec<u8>, patch: &[u8], length: u64) -> Option<Vec<u8>> {
+    /// The new version, of this length if it is known; `None` when the patch does not apply.
+    fn apply(self, kept: Vec<u8>, patch: &[u8], length: Option<u64>) -> Option<Vec<u8>> {
+        let most = length.unwrap_or(BYTES_MAX);
         let new = match self {
-            Self::Json => apply_json(&kept, patch, length)?,
+            Self::Json => apply_json(&kept, patch, most)?,
             Self::Append => {
                 let mut new = kept;
                 new.extend_from_slice(patch);
@@ -65,72 +74,117 @@ impl Kind {
             Self::Difference => {
                 let (mark, rest) = patch.split_first_chunk::<16>()?;
                 let (stated, mut rest) = rest.split_first_chunk::<8>()?;
-                if mark != DIFFERENCE_MARK || u64::from_le_bytes(*stated) != length {
+                let stated = u64::from_le_bytes(*stated);
+                if mark != DIFFERENCE_MARK || stated > most {
                     return None;
                 }
-                let mut new = Vec::with_capacity(length as usize);
+                let mut new = Vec::with_capacity(stated as usize);
                 bsdiff::patch(&kept, &mut rest, &mut new).ok()?;
                 new
             }
         };
-        (new.len() as u64 == length).then_some(new)
+        let found = new.len() as u64;
+        (found <= most && length.is_none_or(|length| length == found)).then_some(new)
     }
 }
 
 impl Fetcher {
-    /// Makes the new version out of a patch; `None` when it has to be fetched whole. After [`crate::transfer::store::Storer::prepare`].
-    pub(crate) async fn patched(&mut self, task: &Task, listed: &Digests, patch: &Patch) -> Option<Outcome> {
-        let (kind, row) = (Kind::of(&patch.media_type)?, task.row.as_ref()?);
-        let length = task.pending.length.filter(|length| *length <= BYTES_MAX)?;
-        let worth = patch.length.is_none_or(|patch| patch < length && patch <= BYTES_MAX);
-        if task.pending.action != PendingAction::Fetch || listed.strongest().is_none() || !row.verified || !worth {
+    /// Makes the listed version with a chain of patches; `None` when it has to be fetched whole. After
+    /// [`crate::transfer::store::Storer::prepare`].
+    pub(crate) async fn patched(&mut self, task: &Task, listed: &Digests, chain: &[Patch]) -> Option<Outcome> {
+        let (item, row) = (&task.pending, task.row.as_ref()?);
+        let length = item.length.filter(|length| *length <= BYTES_MAX)?;
+        if item.action != PendingAction::Fetch || listed.strongest().is_none() || !row.verified {
             return None;
         }
-        let kept = as_kept(self.storer.writer.kept(task)?, row)?;
-        let mut rule = self.storer.rules.admission.clone();
-        let public_only = is_public_only(&mut rule, &patch.url)?;
-        if let Some(robots) = &self.storer.rules.robots {
+        let chain = not_applied(chain, row);
+        let mut left = bytes_for(chain, length)?;
+        let mut version = as_kept(self.storer.writer.kept(task)?, row)?;
+        for (at, patch) in chain.iter().enumerate() {
+            if patch.before.as_ref().is_some_and(|before| !has_digests(&version, before, None)) {
+                return None;
+            }
+            let bytes = self.fetch_patch(patch, left).await?;
+            left = left.checked_sub(bytes.len() as u64)?;
+            let is_last = at + 1 == chain.len();
+            version = patch.format.apply(version, &bytes, if is_last { Some(length) } else { patch.length_after })?;
+            if !is_last && patch.after.as_ref().is_some_and(|after| !has_digests(&version, after, patch.length_after)) {
+                tracing::debug!(
+                    uri = item.uri,
+                    patch = patch.url,
+                    "a patch leads to another version than the one stated"
+                );
+                return None;
+            }
+        }
+        if !has_digests(&version, listed, Some(length)) {
+            tracing::debug!(uri = item.uri, "patches lead to another version than the one listed");
+            return None;
+        }
+        let facts = Facts { last_modified: self.modified(task).await, ..Facts::default() };
+        Some(self.storer.store_slice(task, facts, &version).await)
+    }
+
+    /// Requests a patch of at most so many bytes, and verifies it by what is stated of it.
+    async fn fetch_patch(&self, patch: &Patch, most: u64) -> Option<Vec<u8>> {
+        let rules = &self.storer.rules;
+        let public_only = is_public_only(&mut rules.admission.clone(), &patch.url)?;
+        if let Some(robots) = &rules.robots {
             robots.check(&self.client, &patch.url, public_only).await.ok()?;
         }
-        let authorized = crate::admit::same_origin(&patch.url, &self.storer.rules.authorized_url);
+        let authorized = crate::admit::same_origin(&patch.url, &rules.authorized_url);
         let request = Request {
-            authorization: self.storer.rules.authorization.as_ref().filter(|_| authorized),
+            authorization: rules.authorization.as_ref().filter(|_| authorized),
             accept_gzip: true,
             unasked_encoding: UnaskedEncoding::Decode,
             public_only,
             ..Request::new(&patch.url)
         };
         let mut bytes = Vec::new();
-        let most = patch.length.unwrap_or(length).min(BYTES_MAX);
-        self.client.fetch_to(&request, &mut bytes, most).await.ok()?;
+        self.client.fetch_to(&request, &mut bytes, patch.length.unwrap_or(most).min(most)).await.ok()?;
         let mut hasher = Hasher::for_listed(&patch.digests);
         hasher.update(&bytes);
-        if judge(&patch.digests, patch.length, &hasher.finish(), bytes.len() as u64) == Verdict::Mismatch {
-            return None;
-        }
-        let new = kind.apply(kept, &bytes, length)?;
-        let mut hasher = Hasher::for_listed(listed);
-        hasher.update(&new);
-        if judge(listed, Some(length), &hasher.finish(), new.len() as u64) != Verdict::Verified {
-            tracing::debug!(uri = task.pending.uri, "a patch leads to another version than the one listed");
-            return None;
-        }
-        let facts = Facts { last_modified: self.modified(task).await, ..Facts::default() };
-        Some(self.storer.store_slice(task, facts, &new).await)
+        let verdict = judge(&patch.digests, patch.length, &hasher.finish(), bytes.len() as u64);
+        (verdict != Verdict::Mismatch).then_some(bytes)
     }
 
-    /// When the resource was last modified, nanoseconds since 1970, where no list states it: a patch has no say in that.
+    /// When the resource was last modified, nanoseconds since 1970, where no list states it: patches do not state it either.
     async fn modified(&self, task: &Task) -> Option<i64> {
         let item = &task.pending;
         if item.modified.is_some() {
             return None;
         }
         let rules = &self.storer.rules;
-        let authorized = crate::admit::same_origin(&item.uri, &rules.authorized_url);
+        let authorized = crate::admit::same_origin(item.href(), &rules.authorized_url);
         let authorization = rules.authorization.as_ref().filter(|_| authorized);
-        let response = self.client.send(&Request { head: true, authorization, ..Request::new(&item.uri) }).await;
+        let request = Request { head: true, authorization, accept: item.accept(), ..Request::new(item.href()) };
+        let response = self.client.send(&request).await;
         last_modified(&response.ok()?.require_success().ok()?)
     }
+}
+
+/// The patches of a chain that are still to be applied: those after the one that led to the version kept.
+fn not_applied<'c>(chain: &'c [Patch], row: &Row) -> &'c [Patch] {
+    let mut kept = Digests::default();
+    kept.set_from_bytes(&row.digests);
+    let applied = |patch: &Patch| patch.after.as_ref().is_some_and(|after| after.agree(&kept) == Some(true));
+    chain.iter().rposition(applied).map_or(chain, |at| &chain[at + 1..])
+}
+
+/// How many bytes the patches of a chain may have together to make a version of that length; `None` when a request of the
+/// whole costs less, or there is no patch.
+fn bytes_for(chain: &[Patch], length: u64) -> Option<u64> {
+    let requests = (chain.len() as u64).checked_sub(1)? * REQUEST_BYTES;
+    let left = length.min(BYTES_MAX).checked_sub(requests)?;
+    let stated: u64 = chain.iter().filter_map(|patch| patch.length).fold(0, u64::saturating_add);
+    (stated < left).then_some(left)
+}
+
+/// Whether a version is proven to be the one with these digests and length.
+fn has_digests(version: &[u8], digests: &Digests, length: Option<u64>) -> bool {
+    let mut hasher = Hasher::for_listed(digests);
+    hasher.update(version);
+    judge(digests, length, &hasher.finish(), version.len() as u64) == Verdict::Verified
 }
 
 /// The bytes kept, if they are exactly those that were stored.
@@ -142,10 +196,7 @@ fn as_kept(file: File, row: &Row) -> Option<Vec<u8>> {
     file.take(row.length + 1).read_to_end(&mut bytes).ok()?;
     let mut digests = Digests::default();
     digests.set_from_bytes(&row.digests);
-    let mut hasher = Hasher::for_listed(&digests);
-    hasher.update(&bytes);
-    let same = judge(&digests, Some(row.length), &hasher.finish(), bytes.len() as u64) == Verdict::Verified;
-    same.then_some(bytes)
+    has_digests(&bytes, &digests, Some(row.length)).then_some(bytes)
 }
 
 /// Applies a JSON patch, and writes the result the way the kept version is written: only then the bytes can be the
@@ -274,11 +325,11 @@ mod tests {
 
     #[test]
     fn kinds_are_known_by_their_type() {
-        assert_eq!(Kind::of("Application/JSON-Patch+json; charset=utf-8"), Some(Kind::Json));
-        assert_eq!(Kind::of("application/json-patch"), Some(Kind::Json));
-        assert_eq!(Kind::of("application/x-append"), Some(Kind::Append));
-        assert_eq!(Kind::of("application/x-bsdiff43"), Some(Kind::Difference));
-        assert_eq!(Kind::of("application/x-tiff-diff"), None);
+        assert_eq!(Format::of("Application/JSON-Patch+json; charset=utf-8"), Some(Format::Json));
+        assert_eq!(Format::of("application/json-patch"), Some(Format::Json));
+        assert_eq!(Format::of("application/x-append"), Some(Format::Append));
+        assert_eq!(Format::of("application/x-bsdiff43"), Some(Format::Difference));
+        assert_eq!(Format::of("application/x-tiff-diff"), None);
     }
 
     #[test]
@@ -307,11 +358,37 @@ mod tests {
         patch.extend_from_slice(&(new.len() as u64).to_le_bytes());
         bsdiff::diff(&kept, &new, &mut patch).unwrap();
         let length = new.len() as u64;
-        assert_eq!(Kind::Difference.apply(kept.clone(), &patch, length), Some(new));
-        assert_eq!(Kind::Difference.apply(kept.clone(), &patch, length + 1), None);
-        assert_eq!(Kind::Difference.apply(kept.clone(), &patch[..patch.len() / 2], length), None);
-        assert_eq!(Kind::Difference.apply(kept, b"short", 5), None);
-        assert_eq!(Kind::Append.apply(b"one ".to_vec(), b"two", 7), Some(b"one two".to_vec()));
+        assert_eq!(Format::Difference.apply(kept.clone(), &patch, Some(length)), Some(new));
+        assert_eq!(Format::Difference.apply(kept.clone(), &patch, Some(length + 1)), None);
+        assert_eq!(Format::Difference.apply(kept.clone(), &patch[..patch.len() / 2], Some(length)), None);
+        assert_eq!(Format::Difference.apply(kept, b"short", Some(5)), None);
+        assert_eq!(Format::Append.apply(b"one ".to_vec(), b"two", Some(7)), Some(b"one two".to_vec()));
+    }
+
+    #[test]
+    fn a_chain_is_used_only_if_it_costs_less_than_the_whole() {
+        let patch = |length| Patch {
+            url: String::new(),
+            format: Format::Append,
+            length,
+            digests: Digests::default(),
+            before: None,
+            after: None,
+            length_after: None,
+            order: (0, 0),
+        };
+        let (short, long, unknown) = (patch(Some(100)), patch(Some(5_000)), patch(None));
+        let bytes_for = |chain: &[&Patch], length| {
+            let chain: Vec<Patch> = chain.iter().map(|patch| (*patch).clone()).collect();
+            bytes_for(&chain, length)
+        };
+        assert_eq!(bytes_for(&[], 100), None);
+        assert_eq!((bytes_for(&[&short], 100), bytes_for(&[&short], 101)), (None, Some(101)));
+        assert_eq!(bytes_for(&[&unknown], 10), Some(10));
+        assert_eq!(bytes_for(&[&short, &short], 1_000), None, "two requests for so little");
+        assert_eq!(bytes_for(&[&short, &short], 4_096), Some(3_072));
+        assert_eq!(bytes_for(&[&short, &long], 5_000), None);
+        assert_eq!(bytes_for(&[&short, &unknown], 4_096), Some(3_072));
     }
 
     #[test]

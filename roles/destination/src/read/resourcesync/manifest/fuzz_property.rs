@@ -11,7 +11,7 @@ use std::io::{Read as _, Write as _};
 const MEMBERS_MAX: usize = 64;
 
 /// Opens any bytes as a package, reads its manifest and the members this names. Nothing panics, a member is never more
-/// than the directory says, and read at once or piece by piece it is the same.
+/// than the directory states, and read at once or piece by piece it is the same.
 ///
 /// # Panics
 /// When that is not so.

@@ -1,11 +1,11 @@
 //! Properties of every patch: for fuzzing and for the tests of its seeds.
 
-use super::{DIFFERENCE_MARK, Kind, apply_json};
+use super::{DIFFERENCE_MARK, Format, apply_json};
 
 /// Longest JSON that is made.
 const JSON_MAX: u64 = 4_096;
 
-/// The first byte says which kind of patch; up to the next zero byte is what is kept, behind it the patch. What comes
+/// The first byte selects the format; up to the next zero byte is the version kept, behind it the patch. What comes
 /// out is never longer than it should be, JSON is JSON, and a difference leads to what it was made of.
 ///
 /// # Panics
@@ -23,18 +23,23 @@ pub fn check(bytes: &[u8]) {
         }
         b'a' => {
             let length = bytes.len() as u64;
-            assert!(Kind::Append.apply(kept.to_vec(), patch, length).is_none_or(|new| new.len() as u64 == length));
+            assert!(
+                Format::Append.apply(kept.to_vec(), patch, Some(length)).is_none_or(|new| new.len() as u64 == length)
+            );
         }
         b'd' => {
             let mut made = head(patch.len());
             if bsdiff::diff(kept, patch, &mut made).is_ok() {
-                assert_eq!(Kind::Difference.apply(kept.to_vec(), &made, patch.len() as u64).as_deref(), Some(patch));
+                assert_eq!(
+                    Format::Difference.apply(kept.to_vec(), &made, Some(patch.len() as u64)).as_deref(),
+                    Some(patch)
+                );
             }
         }
         _ => {
             let length = usize::from(*kind);
             let patch = [&head(length), patch].concat();
-            let new = Kind::Difference.apply(kept.to_vec(), &patch, length as u64);
+            let new = Format::Difference.apply(kept.to_vec(), &patch, Some(length as u64));
             assert!(new.is_none_or(|new| new.len() == length));
         }
     }

@@ -1,0 +1,190 @@
+//! The choice of a reader: by the state of a copy that was begun, else by the answer of the address.
+//!
+//! The address is requested once: the chosen reader continues the answer by which it was chosen.
+
+use super::{Reader, resourcesync};
+use crate::error::{Error, ExitCode};
+use crate::options::SyncOptions;
+use crate::requests::Requests;
+use crate::state::key;
+use abreast_store::mirror::Mirror;
+use http::HeaderMap;
+
+/// Bytes of an answer that readers are chosen by.
+pub(crate) const HEAD_BYTES: usize = 4 << 10;
+
+/// A protocol that can be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Protocol {
+    /// Its name, for people, and in the state of a copy.
+    pub(crate) name: &'static str,
+    /// Whether an answer is a document of it, or may lead to one.
+    pub(crate) recognises: fn(&AnswerHead<'_>) -> bool,
+    pub(crate) reader: fn() -> Box<dyn Reader>,
+}
+
+/// Every protocol, in the order in which they are tried. The first also reads the copies of versions that knew no other.
+const PROTOCOLS: &[Protocol] = &[resourcesync::PROTOCOL];
+
+/// The begin of what an address answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnswerHead<'a> {
+    /// The status, where that is a failure; there are no headers and bytes then.
+    pub(crate) failure: Option<u16>,
+    pub(crate) url: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    /// The first bytes, at least [`HEAD_BYTES`] if there are so many.
+    pub(crate) bytes: &'a [u8],
+}
+
+impl AnswerHead<'_> {
+    /// The media type, without parameters.
+    pub(crate) fn media_type(&self) -> Option<&str> {
+        let value = self.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;
+        value.split(';').next().map(str::trim)
+    }
+
+    /// The local name of the root element, if the answer is XML.
+    pub(crate) fn root_element(&self) -> Option<&str> {
+        let text = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
+        // A character may be cut at the end.
+        let text = text.utf8_chunks().next()?.valid();
+        let mut rest = text.trim_start();
+        loop {
+            let after = rest.strip_prefix('<')?;
+            rest = if let Some(comment) = after.strip_prefix("!--") {
+                comment.split_once("-->")?.1.trim_start()
+            } else if after.starts_with(['?', '!']) {
+                after.split_once('>')?.1.trim_start()
+            } else {
+                let end = after.find(|c: char| c.is_whitespace() || matches!(c, '>' | '/'))?;
+                return after[..end].rsplit(':').next();
+            };
+        }
+    }
+}
+
+/// The reader of a copy, chosen with its first run.
+pub(crate) struct Choice {
+    protocols: &'static [Protocol],
+    chosen: Option<Box<dyn Reader>>,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::of(PROTOCOLS)
+    }
+}
+
+impl Choice {
+    /// Between these protocols.
+    pub(crate) const fn of(protocols: &'static [Protocol]) -> Self {
+        Self { protocols, chosen: None }
+    }
+
+    /// The reader for the Source that the options name; `known` is the state of the copy.
+    pub(crate) fn reader(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        known: Option<&Mirror>,
+    ) -> Result<&mut dyn Reader, Error> {
+        let chosen = match self.chosen.take() {
+            Some(chosen) => chosen,
+            None => (choose(self.protocols, requests, options, known)?.reader)(),
+        };
+        Ok(&mut **self.chosen.insert(chosen))
+    }
+
+    /// The reader for a run, which keeps the choice for later runs.
+    pub(crate) fn reader_of_run(
+        &mut self,
+        requests: &Requests<'_>,
+        options: &SyncOptions,
+        mirror: &Mirror,
+    ) -> Result<&mut dyn Reader, Error> {
+        if self.chosen.is_none() {
+            let protocol = choose(self.protocols, requests, options, Some(mirror))?;
+            if self.protocols.len() > 1 {
+                mirror.set_meta(key::PROTOCOL, Some(protocol.name))?;
+            }
+            self.chosen = Some((protocol.reader)());
+        }
+        self.reader(requests, options, Some(mirror))
+    }
+}
+
+fn choose(
+    protocols: &'static [Protocol],
+    requests: &Requests<'_>,
+    options: &SyncOptions,
+    known: Option<&Mirror>,
+) -> Result<&'static Protocol, Error> {
+    if let [only] = protocols {
+        return Ok(only);
+    }
+    if let Some(protocol) = known.map(|mirror| of_copy(protocols, mirror)).transpose()?.flatten() {
+        return Ok(protocol);
+    }
+    let no_headers = HeaderMap::new();
+    requests.open(&options.url, HEAD_BYTES, |answer| {
+        let (failure, headers, bytes) = match answer {
+            Ok(begun) => (None, begun.response.headers(), &begun.begin[..]),
+            Err(error) => (error.status(), &no_headers, &[][..]),
+        };
+        let head = AnswerHead { failure, url: &options.url, headers, bytes };
+        let found = protocols.iter().find(|protocol| (protocol.recognises)(&head));
+        found.ok_or_else(|| not_recognised(protocols, &head))
+    })?
+}
+
+/// The protocol that a copy was begun with.
+fn of_copy(protocols: &'static [Protocol], mirror: &Mirror) -> Result<Option<&'static Protocol>, Error> {
+    if let Some(name) = mirror.meta(key::PROTOCOL)? {
+        let protocol = protocols.iter().find(|protocol| protocol.name == name).ok_or_else(|| {
+            Error::new(
+                "folder.protocol",
+                ExitCode::Usage,
+                format!("the copy is of a Source of {name}, which is not supported"),
+            )
+            .with_help("use the version of this program that made the copy, or another folder")
+        });
+        return protocol.map(Some);
+    }
+    let is_begun = mirror.meta(key::SOURCE_URL)?.is_some();
+    Ok(protocols.first().filter(|_| is_begun))
+}
+
+fn not_recognised(protocols: &[Protocol], head: &AnswerHead<'_>) -> Error {
+    let what = match (head.failure, head.root_element(), head.media_type()) {
+        (Some(status), ..) => format!("the status {status}"),
+        (None, Some(root), _) => format!("XML with the root element `{root}`"),
+        (None, None, Some(media_type)) => format!("`{media_type}`"),
+        (None, None, None) => "bytes without a media type".to_owned(),
+    };
+    let tried: Vec<_> = protocols.iter().map(|protocol| protocol.name).collect();
+    let message = format!("{} answers {what}, which no reader recognises\n  tried {}", head.url, tried.join(", "));
+    Error::new("discover.nothing", ExitCode::SourceInvalid, message)
+        .with_help("give the URL of a document of one of these protocols")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_element_is_found_behind_prolog_and_comments() {
+        let headers = HeaderMap::new();
+        let root = |bytes: &[u8]| {
+            let head = AnswerHead { failure: None, url: "http://h/", headers: &headers, bytes };
+            head.root_element().map(str::to_owned)
+        };
+        let prolog = b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <a> --><!DOCTYPE x>\n <atom:feed xmlns";
+        assert_eq!(root(prolog).as_deref(), Some("feed"));
+        assert_eq!(root(b"<urlset>").as_deref(), Some("urlset"));
+        assert_eq!(root(b"<a/>\xc3").as_deref(), Some("a"));
+        for other in [&b""[..], b"5\n", b"{\"a\": 1}", b"<cut", b"<!-- cut"] {
+            assert_eq!(root(other), None, "{}", String::from_utf8_lossy(other));
+        }
+    }
+}
