@@ -24,7 +24,7 @@ const PATCHES_MAX: usize = 200_000;
 /// Changed resources remembered to recognise the first change of each.
 const CHANGED_MAX: usize = 1_000_000;
 
-/// What all threads of a run know.
+/// The mirrors and patches of a run, shared by its threads.
 #[derive(Debug, Default)]
 pub(crate) struct Alternates {
     any: AtomicBool,
@@ -91,7 +91,9 @@ impl Alternates {
         if listed.links.is_empty() && !self.any.load(Ordering::Relaxed) {
             return;
         }
-        self.insert(listed.uri, Alternate { mirrors: mirrors(listed), patches: Vec::new() }, &mut self.lock());
+        let mut known = self.lock();
+        known.take(listed.uri);
+        self.insert(listed.uri, Alternate { mirrors: mirrors(listed), patches: Vec::new() }, &mut known);
     }
 
     /// Notes the mirrors and patches of a changed resource. The patches continue the chain of the changes noted before, unless
@@ -101,8 +103,7 @@ impl Alternates {
             return;
         }
         let mut known = self.lock();
-        let before = known.by_uri.get(listed.uri).filter(|_| !is_first);
-        let mut chain = before.map(|before| before.patches.clone()).unwrap_or_default();
+        let mut chain = known.take(listed.uri).filter(|_| !is_first).unwrap_or_default().patches;
         if listed.patches.is_empty() || chain.is_empty() && !is_first {
             // A version in between is not known.
             chain.clear();
@@ -113,14 +114,11 @@ impl Alternates {
     }
 
     fn insert(&self, uri: &str, mut alternate: Alternate, known: &mut Known) {
-        let before = known.by_uri.get(uri).map(|before| before.patches.len());
-        known.patches -= before.unwrap_or(0);
         if known.patches + alternate.patches.len() > PATCHES_MAX {
             alternate.patches.clear();
         }
-        if alternate.mirrors.is_empty() && alternate.patches.is_empty() {
-            known.by_uri.remove(uri);
-        } else if known.by_uri.len() < RESOURCES_MAX || before.is_some() {
+        let is_empty = alternate.mirrors.is_empty() && alternate.patches.is_empty();
+        if !is_empty && known.by_uri.len() < RESOURCES_MAX {
             known.patches += alternate.patches.len();
             known.by_uri.insert(uri.to_owned(), alternate);
             self.any.store(true, Ordering::Relaxed);
@@ -133,6 +131,14 @@ impl Alternates {
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn take(&mut self, uri: &str) -> Option<Alternate> {
+        let taken = self.by_uri.remove(uri)?;
+        self.patches -= taken.patches.len();
+        Some(taken)
     }
 }
 

@@ -215,9 +215,9 @@ fn known_base(options: &AuditOptions) -> Result<(Option<String>, Option<FileSyst
 struct Listing<'a> {
     expected: &'a Expected,
     selection: &'a mut Selection,
-    /// What the filters exclude, here or not.
+    /// Resources that the filters exclude, kept or not.
     excluded: &'a Expected,
-    /// What all URIs start with.
+    /// The common begin of all URIs.
     common: Option<String>,
     item: Pending,
     cancel: &'a AtomicBool,

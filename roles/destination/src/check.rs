@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Rows checked together.
 const ROWS: usize = 512;
 
-/// What was checked.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyFacts {
     /// Resources that the state knows.
@@ -209,7 +209,7 @@ pub fn repair_state(place: &CopyPlace, dry_run: bool) -> Result<Vec<String>, Err
     Ok(abreast_store::repair::repair_mirror(&place.state.join(DATABASE), dry_run)?.steps)
 }
 
-/// What a file system does, in words.
+/// The properties of a file system, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystemFacts {
     /// To names.

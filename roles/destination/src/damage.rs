@@ -27,7 +27,7 @@ pub(crate) fn reserved_message(own: &str, reserved: &str) -> String {
     )
 }
 
-/// What a run knows of the files of the copy.
+/// The state of a run about the files of the copy.
 #[derive(Default)]
 pub(crate) struct CopyCheck {
     /// Reads them back, once one was asked for.
@@ -141,7 +141,7 @@ pub(crate) fn report_more_reserved(report: &mut Reporter<'_>, source: &str) {
     }
 }
 
-/// What a comparison reads back. Objects cost a listing of the store, so only `--baseline` asks for them.
+/// The copy that a comparison reads back. Objects require a listing of the store, so only `--baseline` reads them.
 fn whole_copy(mirror: &Mirror, options: &SyncOptions) -> Result<Option<Box<dyn ReadBack>>, Error> {
     if options.dry_run && !options.folder.is_dir() {
         // Before the first run there is no folder, and a dry run makes none.

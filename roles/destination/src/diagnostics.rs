@@ -34,7 +34,7 @@ pub(crate) struct Remark {
     pub(crate) code: &'static str,
     /// The line where it was seen first.
     pub(crate) line: u64,
-    /// What was seen first.
+    /// The first occurrence.
     pub(crate) message: String,
     /// How often it was seen.
     pub(crate) count: u64,

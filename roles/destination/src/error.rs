@@ -59,7 +59,7 @@ impl ExitCode {
     }
 }
 
-/// What stopped a run: a stable code, what failed and where, and what to do about it.
+/// The error that stopped a run: a stable code, what failed and where, and how to solve it.
 #[derive(Debug)]
 pub struct Error {
     code: &'static str,
@@ -110,7 +110,7 @@ impl Error {
         self.exit
     }
 
-    /// What to do about it, when known.
+    /// How to solve it, when known.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }

@@ -56,7 +56,7 @@ pub enum Event<'a> {
 /// How far a run is.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Status<'a> {
-    /// What is being done: `reading`, `fetching`, `deleting`, `comparing` or `waiting`.
+    /// The phase: `reading`, `fetching`, `deleting`, `comparing` or `waiting`.
     pub phase: &'a str,
     /// Resources dealt with in this phase.
     pub done: u64,
@@ -80,7 +80,7 @@ pub struct Item<'a> {
     pub href: Option<&'a str>,
     /// Its path in the folder.
     pub path: &'a str,
-    /// What was done.
+    /// The action.
     pub action: ItemAction,
     /// Bytes received for it.
     pub bytes: u64,
@@ -93,7 +93,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// What was done with a resource.
+/// The action on a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -136,7 +136,7 @@ pub struct Problem<'a> {
     pub code: &'a str,
     /// The resource or document.
     pub uri: &'a str,
-    /// What happened, with what to do about it.
+    /// The cause, and how to solve it.
     pub message: &'a str,
 }
 

@@ -33,7 +33,7 @@ impl Freshness {
     }
 }
 
-/// What is left of `max-age`, or what `Retry-After` asks for if that is longer; at most [`FRESH_MAX`].
+/// The remainder of `max-age`, or `Retry-After` if that is longer; at most [`FRESH_MAX`].
 ///
 /// Of several values the first counts, and one that is no number makes a list stale [rfc9111 §4.2, §5.1].
 fn fresh_for(cache_control: Option<&str>, age: Option<&str>, retry: Option<&str>, now: SystemTime) -> Duration {

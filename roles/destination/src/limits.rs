@@ -6,7 +6,7 @@ use abreast_net::Shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What is left of a run's time and bytes. The next run continues where this one stops.
+/// The remaining time and bytes of a run. The next run continues where this one stops.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
     shared: Arc<Shared>,

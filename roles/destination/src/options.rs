@@ -23,7 +23,7 @@ impl MaxDelete {
     /// Reads `N` or `P%`.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// The expected syntax.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refuse = || format!("`{text}` is no limit; expected a number such as `1000` or a share such as `10%`");
         match text.trim().strip_suffix('%') {
@@ -115,13 +115,13 @@ impl std::str::FromStr for Push {
 /// Where hubs deliver to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackOptions {
-    /// What callbacks begin with, as hubs reach it; each subscription adds a part that nobody guesses.
+    /// The begin of callback URLs, as hubs reach it; each subscription adds a part that nobody can guess.
     pub url: String,
     /// `HOST:PORT` to listen on.
     pub listen: String,
 }
 
-/// What to synchronise, and how.
+/// Options of a synchronisation.
 #[derive(Clone, Debug)]
 pub struct SyncOptions {
     /// Any URL of the Source: a ResourceSync document, a web page that links to one, or a site's root.
@@ -130,7 +130,7 @@ pub struct SyncOptions {
     pub folder: PathBuf,
     /// Where to keep the state; default: `.abreast` in the folder.
     pub state: Option<PathBuf>,
-    /// What URIs start with that is not part of their path; default: as the Source states, else what they share.
+    /// The begin of URIs that is not part of their path; default: as the Source states, else the common begin.
     pub base: Option<String>,
     /// Which set of resources, by name or Capability List URL, when the Source has several.
     pub set: Option<String>,
@@ -236,7 +236,7 @@ impl SyncOptions {
     }
 }
 
-/// What to compare, and how thoroughly.
+/// Options of an audit.
 #[derive(Clone, Debug)]
 pub struct AuditOptions {
     /// Source, folder and how to reach them, as for a synchronisation.

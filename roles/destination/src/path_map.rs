@@ -44,7 +44,7 @@ pub enum Form {
     Leaf,
 }
 
-/// What the file system does to names.
+/// The rules of a file system for names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NameRules {
     /// `a` and `A` are one name: upper case is escaped.

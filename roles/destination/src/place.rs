@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-/// What all threads of a run know about the folder.
+/// The folder, as shared by all threads of a run.
 #[derive(Debug)]
 pub(crate) struct CopyFolder {
     pub(crate) folder: Folder,
@@ -89,7 +89,7 @@ pub(crate) struct CopyFolder {
     pub(crate) unnamed: AtomicBool,
 }
 
-/// What a place is used for.
+/// The use of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// For reading what is there.

@@ -1,9 +1,9 @@
-//! What the folder's file system does to names and times, found once by trying.
+//! The properties of the folder's file system for names and times, probed once.
 
 use crate::path_map::NameRules;
 use abreast_folder::{Dir, Error, ErrorKind};
 
-/// What a file system does.
+/// The properties of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileSystem {
     pub(crate) rules: NameRules,

@@ -1,4 +1,4 @@
-//! What a first run makes before it has anything to keep, and its removal when the run comes to nothing.
+//! Files and folders that a first run makes before it keeps a resource, and their removal when the run fails.
 //!
 //! A mistyped address or a Source that is away leaves no trace: only what the run itself made is removed, and folders only
 //! while they are empty.
@@ -37,7 +37,7 @@ impl NewFolders {
     }
 }
 
-/// What a first run made so far. Removed when this is dropped, unless it is kept.
+/// Files and folders that a first run made so far. Removed when this is dropped, unless they are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Provisional {
     folders: NewFolders,

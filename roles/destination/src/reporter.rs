@@ -1,4 +1,4 @@
-//! The reporter: what a run reports to its observer, and its tally.
+//! The reporter: the events of a run for its observer, and its counts.
 
 use crate::events::{Event, Item, ItemAction, Observer, Problem, Status, Summary};
 use crate::sink::Sink;
@@ -12,7 +12,7 @@ const STATUS_PAUSE: Duration = Duration::from_millis(100);
 /// Fewest failures that end a run; beyond, one in a hundred of what was planned.
 const BUDGET_MIN: u64 = 100;
 
-/// What one run came to so far, and to whom that is reported.
+/// The result of a run so far, and its observer.
 pub(crate) struct Reporter<'a> {
     pub(crate) observer: &'a dyn Observer,
     pub(crate) summary: Summary,

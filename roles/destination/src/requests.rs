@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Runtime;
 
-/// What the requests of a run's own thread have in common.
+/// The client and the settings of a run's own thread.
 #[derive(Clone)]
 pub(crate) struct Requests<'a> {
     pub(crate) runtime: Rc<Runtime>,
@@ -22,7 +22,7 @@ pub(crate) struct Requests<'a> {
     pub(crate) authorized_url: String,
     /// Stops waiting for a server.
     pub(crate) cancel: &'a AtomicBool,
-    /// What is left of the run's bytes and time.
+    /// The remaining bytes and time of the run.
     pub(crate) allowance: Allowance,
     /// For how long the list polled is fresh.
     pub(crate) fresh: Freshness,
@@ -141,7 +141,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// What a failed request means for a run.
+/// The error of a run for a failed request.
 pub(crate) fn net_error(error: abreast_net::Error) -> Error {
     let exit = match error.status() {
         Some(401 | 403 | 407) => ExitCode::Auth,

@@ -30,7 +30,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(3_600);
 /// Our name there.
 const PRODUCT: &str = "abreast";
 
-/// What the hosts of a run, or of several while following, ask for, each asked once.
+/// The rules of the hosts of a run, or of several while following, each requested once.
 #[derive(Debug)]
 pub(crate) struct Robots {
     since: Instant,

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// `cancel` stops the run at the next safe point; running again continues.
 ///
 /// # Errors
-/// What stopped the run; [`Error::exit_code`] is its kind. Failures of single resources are not errors but
+/// The run was stopped; [`Error::exit_code`] is the kind of error. Failures of single resources are not errors but
 /// part of the [`Summary`].
 pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool) -> Result<Summary, Error> {
     let shared = Shared::new(options.net_options());
@@ -45,7 +45,7 @@ pub fn sync(options: &SyncOptions, observer: &dyn Observer, cancel: &AtomicBool)
     sync_with(options, observer, cancel, &shared, &Arc::default(), Wake::default(), &mut choice).map(|ran| ran.summary)
 }
 
-/// What woke a run.
+/// The cause of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Wake {
     /// Notifications to apply instead of requesting lists, as far as they continue what is known.
@@ -56,7 +56,7 @@ pub(crate) struct Wake {
     pub(crate) is_held: bool,
 }
 
-/// What one run of several came to.
+/// The result of one run of several.
 pub(crate) struct Ran {
     pub(crate) summary: Summary,
     /// For how long the list polled is fresh.

@@ -1,4 +1,4 @@
-//! What the user's filters mean for a run: what is left alone, kept although excluded, or compared again.
+//! The user's filters in a run: resources that are skipped, kept although excluded, or compared again.
 //!
 //! A resource that is excluded is neither fetched nor brought up to date nor deleted, as if neither side had it. When
 //! filters change, the Change Lists alone would not show what is new: then all is compared with the Resource List.
@@ -238,7 +238,7 @@ impl Selection {
     }
 }
 
-/// What all listed URIs start with, found by reading the lists.
+/// The common begin of all listed URIs, found by reading the lists.
 pub(crate) fn common_base(
     reader: &dyn Reader,
     requests: &Requests<'_>,

@@ -37,7 +37,7 @@ pub(crate) mod key {
     pub(crate) const PROTOCOL: &str = "protocol";
     /// The set that was chosen, in the user's words.
     pub(crate) const SET: &str = "set";
-    /// What all listed URIs start with, while no base is fixed.
+    /// The common begin of all listed URIs, while no base is fixed.
     pub(crate) const COMMON: &str = "common";
     /// Number of the last run that wrote files.
     pub(crate) const EPOCH: &str = "epoch";
@@ -57,9 +57,9 @@ pub(crate) struct State {
     pub(crate) own_folder: StateFolder,
     /// Held until the run ends.
     pub(crate) lock: Option<Locked>,
-    /// What is to be reported when the state of an earlier run is gone.
+    /// The notice for a lost state of an earlier run.
     pub(crate) lost: Option<String>,
-    /// What the run made so far, if it is the first.
+    /// Files and folders that a first run made so far.
     pub(crate) made: Provisional,
 }
 
@@ -134,7 +134,7 @@ impl State {
         Ok(Self { mirror, folder, own_folder: state, lock, lost, made })
     }
 
-    /// What the file system does to names and times: asked once, then kept, since paths depend on it.
+    /// The properties of the file system: probed once, then kept, since paths depend on them.
     pub(crate) fn file_system(mirror: &Mirror, folder: &Folder, dry_run: bool) -> Result<FileSystem, Error> {
         if let Some(known) = mirror.meta(key::FILE_SYSTEM)?.as_deref().and_then(FileSystem::from_text) {
             return Ok(known);
@@ -193,7 +193,7 @@ pub(crate) fn check_one_set(options: &SyncOptions) -> Result<(), Error> {
         .with_help("use `--all-sets`, or the folder of one of the sets, or another folder"))
 }
 
-/// What is to be reported when a folder has files and no state.
+/// The notice for a folder with files and no state.
 fn lost_state(folder: &Folder, state: &Path) -> Result<Option<String>, Error> {
     let root = folder.root();
     let mut has_marker = false;

@@ -35,8 +35,18 @@ impl Mirror {
             .map_err(failed(READ))
     }
 
-    /// Keeps how a resource is requested from now on.
-    pub(super) fn set_access(&self, uri: &str, access: Option<&Access>) -> Result<(), LogError> {
+    /// Keeps how a resource is requested from now on. The entity tag of another address is no condition for this one.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn set_access(&self, uri: &str, access: Option<&Access>) -> Result<(), LogError> {
+        if self.access(uri)?.as_deref() == access {
+            return Ok(());
+        }
+        self.connection
+            .prepare_cached("UPDATE resource SET etag = NULL WHERE uri = ?1")
+            .and_then(|mut statement| statement.execute([uri]))
+            .map_err(failed(WRITE))?;
         let Some(access) = access else {
             return self.forget_access("DELETE FROM access WHERE uri = ?1", uri);
         };
@@ -104,17 +114,21 @@ mod tests {
         let mirror = Mirror::open(&path).unwrap();
         let uri = "http://h/a";
         mirror.put_pending(&planned(uri, Some("http://h/a.nt"))).unwrap();
-        mirror.put_row(&Row { uri: uri.to_owned(), ..Row::default() }).unwrap();
+        let etag = Some("\"1\"".to_owned());
+        mirror.put_row(&Row { uri: uri.to_owned(), etag: etag.clone(), ..Row::default() }).unwrap();
         mirror.forget_fetches_between(uri, uri).unwrap();
         drop(mirror);
         let mirror = Mirror::open(&path).unwrap();
         let access = mirror.access(uri).unwrap().unwrap();
         assert_eq!((access.href.as_deref(), access.accept.as_deref()), (Some("http://h/a.nt"), None));
+        mirror.put_pending(&planned(uri, Some("http://h/a.nt"))).unwrap();
+        assert_eq!(mirror.row(uri).unwrap().unwrap().etag, etag);
         // A newer plan has another address, and is read with it.
         mirror.put_pending(&planned(uri, Some("http://h/a.ttl"))).unwrap();
         let mut tasks: Vec<Task> = Vec::new();
         mirror.fetches_after("", 10, &mut tasks).unwrap();
         assert_eq!((tasks[0].pending.href(), tasks[0].pending.accept()), ("http://h/a.ttl", None));
+        assert_eq!(tasks[0].row.as_ref().unwrap().etag, None, "it was of the other address");
         // It stays with the row, and leaves with it.
         mirror.forget_pending(uri).unwrap();
         assert_eq!(rows(&mirror), 1);

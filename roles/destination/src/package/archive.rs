@@ -27,7 +27,7 @@ const RATIO_MAX: u64 = 200;
 pub(crate) const SMALL_BYTES: u64 = 1 << 20;
 /// A member's own header without its name and extra field.
 const HEADER_BYTES: usize = 30;
-/// What is read of an extra field along with a small member, so that one read nearly always does.
+/// Bytes of an extra field that are read along with a small member, so that one read is nearly always enough.
 const EXTRA_BYTES: usize = 64;
 /// Bytes of a large member read at a time.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -71,7 +71,7 @@ enum Kind {
     Symlink,
 }
 
-/// What a path of the manifest leads to.
+/// The target of a path in the manifest.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// Its number.

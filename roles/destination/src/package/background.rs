@@ -1,4 +1,4 @@
-//! Digesting a package while it is received, in a thread of its own: it is long, and both take their time.
+//! Digesting a package while it is received, in a thread of its own, so that the two run in parallel.
 
 use crate::verify::Hasher;
 use abreast_webtypes::Digests;

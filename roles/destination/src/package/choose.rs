@@ -16,15 +16,15 @@ use std::time::Duration;
 
 /// Fewer resources than this are never worth reading the dumps.
 const RESOURCES_MIN: u64 = 32;
-/// What a request costs beside its round trip.
+/// The cost of a request beside its round trip.
 const REQUEST_SECONDS: f64 = 0.000_1;
 /// When nothing was measured.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 const BYTES_PER_SECOND: f64 = 10_000_000.0;
-/// What a resource of unknown length counts.
+/// The assumed length of a resource whose length is not stated.
 pub(super) const UNKNOWN_BYTES: u64 = 16 << 10;
 
-/// What there is to compare.
+/// The work that packages and requests are compared for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) resources: u64,
@@ -49,7 +49,7 @@ impl Wanted {
         }
     }
 
-    /// What packages cost that are better than requests: less, or anything where the user wants packages always.
+    /// The cost of packages if they are to be used: it is less than that of requests, or the user wants packages always.
     pub(super) fn better(self, packages: Option<f64>, pace: Pace) -> Option<f64> {
         match self.dumps {
             Dumps::Never => None,
@@ -58,7 +58,7 @@ impl Wanted {
         }
     }
 
-    /// What a request for each costs.
+    /// The cost of a request for each.
     fn seconds(self, pace: Pace) -> f64 {
         let round_trip = pace.round_trip.unwrap_or(ROUND_TRIP).as_secs_f64();
         let at_a_time = self.connections.clamp(1, self.resources.max(1)) as f64;
@@ -70,7 +70,7 @@ fn rate(pace: Pace) -> f64 {
     pace.bytes_per_second().unwrap_or(BYTES_PER_SECOND)
 }
 
-/// What a package costs of which so many bytes are to come; `None` when that is not known.
+/// The cost of a package of which so many bytes are to be received; `None` when that is not known.
 pub(super) fn package_seconds(package: &ListedPackage, to_come: Option<u64>, pace: Pace) -> Option<f64> {
     let round_trip = pace.round_trip.unwrap_or(ROUND_TRIP).as_secs_f64();
     let making = package.made.map_or(0.0, |made| made.seconds);

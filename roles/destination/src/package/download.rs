@@ -219,7 +219,7 @@ fn begun_whole(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<
     Ok(whole.then_some(file))
 }
 
-/// What an earlier run has of a package, when the version it began is known.
+/// The part of a package that an earlier run received, when its version is known.
 fn begun(folder: &Dir, package: &ListedPackage) -> std::io::Result<Option<Arriving>> {
     let Some(note) = read_text(folder, &note_of(package), NOTE_BYTES_MAX) else { return Ok(None) };
     let Some((etag, url)) = note.trim_end().split_once('\n').filter(|(_, url)| *url == package.url) else {

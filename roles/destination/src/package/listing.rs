@@ -18,12 +18,12 @@ pub(crate) struct ListedPackage {
     pub(crate) made: Option<Made>,
 }
 
-/// What is in a package.
+/// The contents of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packaged {
     /// All there is at one instant.
     Snapshot,
-    /// What changed in a span of time.
+    /// The changes of a span of time.
     Changes,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Packaged {
 #[derive(Debug)]
 pub(crate) struct Dump {
     pub(crate) packages: Vec<ListedPackage>,
-    /// What is in them.
+    /// Their contents.
     pub(crate) packaged: Packaged,
     /// The instant of the snapshot that they are, if it is one.
     pub(crate) at: Option<Timestamp>,

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher as _, RandomState};
 /// Entries without a member that are reported one by one.
 const FAULTS_MAX: usize = 1_000;
 
-/// What a manifest comes to: which URI is which member.
+/// A manifest that was read: which URI is which member.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     /// In the order of the hashes of their URIs; of several for one URI the last of the manifest comes last.

@@ -19,11 +19,11 @@ use abreast_webtypes::Timestamp;
 const CHANGES_MAX: u64 = 50_000;
 /// Most bytes of changes requested in one package.
 const BYTES_MAX: u64 = 1 << 30;
-/// What a change has in a package beside its bytes: an entry of the manifest and two headers.
+/// The overhead of a change in a package: an entry of the manifest and two headers.
 const CHANGE_BYTES: u64 = 700;
 /// Bytes that a package may have more than twice what is expected: changes continue while it is made.
 const SPARE_BYTES: u64 = 1 << 20;
-/// What the Source takes to put one change into a package, and how many bytes it reads in a second.
+/// The time of the Source to put one change into a package, and the bytes that it reads in a second.
 const MAKING_SECONDS: f64 = 0.000_05;
 const MAKING_BYTES_PER_SECOND: f64 = 100_000_000.0;
 

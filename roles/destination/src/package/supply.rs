@@ -277,7 +277,7 @@ fn report_left(report: &mut Reporter<'_>, supply: &Supply<'_>, task: &Task, fail
     }
 }
 
-/// What a package could not supply.
+/// Items that a package could not supply.
 #[derive(Default)]
 struct Left {
     /// Members that are not as listed.
@@ -306,7 +306,7 @@ impl Supply<'_> {
         self.found_for(task).map(|(number, _)| number)
     }
 
-    /// What is known of a member beside its bytes. Its time is the resource's, as `Last-Modified` is for one that is
+    /// Metadata of a member. Its time is the resource's, as `Last-Modified` is for one that is
     /// fetched: what the manifest states, or else the package's directory.
     fn facts_of(&self, task: &Task) -> Facts {
         let last_modified = self.found_for(task).and_then(|(number, listed)| {

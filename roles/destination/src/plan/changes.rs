@@ -1,4 +1,4 @@
-//! Changes: what of them is to be done, once they are read.
+//! The plan for changes that were read.
 //!
 //! Of several changes of one resource the last one counts. The time of a change is the one that is stated with it; where
 //! there is none, the order of the document decides, and among documents the order of their spans. The last modification
@@ -19,12 +19,12 @@ use abreast_webtypes::{Digests, Timestamp};
 /// Changes planned together.
 const ITEMS: usize = 512;
 
-/// What following the Change Lists came to.
+/// The result of reading changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Followed {
     /// Nothing has changed at the Source.
     Unchanged,
-    /// What changed is in the plan.
+    /// The changes are in the plan.
     Planned,
     /// The lists do not have yet what was announced; what it means if they should have it.
     Late(String),
@@ -50,7 +50,7 @@ pub(crate) struct ReadingChanges {
     pub(crate) newest: Option<Timestamp>,
 }
 
-/// What was seen while reading.
+/// Facts that were collected while reading.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The newest stated time of a change.
@@ -281,6 +281,9 @@ impl PlanContext<'_, '_> {
             self.planner.mirror.put_pending(pending)?;
         } else {
             self.report.summary.unchanged += u64::from(row.is_some());
+            if row.is_some() {
+                self.planner.mirror.set_access(&pending.uri, pending.access.as_deref())?;
+            }
             self.planner.mirror.forget_pending(&pending.uri)?;
         }
         Ok(())

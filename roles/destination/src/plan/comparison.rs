@@ -21,7 +21,7 @@ const ROWS: usize = 512;
 /// Times a snapshot that changes while it is read is read again.
 const READS_MAX: usize = 3;
 
-/// What came of comparing with the Resource List.
+/// The result of a comparison with a complete list.
 #[derive(Debug, Default)]
 pub(crate) struct Baseline {
     /// Every list answered that it has not changed.
@@ -134,14 +134,14 @@ pub(crate) struct Comparison {
     last: String,
     stale: bool,
     pub(crate) entries: u64,
-    /// What all admitted URIs start with, while the base is not known.
+    /// The common begin of all admitted URIs, while the base is not known.
     base: Option<String>,
     wants_base: bool,
     /// Whether the document that is read names anything that is wanted, and any of that may be asked for.
     wanted: bool,
     admitted: bool,
     listed: Pending,
-    /// What the file system of a copy in a folder does to times.
+    /// The file system of a copy in a folder, which may round times.
     system: Option<FileSystem>,
 }
 
@@ -198,6 +198,7 @@ impl Comparison {
         match due {
             None => {
                 run.report.summary.unchanged += 1;
+                mirror.set_access(uri, self.listed.access.as_deref())?;
                 if self.stale {
                     mirror.forget_pending(uri)?;
                 }
@@ -273,7 +274,7 @@ pub(crate) fn widen(base: &mut Option<String>, uri: &str) {
     }
 }
 
-/// What is to be done about a listed resource, given what is kept; `None` when nothing is.
+/// The action for a listed resource, given the row that is kept; `None` when it is up to date.
 pub(crate) fn compare(listed: &Pending, digests: &Digests, row: Option<&Row>) -> Option<PendingAction> {
     let Some(row) = row else { return Some(PendingAction::Fetch) };
     if listed.length.is_some_and(|length| length != row.length) {

@@ -33,7 +33,7 @@ pub(crate) struct Listed<'a> {
     pub(crate) replaced_by: &'a [String],
     /// Patches that lead from the version before the change to this one, applied in order.
     pub(crate) patches: Vec<Patch<'a>>,
-    /// What it links to, of the relations that a copy makes use of.
+    /// Its links, of the relations that a copy makes use of.
     pub(crate) links: Vec<Link<'a>>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Link<'a> {
     pub(crate) digests: &'a Digests,
 }
 
-/// What a link leads to.
+/// The relation of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     /// The same bytes at another place.
@@ -123,7 +123,7 @@ impl<'a> Listed<'a> {
         Some(Box::new(Access { href: href.map(str::to_owned), accept: self.accept.map(str::to_owned) }))
     }
 
-    /// What filters judge it by.
+    /// The facts that filters are applied to.
     pub(crate) fn subject(&self) -> Subject<'a> {
         Subject {
             uri: self.uri,
@@ -134,7 +134,7 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// What has to be fetched for it.
+    /// The item of the plan that fetches it.
     pub(crate) fn pending_into(&self, out: &mut Pending) {
         self.uri.clone_into(&mut out.uri);
         out.action = PendingAction::Fetch;

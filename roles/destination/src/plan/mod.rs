@@ -1,4 +1,4 @@
-//! The plan: what is to be done so that the copy equals the Source, in the words of no protocol.
+//! The plan: the actions that make the copy equal to the Source, independent of the protocol.
 
 pub(crate) mod changes;
 pub(crate) mod comparison;

@@ -1,4 +1,4 @@
-//! The planner: the state that a plan is made with, and what reading for it leaves to those who carry it out.
+//! The planner: the state from which a plan is made, and the results of reading that the transfer uses.
 
 use crate::admit::Admission;
 use crate::alternates::{Alternates, Changed};
@@ -25,7 +25,7 @@ use std::time::Instant;
 pub(crate) struct Planner<'a> {
     pub(crate) options: &'a SyncOptions,
     pub(crate) mirror: &'a Mirror,
-    /// What the user's filters mean for this run.
+    /// The user's filters, applied to this run.
     pub(crate) selection: Selection,
     /// Earlier versions that lists link to.
     pub(crate) history: History,
@@ -54,7 +54,7 @@ pub(crate) struct Planner<'a> {
     before: (u64, u64),
 }
 
-/// What a reader works with: its requests, the planner, and the reporter.
+/// The context of a reader: requests, planner and reporter.
 pub(crate) struct PlanContext<'p, 'a> {
     pub(crate) requests: &'p Requests<'a>,
     pub(crate) planner: &'p mut Planner<'a>,

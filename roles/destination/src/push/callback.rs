@@ -16,7 +16,7 @@ const LEASE_MIN: Duration = Duration::from_secs(1);
 /// A lease that is longer counts as this.
 const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// What hubs call. Answers come from memory, so that a hub never waits for a run.
+/// The service that hubs call. Answers come from memory, so that a hub never waits for a run.
 #[derive(Debug)]
 pub(super) struct Callbacks {
     subscriptions: Mutex<Vec<Subscription>>,

@@ -1,4 +1,4 @@
-//! Event streams, for those who cannot be called [html-events §9.2].
+//! Event streams, for copies without a callback [html-events §9.2].
 
 use super::{Ended, Subscriber};
 use crate::admit::same_origin;

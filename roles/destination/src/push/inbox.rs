@@ -14,7 +14,7 @@ const NOTES_MAX: usize = 100;
 /// How soon a stop is noticed.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
-/// What waits for the next run.
+/// The contents that wait for the next run.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     waiting: Mutex<Waiting>,

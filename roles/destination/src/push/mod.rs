@@ -52,11 +52,11 @@ pub(crate) struct Pushing {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct Subscriber {
     way: Push,
     announcement: Announcement,
-    /// What the callbacks begin with, with a slash at the end.
+    /// The begin of callback URLs, with a slash at the end.
     callback_base: Option<String>,
     callbacks: Arc<Callbacks>,
     inbox: Arc<Inbox>,

@@ -29,18 +29,18 @@ pub use resourcesync::Tolerance;
 pub use resourcesync::sets::name_of;
 pub use resourcesync::subscriber::{NotificationContent, NotifiedChange, TopicKind, TopicStep};
 
-/// What holds for any input of the readers.
+/// Properties of the readers for any input.
 pub(crate) mod fuzz_property {
     pub use super::resourcesync::links::fuzz_property::check as discovery;
     pub use super::resourcesync::manifest::fuzz_property::check as package;
 }
 
-/// What was found of a Source before anything is read.
+/// The documents of a Source, as discovered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Start {
     /// The document that identifies the Source: hosts are judged by it.
     pub(crate) first: String,
-    /// What the URIs of the resources start with, where that is stated.
+    /// The common begin of the URIs of the resources, where that is stated.
     pub(crate) uri_space: Option<String>,
     /// All resources can be listed without keeping anything.
     pub(crate) has_list: bool,

@@ -1,4 +1,4 @@
-//! The rules of one robots.txt for us, indexed so that matching a path does not read all of them [rfc9309 §2.2.2].
+//! The rules of one robots.txt for this program, indexed so that matching a path does not read all of them [rfc9309 §2.2.2].
 //!
 //! Rules are grouped by what they begin with, up to the first wildcard. The groups that a path begins with are found by
 //! one search and by going from each to the next shorter one. Of rules with wildcards those are tried whose pairs of

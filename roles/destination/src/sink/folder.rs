@@ -24,7 +24,7 @@ const PLACE_ATTEMPTS: usize = 4;
 /// Waiting items read at a time.
 const READ_ITEMS: usize = 512;
 
-/// What becomes of what is decided.
+/// The effect of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// It is done.
@@ -318,7 +318,7 @@ impl Drop for FolderWriter {
     }
 }
 
-/// What became of a file written without a name.
+/// The result of naming a file that was written without a name.
 enum Unnamed {
     /// It has its name; and this time, nanoseconds since 1970.
     Stored(i64),

@@ -1,4 +1,4 @@
-//! What a copy still has of what was written, whatever it is kept in: for checks, repairs, comparisons and audits.
+//! A copy read back, whatever its sink: for checks, repairs, comparisons and audits.
 
 use super::folder::FolderKept;
 use super::warc::WarcKept;
@@ -15,7 +15,7 @@ use std::time::Instant;
 /// Rows compared at a time.
 const ROWS: usize = 512;
 
-/// What is wrong with the bytes kept of a resource.
+/// Damage to the bytes kept of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) kind: DamageKind,
@@ -122,7 +122,7 @@ pub(crate) fn plan_again(mirror: &Mirror, row: &Row) -> Result<(), Error> {
 
 /// Reads back what is kept.
 pub(crate) trait ReadBack {
-    /// What is wrong with what is there of a row, by length and time, or with `read` by digests.
+    /// The damage to the resource of a row, by length and time, or with `read` by digests.
     fn damage(&mut self, mirror: &Mirror, row: &Row, read: bool) -> Result<Option<Damage>, Error>;
 
     /// Digests of the bytes that are there, of the algorithms that are listed, and their length.

@@ -1,4 +1,4 @@
-//! A stream: one JSON object a line for each change, for programs that do something else with it than keep files.
+//! A stream: one line of JSON for each change, for programs that process changes.
 //!
 //! Nothing is kept but the state. Each change is written at least once: the state moves on only when its line was taken
 //! by the output.

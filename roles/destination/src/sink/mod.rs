@@ -106,7 +106,7 @@ pub(crate) trait Sink: Debug + Send + Sync {
 
 /// One connection's access to a sink.
 pub(crate) trait SinkWriter {
-    /// What is to be done about a resource, before its bytes are requested.
+    /// Decides about a resource before its bytes are requested.
     fn prepare(&mut self, task: &Task, listed: &Digests) -> Result<Prepared, Failure>;
 
     /// The server answered that the bytes kept are current.
@@ -117,7 +117,7 @@ pub(crate) trait SinkWriter {
         None
     }
 
-    /// What is there of items that a killed run may have stored or deleted: one answer for each, in order. Called only
+    /// Finds items that a killed run may have stored or deleted: one answer for each, in order. Called only
     /// where [`Sink::may_be_ahead`].
     fn inspect(&mut self, tasks: &[Task]) -> Vec<Result<Found, Failure>> {
         tasks.iter().map(|_| Ok(Found::AsKept)).collect()
@@ -143,7 +143,7 @@ pub(crate) type Storing<'a> = Pin<Box<dyn Future<Output = Result<Outcome, Failur
 /// The outcomes of deleting, now or later.
 pub(crate) type Deleting<'a> = Pin<Box<dyn Future<Output = Vec<Result<Deleted, Failure>>> + 'a>>;
 
-/// What is to be done about a resource.
+/// The decision about a resource.
 #[derive(Debug)]
 pub(crate) enum Prepared {
     /// Nothing more: this became of it.
@@ -157,7 +157,7 @@ pub(crate) enum Prepared {
     },
 }
 
-/// What is kept of a resource, compared with the state.
+/// A resource as found, compared with the state.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// The same as in the state, or nothing that this copy wrote.
@@ -237,7 +237,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_micros(since.as_micros() as i64)
 }
 
-/// What became of a deletion.
+/// The result of a deletion.
 #[derive(Debug, Default)]
 pub(crate) struct Deleted {
     /// It is gone, and was there.

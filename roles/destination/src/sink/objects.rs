@@ -1,4 +1,4 @@
-//! An object store: S3 and what speaks like it, or a folder through the same interface. One object a resource, under
+//! An object store: S3 and compatible services, or a folder through the same interface. One object for each resource, under
 //! the key its URI maps to.
 //!
 //! An object becomes visible whole, when its store confirms it. A new one is made only where none is; an existing object is
@@ -50,7 +50,7 @@ pub struct ObjectsOptions {
     pub settings: Vec<(String, String)>,
 }
 
-/// What the rules of names are for keys: case counts, and they are plain text without control characters.
+/// The rules of names for keys: case counts, and they are plain text without control characters.
 pub(crate) const KEY_RULES: NameRules = NameRules { folds_case: false, ascii_only: true, no_controls: true };
 
 /// A store, opened.
@@ -340,7 +340,7 @@ impl ObjectsWriter {
     }
 }
 
-/// What is there of an item that a killed run may have put or deleted. Metadata shows it, and where there is none, the bytes.
+/// The object of an item that a killed run may have put or deleted. Metadata identifies it, and where there is none, the bytes.
 async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found, Failure> {
     let (item, row) = (&task.pending, task.row.as_ref());
     let key = store.key(&item.uri)?;
@@ -386,7 +386,7 @@ async fn inspect_object(store: &Store, task: &Task, epoch: i64) -> Result<Found,
     }))
 }
 
-/// What is about to be put under a key.
+/// An object to be put under a key.
 struct Coming {
     uri: String,
     length: u64,

@@ -19,13 +19,13 @@ use abreast_folder::Folder;
 use abreast_store::mirror::Mirror;
 use std::sync::Arc;
 
-/// What kind of copy the state is of.
+/// The kind of copy in the state.
 const KIND: &str = "sink";
 /// Where the objects are that the state knows.
 #[cfg(feature = "s3")]
 const STORE: &str = "sink-store";
 
-/// What a sink is opened with.
+/// The context in which a sink is opened.
 #[derive(Clone, Copy)]
 pub(crate) struct Opening<'o> {
     pub(crate) options: &'o SyncOptions,
@@ -94,7 +94,7 @@ impl Opening<'_> {
         Ok(Some(Arc::new(sink)))
     }
 
-    /// What the state knows to be in one store was never put into another, and must not be deleted there.
+    /// A copy stays in one store: its resources were never put into another, and must not be deleted there.
     #[cfg(feature = "s3")]
     fn check_store(self) -> Result<(), Error> {
         let SinkOptions::Objects(options) = &self.options.sink else { return Ok(()) };

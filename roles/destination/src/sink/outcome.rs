@@ -5,7 +5,7 @@ use crate::place::{NoPlace, code_of};
 use abreast_folder::ErrorKind;
 use abreast_store::mirror::Row;
 
-/// What became of one item.
+/// The outcome of one item.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// It is there, verified as far as it can be.

@@ -72,7 +72,7 @@ fn to_json(
     Value::Object(link)
 }
 
-/// What is known of the bytes that a link is written for.
+/// Metadata of the bytes that a link is written for.
 pub(super) struct Known<'a> {
     pub(super) digests: &'a Digests,
     pub(super) length: u64,

@@ -19,7 +19,7 @@ const CHUNK_ITEMS: usize = 64;
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Chunks handed out at a time, at least: enough to see several folders.
 const OUTSTANDING_CHUNKS: usize = 48;
-/// What an item of unknown length counts.
+/// The assumed length of an item whose length is not stated.
 const UNKNOWN_BYTES: u64 = 16 << 10;
 /// Items read from the plan at a time.
 pub(super) const READ_ITEMS: usize = 512;

@@ -1,4 +1,4 @@
-//! What became of items: kept in the state, counted and reported.
+//! Outcomes of items: kept in the state, counted and reported.
 
 use super::Transfer;
 use crate::damage::report_reserved;

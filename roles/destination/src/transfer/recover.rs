@@ -1,4 +1,4 @@
-//! Recovery of what a killed run left and the state does not know of.
+//! Recovery after a killed run: resources that it stored or deleted without a record in the state.
 //!
 //! Outcomes are committed in batches, so a killed run may have stored or deleted resources without a record in the state.
 //! All of them are items of its plan. Before a new plan is made, each item is inspected and the state is updated: otherwise a

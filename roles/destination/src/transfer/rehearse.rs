@@ -1,4 +1,4 @@
-//! Dry runs: what a run would do, judged by the same rules, and by what is in the folder.
+//! Dry runs: the actions that a run would carry out, by the same rules and the files in the folder.
 //!
 //! All of a dry run is one transaction of the state that is never kept, so outcomes are recorded as in a real run, and the
 //! deletion guard counts the same rows. Bytes are not fetched: what only they show, such as a wrong digest, is not foreseen.

@@ -26,7 +26,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the other side is asked to do.
+/// A request to the other side.
 enum Request {
     Store(String, Vec<u8>),
     Delete(String),
@@ -158,7 +158,7 @@ struct Pair {
     sink: Arc<Remote>,
 }
 
-/// What came of carrying out a plan.
+/// The counts of a plan that was carried out.
 #[derive(Debug, PartialEq, Eq)]
 struct Counts {
     created: u64,

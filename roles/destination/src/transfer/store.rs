@@ -18,7 +18,7 @@ pub(crate) const MEMORY_BYTES: usize = 1 << 20;
 /// Bytes read from a body at a time.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// What is known of a body beside its bytes.
+/// Metadata of a body.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     /// `ETag`

@@ -21,7 +21,7 @@ pub(crate) type Chunk = Vec<Task>;
 /// The same items with their outcomes; none for those not begun or broken off.
 pub(crate) type DoneChunk = Vec<(Task, Option<Outcome>)>;
 
-/// What every thread needs.
+/// The context of every thread.
 #[derive(Clone)]
 pub(crate) struct Worker {
     pub(crate) sink: Arc<dyn Sink>,

@@ -222,6 +222,22 @@ fn a_patch_of_another_version_is_not_requested() {
 }
 
 #[test]
+fn the_patches_of_several_changes_are_applied_in_order() {
+    let base = "one\n".repeat(1_000);
+    let (source, copy) = kept("/d/a", &base);
+    let (second, third) = (format!("{base}two\n"), format!("{base}two\nthree\n"));
+    source.body("/patch/2", "two\n");
+    source.body("/patch/3", "three\n");
+    let append = "application/x-append";
+    let first_change = updated(&source, "/d/a", &second, 1, &patch(&source, "/patch/2", append));
+    let second_change = updated(&source, "/d/a", &third, 2, &patch(&source, "/patch/3", append));
+    changes(&source, &(first_change + &second_change));
+    let ran = copy.run();
+    assert_eq!((ran.exit(), copy.read("a").as_deref()), (0, Some(third.as_str())), "{:?}", ran.codes);
+    assert_eq!(source.take_log(), ["/changes.xml", "/patch/2", "/patch/3", "HEAD /d/a"]);
+}
+
+#[test]
 fn as_many_earlier_versions_as_wanted_are_kept() {
     let source = Server::start();
     source.body("/d/a", "now");

@@ -35,7 +35,7 @@ pub(crate) struct EntryPoints {
     pub(crate) change_dump: Option<String>,
     /// Older Change Lists.
     pub(crate) change_list_archive: Option<String>,
-    /// What the URIs of its resources start with.
+    /// The common begin of the URIs of its resources.
     pub(crate) uri_space: Option<String>,
     /// Where a package with all changes since a time is made on request.
     pub(crate) changes_since: Option<String>,
@@ -119,7 +119,7 @@ pub(crate) struct Discovered {
     pub(crate) route: Option<String>,
 }
 
-/// What one address turned out to be.
+/// The kind of document at an address.
 enum Seen {
     /// A Source Description, or a document of one set.
     Sets(Vec<Candidate>),
@@ -186,7 +186,7 @@ fn entry_points_of(requests: &Requests<'_>, options: &SyncOptions, chosen: Candi
     }
 }
 
-/// What a search came to.
+/// The result of a search.
 struct Searched {
     candidates: Vec<Candidate>,
     /// The document that names them.
@@ -292,7 +292,7 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// What a page links to must be there.
+    /// The documents that a page links to must exist.
     fn follow(&mut self, links: Vec<String>) -> Result<Searched, Error> {
         let mut found: Vec<Candidate> = Vec::new();
         let mut at = String::new();

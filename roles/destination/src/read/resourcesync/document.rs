@@ -79,7 +79,7 @@ pub(crate) fn is_zoneless(parser: &Parser) -> bool {
     parser.findings().iter().any(|finding| finding.code == "rs.zone")
 }
 
-/// What to do after an entry.
+/// Whether reading continues after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Go {
     /// Read on.
@@ -88,7 +88,7 @@ pub(crate) enum Go {
     Enough,
 }
 
-/// What a URL turned out to be, for discovery.
+/// The kind of document at a URL, for discovery.
 #[derive(Debug)]
 pub(crate) enum Page {
     /// A ResourceSync document or Sitemap, read as far as was asked.
@@ -137,7 +137,7 @@ fn read_entries(requests: &Requests<'_>, url: &str, known: Option<&Document>, ea
     }
 }
 
-/// What a document must be.
+/// The required kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A Resource List, a Sitemap, or an index of such.
@@ -436,7 +436,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What a parser cannot know: what entries mean beside each other, and beside the document's own URL.
+    /// Checks that a parser cannot do: entries compared with each other, and with the document's own URL.
     fn check_entry(&mut self, entry: &mut Entry) -> Result<(), Error> {
         if self.read.head.capability.is_none() && entry.change.is_some() {
             let message = "its entries are changes, and it does not state that it is a Change List";

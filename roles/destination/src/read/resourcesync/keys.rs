@@ -1,4 +1,4 @@
-//! What the state keeps of a Source's documents, under which keys.
+//! The keys under which the state keeps the documents of a Source.
 
 pub(super) const CAPABILITY_LIST: &str = "capability-list";
 pub(super) const RESOURCE_LIST: &str = "resource-list";
@@ -8,7 +8,7 @@ pub(super) const CHANGE_DUMP: &str = "change-dump";
 pub(super) const CHANGE_LIST_ARCHIVE: &str = "change-list-archive";
 /// Where a package with all changes since a time is made on request.
 pub(super) const CHANGES_SINCE: &str = "changes-since";
-/// What the URIs of the resources start with.
+/// The common begin of the URIs of the resources.
 pub(super) const URI_SPACE: &str = "uri-space";
 /// The Resource List is an index.
 pub(super) const LIST_IS_INDEX: &str = "list-is-index";

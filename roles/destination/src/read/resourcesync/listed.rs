@@ -18,7 +18,7 @@ const RELATIONS: [(&str, Relation); 4] = [
 /// The relation type of a patch from the version before [rs-core §14.4].
 const PATCH: &str = "http://www.openarchives.org/rs/terms/patch";
 
-/// What an entry lists; `document` is the URL of the document that it is in, and `head` its head.
+/// The resource or change of an entry; `document` is the URL of its document, and `head` the head.
 pub(crate) fn listed<'a>(document: &'a str, head: &v1_1::Head, entry: &'a v1_1::Entry) -> Listed<'a> {
     let change = match entry.change {
         Some(v1_1::Change::Deleted) => Some(Kind::Delete),

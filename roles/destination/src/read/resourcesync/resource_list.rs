@@ -27,7 +27,7 @@ const LIST_BUDGET: usize = 100;
 /// How far before a list's own time changes are replayed when it does not state `at`, microseconds.
 const MARGIN_MICROS: i64 = 3_600_000_000;
 
-/// What is done with the resources of a Resource List.
+/// A consumer of the resources of a Resource List.
 pub(crate) trait Visitor {
     /// A document begins, again when its transfer is repeated.
     fn begin(&mut self) {}
@@ -47,7 +47,7 @@ pub(crate) trait Visitor {
     fn failed(&mut self, url: &str, error: Error, named: usize) -> Result<(), Error>;
 }
 
-/// What a walk came to.
+/// The result of a walk.
 pub(crate) struct Walked {
     /// The document that it began with.
     pub(crate) top: Box<Read>,
@@ -169,13 +169,13 @@ pub(crate) fn each_resource(
     walk(requests, options, list, &mut Each(each)).map(|_| ())
 }
 
-/// What a run does with a Resource List: compares it with what is kept.
+/// The visitor of a run: compares a Resource List with the state.
 struct Compared<'s, 'p, 'a> {
     run: &'s mut PlanContext<'p, 'a>,
     comparison: &'s mut Comparison,
     list: &'s str,
     has_changes: bool,
-    /// What was read, for asking again whether it has changed.
+    /// The documents that were read, to check later whether they have changed.
     read: Vec<(String, Document)>,
     failed: usize,
     partial: bool,

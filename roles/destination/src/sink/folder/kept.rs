@@ -1,4 +1,4 @@
-//! What a folder still has of the files that were written: lengths, times and digests, names, and leftovers.
+//! The files of a copy in a folder, read back: lengths, times, digests, names, and leftovers.
 
 use super::super::kept::{Damage, DamageKind, ReadBack, same_bytes};
 use super::super::via;
@@ -38,7 +38,7 @@ impl FolderKept {
         Ok(Some(Self { folder: Folder::open(folder)?, map, system, last: None }))
     }
 
-    /// What stands at a path: a file, nothing, or an error for anything else.
+    /// The file at a path, if any; an error for anything else.
     fn find(&mut self, path: &[u8]) -> Result<Option<Found>, abreast_folder::Error> {
         let name_at = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
         let (parent, name) = (&path[..name_at.saturating_sub(1)], &path[name_at..]);

@@ -35,7 +35,7 @@ pub(super) struct Known {
     length: u64,
 }
 
-/// What else is to be known of a record that is appended.
+/// Metadata of a record that is appended.
 #[derive(Debug)]
 pub(super) struct Located<'a> {
     /// The record that has its bytes.
@@ -46,7 +46,7 @@ pub(super) struct Located<'a> {
     pub(super) reusable: bool,
 }
 
-/// What the state does not know yet.
+/// Records that are not in the state yet.
 #[derive(Debug)]
 enum Unsettled {
     At(String, Packed),
@@ -71,7 +71,7 @@ struct Open {
 struct Current {
     segment: Segment,
     file: File,
-    /// What belongs behind the file's end. [`Segment::length`] counts it.
+    /// Bytes to be written at the file's end. [`Segment::length`] counts them.
     buffer: Vec<u8>,
 }
 

@@ -25,14 +25,14 @@ use again::Again;
 use std::io::Seek as _;
 use std::sync::Arc;
 
-/// What all items of a run are judged by.
+/// The rules for all items of a run.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) require_fixity: bool,
     pub(crate) authorization: Option<Authorization>,
     /// The URL the credentials are for.
     pub(crate) authorized_url: String,
-    /// What hosts ask for, unless the user ignores that.
+    /// The robots.txt of hosts, unless the user ignores them.
     pub(crate) robots: Option<Arc<Robots>>,
     /// Which hosts resources may be on.
     pub(crate) admission: Admission,
@@ -54,7 +54,7 @@ pub(crate) struct Fetcher {
     pub(crate) spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What became of an attempt to fetch.
+/// The result of an attempt to fetch.
 pub(crate) enum Fetched {
     Done(Outcome),
     /// It is here whole, and better digested together with others.
@@ -331,7 +331,7 @@ pub(crate) fn last_modified(response: &Response) -> Option<i64> {
     i64::try_from(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-/// What was received in earlier attempts.
+/// The part that was received in earlier attempts.
 struct Part {
     incoming: Incoming,
     facts: Facts,
@@ -346,7 +346,7 @@ impl Part {
         Self { incoming: Incoming::new(listed), facts: Facts { etag, last_modified, media_type, received } }
     }
 
-    /// What an earlier run has of a large file: its bytes are read again, and the rest is requested on condition that the
+    /// The part of a large file from an earlier run: its bytes are read again, and the rest is requested on condition that the
     /// server still has the same version.
     fn begun_before(partials: &Partials, target: &Target<'_>) -> Option<Self> {
         let Target { dir, listed, length, .. } = *target;

@@ -21,7 +21,7 @@ use std::io::{self, Read as _, Write};
 
 /// Largest version that is patched, and most bytes of the patches of one chain.
 const BYTES_MAX: u64 = 64 << 20;
-/// What one more request costs, in bytes of the resource.
+/// The cost of one more request, in bytes of the resource.
 const REQUEST_BYTES: u64 = 1 << 10;
 /// How a difference of bytes begins.
 const DIFFERENCE_MARK: &[u8; 16] = b"ENDSLEY/BSDIFF43";
