@@ -126,7 +126,7 @@ pub struct ChangesDue {
     pub oldest: Option<i64>,
 }
 
-/// Where the columns of a change noted are that say how the resource is requested.
+/// The column of a noted change with the address of the resource; the next has the media types.
 const COMING_ACCESS: usize = 19;
 const ITEM: &str = "p.uri, p.action, p.modified, p.length, p.digests, p.unknown, p.changed, p.attempts, p.via";
 

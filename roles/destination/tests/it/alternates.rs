@@ -232,7 +232,7 @@ fn the_patches_of_several_changes_are_applied_in_order() {
     let first_change = updated(&source, "/d/a", &second, 1, &patch(&source, "/patch/2", append));
     let second_change = updated(&source, "/d/a", &third, 2, &patch(&source, "/patch/3", append));
     changes(&source, &(first_change + &second_change));
-    let ran = copy.run();
+    let ran = copy.try_run();
     assert_eq!((ran.exit(), copy.read("a").as_deref()), (0, Some(third.as_str())), "{:?}", ran.codes);
     assert_eq!(source.take_log(), ["/changes.xml", "/patch/2", "/patch/3", "HEAD /d/a"]);
 }
