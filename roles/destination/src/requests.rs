@@ -74,7 +74,7 @@ impl<'a> Requests<'a> {
     }
 
     /// Requests a document and shows the begin of the answer, so many bytes if it has them, or the failure that is the answer.
-    /// The next [`Requests::begin`] of the same document continues with it.
+    /// If the next [`Requests::begin`] is of the same document, it continues with it.
     ///
     /// # Errors
     /// There is no answer, or a transient failure.
@@ -106,8 +106,9 @@ impl<'a> Requests<'a> {
     /// Begins to read a document, with what was read of it already. A server that fails at a document may do better at the
     /// next attempt, whatever it answers as the cause.
     pub(crate) async fn begin(&self, request: &Request<'_>) -> Result<Begun, abreast_net::Error> {
-        let opened = self.opened.borrow_mut().take_if(|opened| opened.url == request.url);
-        if let Some(opened) = opened {
+        // Another request drops the answer, which holds a connection to its host.
+        let opened = self.opened.borrow_mut().take();
+        if let Some(opened) = opened.filter(|opened| opened.url == request.url) {
             return opened.answer;
         }
         let response = self.client.send(request).await?.require_success().map_err(|error| match error.status() {

@@ -83,8 +83,8 @@ impl Pair {
         let uri = self.server.url(&format!("/d/{name}"));
         if let SinkOptions::Lines(_) = self.options.sink {
             let text = String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap();
-            let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-            let last = lines.filter(|line| line["uri"] == uri).next_back()?;
+            let mut lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+            let last = lines.rfind(|line| line["uri"] == uri)?;
             let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, last["content"].as_str()?).unwrap();
             return Some(String::from_utf8(bytes).unwrap());
         }
