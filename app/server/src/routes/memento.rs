@@ -35,7 +35,7 @@ pub(crate) async fn answer(
         if exact { History::exactly(log, set, key, time) } else { History::at(log, set, key, time.as_seconds()) }
     });
     match found.await? {
-        Ok(Some(history)) if exact => represent(&asked, &history, method, headers),
+        Ok(Some(history)) if exact => represent(&asked, &history, method, headers).await,
         Ok(Some(history)) => Ok(redirect(&asked.urls.memento(&asked.key, history.chosen.time))),
         Ok(None) => Ok(problem(
             StatusCode::NOT_FOUND,
@@ -128,7 +128,12 @@ pub(crate) async fn link_original(
     Ok(())
 }
 
-fn represent(asked: &VersionedResource, history: &History, method: &Method, headers: &HeaderMap) -> io::Result<Answer> {
+async fn represent(
+    asked: &VersionedResource,
+    history: &History,
+    method: &Method,
+    headers: &HeaderMap,
+) -> io::Result<Answer> {
     let Version { time, state, .. } = &history.chosen;
     let mut more = vec![(LINK, header(&history.links(&asked.urls, &asked.key, false)))];
     let datetime = (MEMENTO_DATETIME, header(&http_date(time.as_seconds())));
@@ -139,17 +144,11 @@ fn represent(asked: &VersionedResource, history: &History, method: &Method, head
             more,
         ));
     };
-    let kept = asked.set.published.representations.open_kept(state)?;
-    let Some((id, kept)) = state.content.as_ref().zip(kept) else {
+    let (set, kept_state) = (Arc::clone(&asked.set), state.clone());
+    let opened = tokio::task::spawn_blocking(move || open(&set, &kept_state)).await.map_err(io::Error::other)??;
+    let Some((id, (length, content))) = state.content.as_ref().zip(opened) else {
         // Dropped between the two reads, or never kept.
         return Ok(with(problem(StatusCode::NOT_FOUND, "the bytes of this version are not kept"), more));
-    };
-    let (length, content) = match kept {
-        StoredContent::File(file) => {
-            let stat = Stat::of(&file).map_err(io::Error::other)?;
-            (stat.size, Content::File(Arc::new(file), stat))
-        }
-        StoredContent::Bytes(bytes) => (bytes.get_ref().len() as u64, Content::Memory(bytes.into_inner().into())),
     };
     more.push(datetime);
     more.extend([
@@ -167,6 +166,20 @@ fn represent(asked: &VersionedResource, history: &History, method: &Method, head
         more,
     }
     .answer(method, headers))
+}
+
+/// The kept bytes of a version, and how many they are. Blocks.
+fn open(set: &ServedSet, state: &State) -> io::Result<Option<(u64, Content)>> {
+    Ok(match set.published.representations.open_kept(state)? {
+        Some(StoredContent::File(file)) => {
+            let stat = Stat::of(&file).map_err(io::Error::other)?;
+            Some((stat.size, Content::File(Arc::new(file), stat)))
+        }
+        Some(StoredContent::Bytes(bytes)) => {
+            Some((bytes.get_ref().len() as u64, Content::Memory(bytes.into_inner().into())))
+        }
+        None => None,
+    })
 }
 
 fn media_type(state: &State) -> HeaderValue {
