@@ -267,7 +267,7 @@ impl Contents {
         self.remove_unless(id, || Ok(false))
     }
 
-    /// Visits the addresses of kept bytes whose first byte is `first`, in no order: all are seen by asking for
+    /// Visits the addresses of kept bytes whose first byte is `first`, in their order: all are seen by asking for
     /// 0 to 255. What is put or removed meanwhile may be visited or not.
     ///
     /// # Errors
@@ -354,37 +354,42 @@ pub(crate) fn content_length(packed: &Packed, root: &OwnedFd, id: &ContentId) ->
     }
 }
 
-/// Visits contents whose first byte is that, packed ones and files; those that are both, once.
+/// Visits contents whose first byte is that, packed ones and files, in the order of their addresses; those that are both,
+/// once. In memory are the names in one folder of files.
 pub(crate) fn visit_part(
     packed: &Packed,
     root: &OwnedFd,
     first: u8,
     visit: &mut dyn FnMut(ContentId, Option<u64>) -> io::Result<ControlFlow<()>>,
 ) -> io::Result<()> {
+    let mut files = Vec::new();
+    layout::visit(root, first, &mut |id| {
+        files.push(id);
+        ControlFlow::Continue(())
+    })?;
+    files.sort_unstable();
+    let mut files = files.into_iter().peekable();
     let (mut from, mut to) = ([0; ContentId::BYTES], [u8::MAX; ContentId::BYTES]);
     (from[0], to[0]) = (first, first);
-    let mut ended = false;
+    let mut flow = ControlFlow::Continue(());
     packed.visit(&ContentId(from), &ContentId(to), &mut |id, length| {
-        let flow = visit(id, Some(length))?;
-        ended = flow.is_break();
+        while let Some(file) = files.next_if(|file| *file < id) {
+            flow = visit(file, None)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        files.next_if_eq(&id);
+        flow = visit(id, Some(length))?;
         Ok(flow)
     })?;
-    if ended {
-        return Ok(());
+    for file in files {
+        if flow.is_break() {
+            break;
+        }
+        flow = visit(file, None)?;
     }
-    let mut failed = None;
-    layout::visit(root, first, &mut |id| {
-        let visited = match packed.length(&id) {
-            Ok(None) => visit(id, None),
-            Ok(Some(_)) => return ControlFlow::Continue(()),
-            Err(error) => Err(error),
-        };
-        visited.unwrap_or_else(|error| {
-            failed = Some(error);
-            ControlFlow::Break(())
-        })
-    })?;
-    failed.map_or(Ok(()), Err)
+    Ok(())
 }
 
 fn examining(id: &ContentId, cause: io::Error) -> Error {

@@ -108,7 +108,7 @@ impl View {
         Ok(if found == *id { Condition::Whole } else { Condition::Damaged })
     }
 
-    /// Visits every kept content with its length, in no order. What is put or removed meanwhile may be visited or not.
+    /// Visits every kept content with its length, in the order of their addresses. What is put or removed meanwhile may be visited or not.
     ///
     /// # Errors
     /// The disk failed, or the visitor returned an error.

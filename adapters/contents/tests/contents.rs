@@ -78,7 +78,9 @@ impl Place {
         all
     }
 
+    /// Files that are left once nothing is being written: also not in the background, where parts of the index are merged.
     fn temporaries(&self) -> usize {
+        self.contents.compact().unwrap();
         fs::read_dir(self.folder.path().join("contents/tmp")).unwrap().count()
     }
 

@@ -188,3 +188,39 @@ impl Packed {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+    use crate::packed::{Files, Limits};
+
+    #[test]
+    fn an_interrupted_merge_leaves_nothing_and_is_repeated() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::open(folder.path()).unwrap();
+        let files = Files::open(layout.root(), layout.temporary_folder()).unwrap();
+        let packed = Packed::open(files, Limits { unindexed: 4, ..Limits::default() }).unwrap();
+        let mut ids = Vec::new();
+        for number in 0..16_u64 {
+            let bytes = number.to_le_bytes();
+            ids.push(ContentId(*blake3::hash(&bytes).as_bytes()));
+            packed.put(&ids[ids.len() - 1], &bytes).unwrap();
+        }
+        let parts = || lock(&packed.index).runs.len();
+        let temporaries = || std::fs::read_dir(folder.path().join("tmp")).unwrap().count();
+        let before = parts();
+        assert!(before > 1, "several parts of the index are to be merged");
+        let error = packed.merge_runs(&AtomicBool::new(true)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+        assert_eq!((parts(), temporaries()), (before, 0), "nothing is left of it");
+        // While a part is being written it has a temporary name; when the call returns it has none.
+        while packed.merge_runs(&AtomicBool::new(false)).unwrap() {
+            assert_eq!(temporaries(), 0);
+        }
+        assert!(parts() < before);
+        for (number, id) in ids.iter().enumerate() {
+            assert_eq!(packed.read(id).unwrap().unwrap(), (number as u64).to_le_bytes());
+        }
+    }
+}

@@ -37,7 +37,22 @@ impl Packed {
         }
         packed.files.sync_names()?;
         packed.replay(&listing, covered, true)?;
+        packed.remove_empty_segments()?;
         Ok(packed)
+    }
+
+    /// Removes segments that a full disk or a kill left without their begin.
+    fn remove_empty_segments(&self) -> io::Result<()> {
+        let mut index = lock(&self.index);
+        let empty = |usage: &Usage| usage.kept == 0 && usage.all < SEGMENT_HEAD;
+        let numbers: Vec<u32> =
+            index.segments.iter().filter(|(_, usage)| empty(usage)).map(|(number, _)| *number).collect();
+        for number in numbers {
+            index.segments.remove(&number);
+            index.open.remove(&number);
+            self.files.remove_segment(number)?;
+        }
+        Ok(())
     }
 
     /// Opens the folder to read, beside the process that keeps contents in it. The index is as it is now.
@@ -63,7 +78,8 @@ impl Packed {
         let parts = runs.iter().rev().map(|run| Box::new(run.iterate(&first)) as Part<'_>).collect();
         for entry in Merge::new(parts)? {
             let (_, place) = entry?;
-            if let Some(usage) = place.kept().and_then(|place| segments.get_mut(&place.segment)) {
+            let Some(place) = place.kept() else { continue };
+            if let Some(usage) = segments.get_mut(&place.segment).filter(|usage: &&mut Usage| usage.has(place)) {
                 usage.kept += record_bytes(place.length);
             }
         }
@@ -103,6 +119,12 @@ impl Packed {
                 // Shorter than what is in the index, or without a begin: nothing is appended to it.
                 _ => u64::MAX,
             };
+            if end < u64::MAX {
+                // The process that keeps contents may have added some since its length was read.
+                let mut index = lock(&self.index);
+                let usage = index.segments.entry(number).or_default();
+                usage.all = usage.all.max(end);
+            }
             if writing
                 && listing.segments.last() == Some(&number)
                 && end < u64::from(self.limits.segment_bytes)

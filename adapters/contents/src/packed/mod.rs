@@ -117,6 +117,8 @@ pub(crate) struct Packed {
 struct Frozen {
     span: Span,
     covered: Covered,
+    /// Bytes of their records.
+    bytes: u64,
     places: Arc<HashMap<ContentId, ContentLocation>>,
 }
 
@@ -126,6 +128,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn record_bytes(length: u32) -> u64 {
     RECORD_HEAD as u64 + u64::from(length)
+}
+
+/// Whether there was no room for a write.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+impl Usage {
+    /// Whether a record can be in the segment: not behind its end, where it was cut off.
+    fn has(&self, place: ContentLocation) -> bool {
+        u64::from(place.offset) + record_bytes(place.length) <= self.all
+    }
 }
 
 impl Packed {
@@ -154,7 +168,12 @@ impl Packed {
         if before.is_none() {
             return Ok(false);
         }
-        self.append(&mut writer, id, None, before)?;
+        match self.append(&mut writer, id, None, before) {
+            // Otherwise nothing could be removed from a full disk. Without the record the content may be back when the folder is
+            // opened again, as after loss of power.
+            Err(error) if is_full(&error) => lock(&self.index).set(id, before, ContentLocation::REMOVED),
+            appended => appended?,
+        }
         self.bound(writer)?;
         Ok(true)
     }
@@ -216,7 +235,11 @@ impl Packed {
         writer.next_segment += 1;
         writer.new_names = true;
         let marker = Marker::random();
-        file.write_all_at(&marker.segment_head(), 0)?;
+        if let Err(error) = file.write_all_at(&marker.segment_head(), 0) {
+            // The next attempt makes another one: on a full disk there may be many.
+            let _ = self.files.remove_segment(number);
+            return Err(error);
+        }
         let mut index = lock(&self.index);
         index.segments.insert(number, Usage { all: SEGMENT_HEAD, ..Usage::default() });
         index.hold(number, &file);
@@ -256,7 +279,16 @@ impl Packed {
             self.untrusted.store(true, Ordering::SeqCst);
             return Err(error);
         }
-        frozen.map_or(Ok(()), |frozen| self.write_frozen(&frozen))
+        match frozen.map_or(Ok(()), |frozen| self.write_frozen(&frozen)) {
+            // The records are durable, and the index can be written later.
+            Err(error) if is_full(&error) && !close => {
+                tracing::warn!(
+                    "cannot write the index of packed contents: {error}; trying again with the next contents"
+                );
+                Ok(())
+            }
+            written => written,
+        }
     }
 
     fn trusted(&self) -> io::Result<()> {
@@ -270,9 +302,9 @@ impl Packed {
     fn freeze(&self, writer: &mut Writer, covered: Covered) -> Frozen {
         let mut index = lock(&self.index);
         index.frozen = Arc::new(std::mem::take(&mut index.recent));
-        writer.unindexed = 0;
+        let bytes = std::mem::take(&mut writer.unindexed);
         let span = Span { from: writer.next_run, to: writer.next_run };
-        Frozen { span, covered, places: Arc::clone(&index.frozen) }
+        Frozen { span, covered, bytes, places: Arc::clone(&index.frozen) }
     }
 
     /// Writes it; the records must be durable.
@@ -288,6 +320,7 @@ impl Packed {
                 Ok(())
             }
             Err(error) => {
+                writer.unindexed += frozen.bytes;
                 for (id, place) in &*frozen.places {
                     index.recent.entry(*id).or_insert(*place);
                 }
@@ -318,10 +351,11 @@ impl Packed {
                 place = run.find(id)?;
             }
             let Some(place) = place.and_then(ContentLocation::kept) else { return Ok(None) };
-            if lock(&self.index).segments.contains_key(&place.segment) {
+            if lock(&self.index).has(place) {
                 return Ok(Some(place));
             }
-            // It has just moved; or loss of power took away that it was removed, and its segment is gone.
+            // It has just moved; or loss of power took away that it was removed, and its segment is gone; or the end of the segment
+            // is gone.
             if last == Some(place) {
                 return Ok(None);
             }
@@ -400,7 +434,7 @@ impl Packed {
         for entry in Merge::new(parts)? {
             let (id, place) = entry?;
             let Some(place) = place.kept() else { continue };
-            let there = lock(&self.index).segments.contains_key(&place.segment);
+            let there = lock(&self.index).has(place);
             // One whose segment is gone has just moved, unless loss of power took away that it was removed.
             if (there || self.find(&id)?.is_some()) && visit(id, u64::from(place.length))?.is_break() {
                 break;
@@ -416,6 +450,11 @@ impl Packed {
 }
 
 impl Index {
+    /// Whether a content can be at a place.
+    fn has(&self, place: ContentLocation) -> bool {
+        self.segments.get(&place.segment).is_some_and(|usage| usage.has(place))
+    }
+
     /// Recent entries of the index, not yet in a run.
     fn unwritten(&self, id: &ContentId) -> Option<ContentLocation> {
         self.recent.get(id).or_else(|| self.frozen.get(id)).copied()
