@@ -73,7 +73,7 @@ pub trait TopicLog: Send + Sync + 'static {
     /// [`PUBLISH_PATIENCE`] at most; then `done` gets [`crate::ErrorKind::Busy`].
     fn publish_then(&self, topic: TopicId, notification: NewNotification, done: PublishDone);
 
-    /// The last notification's number. From memory.
+    /// The last notification's number. It may read the store, and so block, as every other call may.
     ///
     /// # Errors
     /// When there is no such topic.

@@ -1,21 +1,28 @@
-//! How a batch becomes changes, resources, pages and shards: the rules that every store shares.
+//! Writing a batch that was decided (`abreast_core::batch`): changes, pages, shards, versions and rows.
+//!
+//! Rows of all keys are read once, before anything is decided, and written once. Shards that became too large are split
+//! when all rows are written.
 
 use crate::descriptions;
+use crate::limits::damaged_row;
 use crate::links;
 use crate::set_state::SetState;
 pub(crate) use crate::shards::LastChange;
-use crate::shards::{LiveShard, ShardTask, SplitPoint, entry_bytes};
+use crate::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::versions::{self, VersionTables};
-use abreast_core::{Action, Appended, Change, ContentId, Imported, Kind, Page, Position, State, next_time};
+use abreast_core::batch::{self, Decided, Entry, Held, Name, Now, Row, Step, Write};
+use abreast_core::{
+    Action, Appended, Change, ContentId, Imported, Kind, LogError, Page, Position, Resource, ShardId, State,
+};
 use abreast_webtypes::Timestamp;
-use std::time::Duration;
-
-/// How long a writer's own name for a change is remembered.
-pub(crate) const IDEMPOTENCY_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
+use std::collections::HashMap;
+use std::ops::Deref;
 
 /// A state and the parts of it that are stored in another form.
 pub(crate) struct Encoded<'s> {
     pub(crate) state: &'s State,
+    /// Where the bytes are kept.
+    pub(crate) content: Option<ContentId>,
     pub(crate) digests: Vec<u8>,
     pub(crate) links: Option<String>,
     pub(crate) description: Option<String>,
@@ -24,27 +31,25 @@ pub(crate) struct Encoded<'s> {
 }
 
 impl<'s> Encoded<'s> {
-    pub(crate) fn new(state: &'s State) -> Self {
+    fn new(held: Held<'s>, deprecated: Option<&[String]>) -> Self {
+        let Held { state, content } = held;
         Self {
             state,
+            content,
             digests: state.digests.to_bytes(),
             links: links::write(&state.links),
             description: descriptions::write(state.description.as_deref()),
-            deprecated: None,
+            deprecated: deprecated.map(descriptions::write_replacements),
         }
-    }
-
-    /// The state of a resource that is deprecated.
-    fn deprecated(state: &'s State, replaced_by: &[String]) -> Self {
-        Self { deprecated: Some(descriptions::write_replacements(replaced_by)), ..Self::new(state) }
     }
 
     /// Where the bytes are kept.
     pub(crate) fn content(&self) -> Option<&[u8]> {
-        self.state.content.as_ref().map(|id| id.as_bytes().as_slice())
+        self.content.as_ref().map(|id| id.as_bytes().as_slice())
     }
 
-    pub(crate) fn bytes(&self, key: &str) -> u64 {
+    /// About its size in a document.
+    fn bytes(&self, key: &str) -> u64 {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         entry_bytes(
             key,
@@ -56,104 +61,104 @@ impl<'s> Encoded<'s> {
     }
 }
 
-/// A stored resource, compared with the state that is to replace it.
-pub(crate) struct Compared {
-    pub(crate) same_state: bool,
-    pub(crate) same_witness: bool,
-    /// Whether it is deprecated exactly if the new one is.
-    pub(crate) same_deprecation: bool,
-    /// Where its bytes are kept.
-    pub(crate) content: Option<ContentId>,
-    /// Where it last changed.
-    pub(crate) position: Position,
-    /// About its size in a document.
-    pub(crate) bytes: u64,
+/// About the size of a state in a document.
+pub(crate) fn document_bytes(key: &str, state: &State) -> u64 {
+    Encoded::new(Held { state, content: None }, None).bytes(key)
 }
 
-/// A resource that was removed.
-pub(crate) struct Deleted {
+/// A stored resource.
+pub(crate) struct StoredRow<R> {
+    pub(crate) resource: R,
     /// About its size in a document.
     pub(crate) bytes: u64,
-    /// Where its bytes are kept.
-    pub(crate) content: Option<ContentId>,
-    /// Its previous state, in its stored form.
-    pub(crate) description: Option<String>,
+    /// Whether the row cannot be read. Its resource then has a state that equals no other.
+    pub(crate) is_damaged: bool,
 }
+
+/// The stored rows of some keys.
+pub(crate) type StoredRows<'k, R> = HashMap<&'k str, StoredRow<R>>;
 
 /// One change, as it is recorded.
-pub(crate) struct Entry<'e> {
+pub(crate) struct LogRow<'e> {
     pub(crate) position: Position,
     pub(crate) time: Timestamp,
     pub(crate) kind: Kind,
     pub(crate) key: &'e str,
     /// The state it leaves; `None` when the resource left the set.
     pub(crate) new: Option<&'e Encoded<'e>>,
-    /// The last state of the removed resource.
-    pub(crate) removed: Option<&'e str>,
+    /// The description of the removed resource.
+    pub(crate) removed: Option<String>,
     /// Description added by the writer.
-    pub(crate) note: Option<&'e str>,
+    pub(crate) note: Option<String>,
 }
 
-impl Entry<'_> {
+impl LogRow<'_> {
     /// Description of the resource, current or last.
     pub(crate) fn description(&self) -> Option<&str> {
-        self.new.map_or(self.removed, |new| new.description.as_deref())
+        self.new.map_or(self.removed.as_deref(), |new| new.description.as_deref())
     }
+}
+
+/// How the row of a key is written.
+pub(crate) enum RowWrite<'w> {
+    Insert(&'w Encoded<'w>, Now<'w>),
+    Update(&'w Encoded<'w>, Now<'w>),
+    /// The same state with another witness or another address of its bytes.
+    Refresh(Now<'w>),
+    Delete,
 }
 
 /// The rows of one set, inside one transaction.
 pub(crate) trait Tables: VersionTables {
-    /// Adds a resource; does nothing and returns `false` if the key exists.
-    fn insert(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<bool, Self::Error>;
-    /// Compares a known resource with its new state.
-    fn compare(&mut self, key: &str, new: &Encoded, witness: &[u8]) -> Result<Compared, Self::Error>;
-    /// Gives a known resource another state.
-    fn update(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<(), Self::Error>;
+    /// A row that was read.
+    type Row: Deref<Target = Resource>;
+
+    /// Reads the rows of keys that come in order, each once.
+    fn rows<'k>(&mut self, keys: &[&'k str]) -> Result<StoredRows<'k, Self::Row>, Self::Error>;
+    /// Reads since when names for changes are remembered.
+    fn names<'k>(&mut self, names: &[&'k str]) -> Result<HashMap<&'k str, Timestamp>, Self::Error>;
+    /// Adds changes to the log.
+    fn record(&mut self, changes: &[LogRow<'_>]) -> Result<(), Self::Error>;
+    /// Stores closed pages and the open one after them.
+    fn close_pages(&mut self, closed: &[Page], open: &Page) -> Result<(), Self::Error>;
+    /// Writes the rows of keys that come in order, each once.
+    fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> Result<(), Self::Error>;
+    /// Remembers where resources left the set, and forgets it for those that are there again.
+    fn write_tombstones(&mut self, left: &[(&str, Position)], returned: &[&str]) -> Result<(), Self::Error>;
+    /// Remembers writers' names for changes.
+    fn remember(&mut self, names: &[Name<'_>]) -> Result<(), Self::Error>;
     /// Replaces a resource's witness, if the resource is known.
     fn set_witness(&mut self, key: &str, witness: &[u8]) -> Result<(), Self::Error>;
-    /// Sets the content of an existing resource.
-    fn set_content(&mut self, key: &str, id: ContentId) -> Result<(), Self::Error>;
-    /// Removes a resource; returns what it was if it was there.
-    fn delete(&mut self, key: &str) -> Result<Option<Deleted>, Self::Error>;
-    /// A resource's state and witness, if the resource is known.
-    fn state(&mut self, key: &str) -> Result<Option<(State, Vec<u8>)>, Self::Error>;
-    /// Adds a change to the log.
-    fn record(&mut self, entry: &Entry) -> Result<(), Self::Error>;
-    /// Remembers where a resource left the set.
-    fn add_tombstone(&mut self, key: &str, at: Position) -> Result<(), Self::Error>;
-    /// Forgets where a resource left the set, if it did.
-    fn remove_tombstone(&mut self, key: &str) -> Result<(), Self::Error>;
-    /// Stores a closed page and the open one after it.
-    fn close_page(&mut self, closed: &Page, open: &Page) -> Result<(), Self::Error>;
     /// Finds the middle of a shard; `None` when nothing is on one side of it.
     fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<Option<SplitPoint>, Self::Error>;
     /// Stores a retired shard.
     fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<(), Self::Error>;
-    /// Remembers a writer's name for a change; `false` when it is remembered since after `expired`.
-    fn remember(&mut self, name: &str, at: Position, now: Timestamp, expired: Timestamp) -> Result<bool, Self::Error>;
 }
 
-/// Records a batch.
+/// Changes that are decided and written together: few enough to stay in the processor's cache.
+const PART: usize = 250;
+
+/// Records a batch. One that is refused changes nothing.
 pub(crate) fn append<T: Tables>(
     set_state: &mut SetState,
     tables: &mut T,
     changes: &[Change],
     now: Timestamp,
-) -> Result<Appended, T::Error> {
+) -> Result<Result<Appended, LogError>, T::Error> {
+    if let Some(key) = undecidable(tables, changes)? {
+        return Ok(Err(damaged_row(key)));
+    }
     let before = set_state.position;
-    for change in changes {
-        let time = next_time(set_state.time, now);
-        let position = set_state.position.next();
-        if let Some(name) = &change.idempotency_key {
-            let expired = time.plus_micros(-(IDEMPOTENCY_AGE.as_micros() as i64));
-            if !tables.remember(name, position, time, expired)? {
-                continue;
-            }
-        }
-        apply(set_state, tables, change, LastChange { position, time })?;
+    for changes in changes.chunks(PART) {
+        let stored = tables.rows(&keys(set_state, changes.iter().map(|change| change.key.as_str())))?;
+        let names: Vec<&str> = changes.iter().filter_map(|change| change.idempotency_key.as_deref()).collect();
+        let names = if names.is_empty() { HashMap::new() } else { tables.names(&names)? };
+        let last = (set_state.position, set_state.time);
+        let decided = batch::decide(last, now, changes, |key| resource(&stored, key), |name| names.get(name).copied());
+        write(set_state, tables, &stored, &decided)?;
     }
     let recorded = set_state.position.0 - before.0;
-    Ok(Appended { head: set_state.position, recorded, unchanged: changes.len() as u64 - recorded })
+    Ok(Ok(Appended { head: set_state.position, recorded, unchanged: changes.len() as u64 - recorded }))
 }
 
 /// Adds to the base of a new set.
@@ -162,126 +167,185 @@ pub(crate) fn import<T: Tables>(
     tables: &mut T,
     resources: &[Imported],
 ) -> Result<(), T::Error> {
-    let touch = LastChange { position: Position(0), time: set_state.created };
-    for resource in resources {
-        put(set_state, tables, &resource.key, &Encoded::new(&resource.state), &resource.witness, touch)?;
+    for resources in resources.chunks(PART) {
+        let stored = tables.rows(&keys(set_state, resources.iter().map(|imported| imported.key.as_str())))?;
+        let decided = batch::decide_import(set_state.created, resources, |key| resource(&stored, key));
+        write(set_state, tables, &stored, &decided)?;
     }
     Ok(())
 }
 
-/// Applies one change, and records it unless it changes nothing.
-fn apply<T: Tables>(
-    set_state: &mut SetState,
-    tables: &mut T,
-    change: &Change,
-    touch: LastChange,
-) -> Result<(), T::Error> {
-    let key = change.key.as_str();
-    let known;
-    let (new, witness, first, replaced_by) = match &change.action {
-        Action::Put { state, witness } => (Encoded::new(state), witness, Kind::Create, &[][..]),
-        Action::Add { state, witness } => (Encoded::new(state), witness, Kind::Add, &[][..]),
-        Action::Deprecate { state: given, replaced_by } => {
-            known = if given.is_none() { tables.state(key)? } else { None };
-            let Some((state, witness)) = given.as_ref().or(known.as_ref()) else { return Ok(()) };
-            (Encoded::deprecated(state, replaced_by), witness, Kind::Deprecate, replaced_by.as_slice())
-        }
-        Action::Remove => return remove(set_state, tables, change, Kind::Remove, touch),
-        Action::Delete => return remove(set_state, tables, change, Kind::Delete, touch),
-    };
-    let Some(kind) = put(set_state, tables, key, &new, witness, touch)? else { return Ok(()) };
-    let kind = if kind == Kind::Create { first } else { kind };
-    if first == kind {
-        tables.remove_tombstone(key)?;
-    }
-    let note = descriptions::write_note(change.summary.as_deref(), replaced_by);
-    let LastChange { position, time } = touch;
-    record(
-        set_state,
-        tables,
-        &Entry { position, time, kind, key, new: Some(&new), removed: None, note: note.as_deref() },
-    )
+/// The keys that may have a row, in order, each once.
+fn keys<'k>(set_state: &SetState, keys: impl Iterator<Item = &'k str>) -> Vec<&'k str> {
+    let mut keys: Vec<&str> = keys.filter(|key| !set_state.shards.is_beyond(key)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
 }
 
-/// Removes a resource, if it is there.
-fn remove<T: Tables>(
-    set_state: &mut SetState,
-    tables: &mut T,
-    change: &Change,
-    kind: Kind,
-    touch: LastChange,
-) -> Result<(), T::Error> {
-    let key = change.key.as_str();
-    let Some(old) = tables.delete(key)? else { return Ok(()) };
-    set_state.resources -= 1;
-    set_state.shards.deleted(key, old.bytes, touch);
-    versions::let_go(set_state, tables, old.content)?;
-    versions::record(set_state, tables, key, touch, None)?;
-    tables.add_tombstone(key, touch.position)?;
-    let note = descriptions::write_note(change.summary.as_deref(), &[]);
-    let (removed, note) = (old.description.as_deref(), note.as_deref());
-    let LastChange { position, time } = touch;
-    record(set_state, tables, &Entry { position, time, kind, key, new: None, removed, note })
+fn resource<'s, R: Deref<Target = Resource>>(stored: &'s StoredRows<'_, R>, key: &str) -> Option<&'s Resource> {
+    stored.get(key).map(|row| &*row.resource)
 }
 
-/// Creates, updates or deprecates a resource; `None` when it was so already. An import does the same at position 0.
-fn put<T: Tables>(
-    set_state: &mut SetState,
-    tables: &mut T,
-    key: &str,
-    new: &Encoded,
-    witness: &[u8],
-    touch: LastChange,
-) -> Result<Option<Kind>, T::Error> {
-    let bytes = new.bytes(key);
-    if tables.insert(key, new, witness, touch.position)? {
-        set_state.resources += 1;
-        let due = set_state.shards.inserted(key, bytes, touch);
-        cut(set_state, tables, due)?;
-        versions::hold(set_state, tables, Some(new))?;
-        versions::record(set_state, tables, key, touch, Some(new))?;
-        return Ok(Some(Kind::Create));
-    }
-    let old = tables.compare(key, new, witness)?;
-    // A state that is the same leaves a deprecation as it is.
-    if old.same_state && (new.deprecated.is_none() || old.same_deprecation) {
-        if !old.same_witness {
-            tables.set_witness(key, witness)?;
-        }
-        if let Some(id) = new.state.content.filter(|id| old.content != Some(*id)) {
-            tables.set_content(key, id)?;
-            versions::let_go(set_state, tables, old.content)?;
-            versions::hold(set_state, tables, Some(new))?;
-            versions::found_content(set_state, tables, key, old.position, new)?;
-        }
+/// A key whose row is damaged, and whose next change keeps the state of the row.
+fn undecidable<'c, T: Tables>(tables: &mut T, changes: &'c [Change]) -> Result<Option<&'c str>, T::Error> {
+    let keeps_state = |change: &Change| matches!(change.action, Action::Deprecate { state: None, .. });
+    let mut keys: Vec<&str> =
+        changes.iter().filter(|change| keeps_state(change)).map(|change| change.key.as_str()).collect();
+    if keys.is_empty() {
         return Ok(None);
     }
-    tables.update(key, new, witness, touch.position)?;
-    let due = set_state.shards.updated(key, old.bytes, bytes, touch);
-    cut(set_state, tables, due)?;
-    versions::let_go(set_state, tables, old.content)?;
-    versions::hold(set_state, tables, Some(new))?;
-    versions::record(set_state, tables, key, touch, Some(new))?;
-    Ok(Some(if new.deprecated.is_some() && !old.same_deprecation { Kind::Deprecate } else { Kind::Update }))
+    keys.sort_unstable();
+    keys.dedup();
+    let stored = tables.rows(&keys)?;
+    let is_first = |key: &str| changes.iter().find(|change| change.key == key).is_some_and(keeps_state);
+    Ok(keys.into_iter().find(|key| stored.get(key).is_some_and(|row| row.is_damaged) && is_first(key)))
 }
 
-fn record<T: Tables>(set_state: &mut SetState, tables: &mut T, entry: &Entry) -> Result<(), T::Error> {
-    if let Some(closed) = set_state.close_before(entry.time) {
-        tables.close_page(&closed, &set_state.page.page())?;
+/// Writes what was decided.
+fn write<T: Tables>(
+    set_state: &mut SetState,
+    tables: &mut T,
+    stored: &StoredRows<'_, T::Row>,
+    decided: &Decided<'_>,
+) -> Result<(), T::Error> {
+    let encoded: Vec<Option<Encoded<'_>>> = decided.steps.iter().map(encode).collect();
+    record(set_state, tables, decided, &encoded)?;
+    // Versions follow the log: each step may refer to a change that is recorded now.
+    let due = follow(set_state, tables, stored, decided, &encoded)?;
+    write_rows(tables, decided, &encoded)?;
+    if !decided.names.is_empty() {
+        tables.remember(&decided.names)?;
     }
-    tables.record(entry)?;
-    if let Some(closed) = set_state.recorded(entry.position, entry.time) {
-        tables.close_page(&closed, &set_state.page.page())?;
-    }
-    Ok(())
+    split(set_state, tables, due)
 }
 
-fn cut<T: Tables>(set_state: &mut SetState, tables: &mut T, due: ShardTask) -> Result<(), T::Error> {
-    let ShardTask::SplitPoint(place) = due else { return Ok(()) };
-    let end = set_state.shards.end_of(place).map(str::to_owned);
-    if let Some(cut) = tables.middle(&set_state.shards.list()[place], end.as_deref())? {
+fn encode<'b>(step: &Step<'b>) -> Option<Encoded<'b>> {
+    match step {
+        Step::Record(entry) => entry.new.map(|held| Encoded::new(held, entry.deprecated)),
+        Step::Move(moved) => Some(Encoded::new(moved.new, None)),
+    }
+}
+
+/// Adds the changes to the log, and closes the pages that they fill.
+fn record<T: Tables>(
+    set_state: &mut SetState,
+    tables: &mut T,
+    decided: &Decided<'_>,
+    encoded: &[Option<Encoded<'_>>],
+) -> Result<(), T::Error> {
+    let (mut changes, mut closed) = (Vec::with_capacity(decided.recorded as usize), Vec::new());
+    for (step, encoded) in decided.steps.iter().zip(encoded) {
+        let Step::Record(Entry { position, time, kind, row, old, replaced_by, summary, .. }) = *step else { continue };
+        if position == Position(0) {
+            continue; // the base has no changes
+        }
+        closed.extend(set_state.close_before(time));
+        let removed = old.filter(|_| encoded.is_none());
+        changes.push(LogRow {
+            position,
+            time,
+            kind,
+            key: decided.rows[row].key,
+            new: encoded.as_ref(),
+            removed: removed.and_then(|old| descriptions::write(old.state.description.as_deref())),
+            note: descriptions::write_note(summary, replaced_by),
+        });
+        closed.extend(set_state.recorded(position, time));
+    }
+    if !changes.is_empty() {
+        tables.record(&changes)?;
+    }
+    if closed.is_empty() { Ok(()) } else { tables.close_pages(&closed, &set_state.page.page()) }
+}
+
+/// Counts resources, and follows the steps with shards and versions. Returns the shards that may have become too large.
+fn follow<T: Tables>(
+    set_state: &mut SetState,
+    tables: &mut T,
+    stored: &StoredRows<'_, T::Row>,
+    decided: &Decided<'_>,
+    encoded: &[Option<Encoded<'_>>],
+) -> Result<Vec<ShardId>, T::Error> {
+    let mut sizes: Vec<u64> = decided.rows.iter().map(|row| stored.get(row.key).map_or(0, |row| row.bytes)).collect();
+    let mut due = Vec::new();
+    for (step, encoded) in decided.steps.iter().zip(encoded) {
+        match (step, encoded) {
+            (Step::Record(entry), encoded) => {
+                let key = decided.rows[entry.row].key;
+                let touch = LastChange { position: entry.position, time: entry.time };
+                let (before, bytes) = (sizes[entry.row], encoded.as_ref().map_or(0, |new| new.bytes(key)));
+                sizes[entry.row] = bytes;
+                let shard = match (entry.old, encoded) {
+                    (None, _) => {
+                        set_state.resources += 1;
+                        set_state.shards.inserted(key, bytes, touch)
+                    }
+                    (Some(_), Some(_)) => set_state.shards.updated(key, before, bytes, touch),
+                    (Some(_), None) => {
+                        set_state.resources -= 1;
+                        set_state.shards.deleted(key, before, touch);
+                        None
+                    }
+                };
+                due.extend(shard.filter(|shard| due.last() != Some(shard)));
+                versions::let_go(set_state, tables, entry.old.and_then(|old| old.content))?;
+                versions::hold(set_state, tables, encoded.as_ref())?;
+                versions::record(set_state, tables, key, touch, encoded.as_ref())?;
+            }
+            (Step::Move(moved), Some(encoded)) => {
+                versions::let_go(set_state, tables, moved.from)?;
+                versions::hold(set_state, tables, Some(encoded))?;
+                versions::found_content(set_state, tables, decided.rows[moved.row].key, moved.position, encoded)?;
+            }
+            (Step::Move(_), None) => {}
+        }
+    }
+    Ok(due)
+}
+
+/// Writes the rows in the order of their keys, and where resources left the set.
+fn write_rows<T: Tables>(
+    tables: &mut T,
+    decided: &Decided<'_>,
+    encoded: &[Option<Encoded<'_>>],
+) -> Result<(), T::Error> {
+    let new = |now: Now<'_>| now.step.and_then(|step| encoded.get(step)).and_then(Option::as_ref);
+    let (mut rows, mut left, mut returned) = (Vec::with_capacity(decided.rows.len()), Vec::new(), Vec::new());
+    for row in &decided.rows {
+        let Row { key, .. } = *row;
+        let write = match row.write() {
+            Write::Insert(now) => {
+                // A base comes before anything can have left the set.
+                if now.position > Position(0) {
+                    returned.push(key);
+                }
+                new(now).map(|new| RowWrite::Insert(new, now))
+            }
+            Write::Update(now) => new(now).map(|new| RowWrite::Update(new, now)),
+            Write::Refresh(now) => Some(RowWrite::Refresh(now)),
+            Write::Delete => Some(RowWrite::Delete),
+            Write::Nothing => None,
+        };
+        rows.extend(write.map(|write| (key, write)));
+        left.extend(row.tombstone().map(|position| (key, position)));
+    }
+    rows.sort_unstable_by_key(|(key, _)| *key);
+    if !rows.is_empty() {
+        tables.write(&rows)?;
+    }
+    if left.is_empty() && returned.is_empty() { Ok(()) } else { tables.write_tombstones(&left, &returned) }
+}
+
+/// Splits shards until none of them is too large.
+fn split<T: Tables>(set_state: &mut SetState, tables: &mut T, mut due: Vec<ShardId>) -> Result<(), T::Error> {
+    while let Some(id) = due.pop() {
+        let Some(place) = set_state.shards.full(id) else { continue };
+        let end = set_state.shards.end_of(place).map(str::to_owned);
+        let Some(cut) = tables.middle(&set_state.shards.list()[place], end.as_deref())? else { continue };
         let retired = set_state.shards.cut(place, cut);
         tables.retire(&retired, end.as_deref())?;
+        due.extend(set_state.shards.list()[place..=place + 1].iter().map(|half| half.id));
     }
     Ok(())
 }

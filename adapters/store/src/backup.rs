@@ -5,13 +5,13 @@
 //! [rs-core §12.1]. Positions and numbers of Change Lists continue far beyond those that may have been given out, so none
 //! means two things.
 
-use crate::connection::{Durability, open_connection, sqlite_error};
+use crate::connection::sqlite_error;
+use crate::database;
 use crate::integrity::{Findings, SetFacts, check_log, open_for_check};
-use crate::migration::migrate;
 use crate::sqlite_log::MIGRATIONS;
-use abreast_core::{ContentId, ErrorKind, LogError};
+use abreast_core::{ErrorKind, LogError};
 use abreast_webtypes::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 use std::fs::File;
 use std::path::Path;
 
@@ -37,13 +37,13 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), LogError> {
         .map_err(|cause| LogError::new(ErrorKind::Io, task).with_cause(cause))
 }
 
-/// Checks a copy and returns its contents; needed contents are passed to `needed`.
+/// Checks a copy and returns its contents.
 ///
 /// # Errors
 /// It is damaged, or cannot be read.
-pub fn check_copy(path: &Path, needed: &mut dyn FnMut(ContentId, u64)) -> Result<Vec<SetFacts>, LogError> {
+pub fn check_copy(path: &Path) -> Result<Vec<SetFacts>, LogError> {
     let mut findings = Findings::default();
-    let sets = check_log(path, &mut findings, needed)?;
+    let sets = check_log(path, &mut findings)?;
     if findings.is_consistent() {
         return Ok(sets);
     }
@@ -53,55 +53,19 @@ pub fn check_copy(path: &Path, needed: &mut dyn FnMut(ContentId, u64)) -> Result
     Err(LogError::new(ErrorKind::Corrupt, message))
 }
 
-/// Visits the contents that a copy needs.
+/// Restarts the logs of all sets of a store.
 ///
 /// # Errors
-/// It cannot be read.
-pub fn needed_contents(path: &Path, visit: &mut dyn FnMut(ContentId, u64)) -> Result<(), LogError> {
-    let connection = open_for_check(path)?;
-    let read = |visit: &mut dyn FnMut(ContentId, u64)| -> rusqlite::Result<()> {
-        let sql = "SELECT id, max(length) FROM contents WHERE needed > 0 GROUP BY id ORDER BY id";
-        let has_contents = connection
-            .query_row("SELECT 1 FROM sqlite_schema WHERE name = 'contents'", [], |_| Ok(()))
-            .optional()?
-            .is_some();
-        if !has_contents {
-            return Ok(());
-        }
-        let mut statement = connection.prepare(sql)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            if let Some(id) = row.get_ref(0)?.as_blob().ok().and_then(ContentId::from_slice) {
-                visit(id, row.get::<_, i64>(1)? as u64);
-            }
-        }
-        Ok(())
-    };
-    read(visit).map_err(|cause| sqlite_error(&format!("cannot read the store {}", path.display()), cause))
+/// Another process has it open, or it cannot be written.
+pub fn restart_log(path: &Path, now: Timestamp) -> Result<(), LogError> {
+    database::change(path, MIGRATIONS, "restart the log in", |transaction| {
+        set_ids(transaction)?.into_iter().try_for_each(|set| restart_set_log(transaction, set, now))
+    })
 }
 
-/// Restarts the logs of all sets of a store. No other process may have it open.
-///
-/// # Errors
-/// It cannot be written.
-pub fn restart_log(path: &Path, now: Timestamp) -> Result<(), LogError> {
-    let mut connection = open_connection(path, Durability::PowerLoss)?;
-    migrate(&mut connection, path, MIGRATIONS)?;
-    let mut begin = || -> rusqlite::Result<()> {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let sets: Vec<i64> = transaction
-            .prepare("SELECT id FROM sets")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        for set in sets {
-            restart_set_log(&transaction, set, now)?;
-        }
-        transaction.commit()
-    };
-    begin().map_err(|cause| sqlite_error(&format!("cannot restart the log in {}", path.display()), cause))?;
-    // One file again, as it was before.
-    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    Ok(())
+/// All sets.
+pub(crate) fn set_ids(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+    connection.prepare("SELECT id FROM sets ORDER BY id")?.query_map([], |row| row.get(0))?.collect()
 }
 
 /// Restarts the log of one set, within a transaction. A set without a complete base needs no restart.

@@ -3,7 +3,6 @@
 use abreast_core::{ErrorKind, LogError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -138,38 +137,6 @@ fn plan_once(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// A database taken for this process.
-#[derive(Debug)]
-pub(crate) struct DatabaseLock(File);
-
-impl Drop for DatabaseLock {
-    fn drop(&mut self) {
-        // Explicitly: a process that is just being started has a copy of the open file for a moment.
-        let _ = self.0.unlock();
-    }
-}
-
-/// Takes a database for this process until the result is dropped. A lock file beside it, because locking the
-/// database itself would release SQLite's own locks when it is closed.
-pub(crate) fn lock(path: &Path) -> Result<DatabaseLock, LogError> {
-    let beside = beside(path, ".lock");
-    let io = |cause: std::io::Error| {
-        LogError::new(ErrorKind::Io, format!("cannot lock the store {}", path.display())).with_cause(cause)
-    };
-    let file = File::options().create(true).truncate(false).write(true).open(beside).map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => Ok(DatabaseLock(file)),
-        Err(TryLockError::WouldBlock) => Err(LogError::new(
-            ErrorKind::Busy,
-            format!(
-                "the store {} is in use by another process\n  help: stop it, or give each its own store",
-                path.display()
-            ),
-        )),
-        Err(TryLockError::Error(cause)) => Err(io(cause)),
-    }
-}
-
 /// The path with something added to its last name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -208,18 +175,6 @@ pub(crate) fn sqlite_error(task: &str, cause: rusqlite::Error) -> LogError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_store_is_taken_by_one_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.sqlite");
-        let held = lock(&path).unwrap();
-        let refused = lock(&path).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Busy);
-        assert!(refused.to_string().contains("in use by another process"), "{refused}");
-        drop(held);
-        lock(&path).unwrap();
-    }
 
     #[test]
     fn statements_are_compiled_once_for_all_values() {

@@ -3,6 +3,7 @@
 //! Redundant data is compared: rows against their checksums and against the log, pages and
 //! shards against the rows they stand for, needs of contents against those who need them.
 
+use crate::backup::POSITIONS_APART;
 use crate::connection::{open_read_only, sqlite_error};
 use crate::rows::{
     change_columns, empty_change, read_change, read_resource, read_version, resource_columns, version_columns,
@@ -20,6 +21,10 @@ use std::path::Path;
 const TOLD_MAX: u64 = 100;
 /// Most errors that SQLite's own check reports.
 const DAMAGES_MAX: i64 = 50;
+
+/// Tables whose rows belong to sets.
+pub(crate) const SET_TABLES: [&str; 8] =
+    ["resources", "tombstones", "changes", "pages", "shards", "versions", "contents", "idempotency"];
 
 /// The findings, each code at most a hundred times.
 #[derive(Debug, Default)]
@@ -129,13 +134,19 @@ pub(crate) fn schema(connection: &Connection, place: &str, steps: &[&str], findi
     let version: rusqlite::Result<i64> =
         connection.query_row("SELECT ifnull(max(version), 0) FROM schema_version", [], |row| row.get(0));
     match version {
-        Ok(version) if version == newest as i64 => match (texts(connection), expected_texts(steps)) {
-            (Ok(found), Ok(expected)) if found == expected => true,
-            _ => {
+        Ok(version) if version == newest as i64 => {
+            let is_newest = is_newest(connection, steps);
+            if !is_newest {
                 findings.add("store.damaged", place, format!("the schema is not the one of version {newest}"));
-                false
             }
-        },
+            is_newest
+        }
+        // An older program does not make the tables of this one: the number is wrong.
+        Ok(version) if version < newest as i64 && is_newest(connection, steps) => {
+            let message = format!("the schema is the one of version {newest}, and has the number {version}");
+            findings.add("store.damaged", place, message);
+            false
+        }
         Ok(version) if version < newest as i64 && version > 0 => {
             let message =
                 format!("schema {version}, this program writes {newest}: it is brought up to date when next opened");
@@ -151,6 +162,11 @@ pub(crate) fn schema(connection: &Connection, place: &str, steps: &[&str], findi
             false
         }
     }
+}
+
+/// Whether the tables and indexes are those of the newest version.
+fn is_newest(connection: &Connection, steps: &[&str]) -> bool {
+    matches!((texts(connection), expected_texts(steps)), (Ok(found), Ok(expected)) if found == expected)
 }
 
 /// Definitions of the tables and indexes.
@@ -171,21 +187,17 @@ fn expected_texts(steps: &[&str]) -> rusqlite::Result<Vec<String>> {
     texts(&connection)
 }
 
-/// Checks a Source's store. Each kept content that rows need is passed to `needed`, with its length.
+/// Checks a Source's store.
 ///
 /// # Errors
 /// The file cannot be opened at all.
-pub fn check_log(
-    path: &Path,
-    findings: &mut Findings,
-    needed: &mut dyn FnMut(ContentId, u64),
-) -> Result<Vec<SetFacts>, LogError> {
+pub fn check_log(path: &Path, findings: &mut Findings) -> Result<Vec<SetFacts>, LogError> {
     let connection = open_for_check(path)?;
     let place = path.display().to_string();
     if !integrity(&connection, &place, findings) || !schema(&connection, &place, MIGRATIONS, findings) {
         return Ok(Vec::new());
     }
-    Ok(check_rows(&connection, &place, findings, needed))
+    Ok(check_rows(&connection, &place, findings))
 }
 
 /// Checks the database of a copy's state. Returns whether the rest can be checked.
@@ -199,12 +211,7 @@ pub fn check_mirror(path: &Path, findings: &mut Findings) -> Result<bool, LogErr
 }
 
 /// Checks the rows of a store that SQLite can read.
-pub(crate) fn check_rows(
-    connection: &Connection,
-    place: &str,
-    findings: &mut Findings,
-    needed: &mut dyn FnMut(ContentId, u64),
-) -> Vec<SetFacts> {
+pub(crate) fn check_rows(connection: &Connection, place: &str, findings: &mut Findings) -> Vec<SetFacts> {
     let mut facts = Vec::new();
     let mut check = || -> rusqlite::Result<()> {
         let transaction = connection.unchecked_transaction()?;
@@ -230,23 +237,20 @@ pub(crate) fn check_rows(
             let resources = set.live.iter().map(|shard| shard.resources as u64).sum();
             facts.push(SetFacts { slug, position: set.head.0 as u64, resources });
         }
-        let strangers: i64 = transaction.query_row(
-            "SELECT (SELECT count(*) FROM resources WHERE set_id NOT IN (SELECT id FROM sets)) \
-             + (SELECT count(*) FROM changes WHERE set_id NOT IN (SELECT id FROM sets))",
-            [],
+        for table in SET_TABLES {
+            let sql = format!("SELECT count(*) FROM {table} WHERE set_id NOT IN (SELECT id FROM sets)");
+            let strangers: i64 = transaction.query_row(&sql, [], |row| row.get(0))?;
+            if strangers > 0 {
+                findings.add("store.row", place, format!("{strangers} rows of {table} belong to no set"));
+            }
+        }
+        let wrong: i64 = transaction.query_row(
+            "SELECT count(*) FROM contents WHERE length(id) != ?1",
+            [ContentId::BYTES as i64],
             |row| row.get(0),
         )?;
-        if strangers > 0 {
-            findings.add("store.row", place, format!("{strangers} rows belong to no set"));
-        }
-        let mut statement =
-            transaction.prepare("SELECT id, max(length) FROM contents WHERE needed > 0 GROUP BY id ORDER BY id")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            match row.get_ref(0)?.as_blob().ok().and_then(ContentId::from_slice) {
-                Some(id) => needed(id, row.get::<_, i64>(1)? as u64),
-                None => findings.add("store.row", place, "an address of kept contents is not a digest"),
-            }
+        if wrong > 0 {
+            findings.add("store.row", place, format!("{wrong} addresses of kept contents are not digests"));
         }
         Ok(())
     };
@@ -284,9 +288,9 @@ struct SetCheck<'a> {
 
 impl SetCheck<'_> {
     fn check(&mut self) -> rusqlite::Result<()> {
-        let begins_after = self.pages()?;
+        let last_page = self.pages()?;
         self.load_shards()?;
-        self.changes(&begins_after)?;
+        self.changes(last_page)?;
         self.resources()?;
         self.against_log()?;
         self.tombstones()?;
@@ -298,19 +302,20 @@ impl SetCheck<'_> {
         self.findings.add(rule, self.place.clone(), message);
     }
 
-    /// Pages follow each other without gap, and only the last is open. Gives back after which positions pages begin.
-    fn pages(&mut self) -> rusqlite::Result<HashSet<i64>> {
+    /// Pages follow each other without gap, and only the last is open. Returns after which position the last one begins.
+    fn pages(&mut self) -> rusqlite::Result<i64> {
         let mut statement = self.connection.prepare(
             "SELECT number, after, last, from_time, until_time FROM pages WHERE set_id = ?1 ORDER BY number",
         )?;
         let mut rows = statement.query([self.id])?;
-        let mut begins = HashSet::new();
+        let mut last_page = 0;
         let mut before: Option<(i64, Option<i64>, Option<i64>)> = None;
-        let mut faults = Vec::new();
+        let (findings, place) = (&mut *self.findings, &self.place);
+        let mut fault = |text: String| findings.add("log.page", place.clone(), text);
         while let Some(row) = rows.next()? {
             let (number, after, last): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let (from, until): (i64, Option<i64>) = (row.get(3)?, row.get(4)?);
-            begins.insert(after);
+            last_page = after.max(last_page);
             let follows = match before {
                 None => (self.restarted || (number, after) == (1, 0)) && from == self.begins.as_micros(),
                 Some((number_before, last_before, until_before)) => {
@@ -318,32 +323,22 @@ impl SetCheck<'_> {
                 }
             };
             if !follows {
-                faults.push(format!("Change List {number} does not follow the one before it"));
+                fault(format!("Change List {number} does not follow the one before it"));
             }
             if let (Some(last), Some(until)) = (last, until) {
-                if last <= after || until < from || self.time_of(last)?.is_some_and(|time| time != until) {
-                    faults.push(format!("Change List {number} ends where no change is"));
+                if last <= after || until < from || time_of(self.connection, self.id, last)? != Some(until) {
+                    fault(format!("Change List {number} ends where no change is"));
                 }
             } else if last.is_some() != until.is_some() {
-                faults.push(format!("Change List {number} has half an end"));
+                fault(format!("Change List {number} has half an end"));
             }
             before = Some((number, last, until));
         }
         match before {
             Some((_, None, _)) => {}
-            _ => faults.push("there is no open Change List".to_owned()),
+            _ => fault("there is no open Change List".to_owned()),
         }
-        for fault in faults {
-            self.add("log.page", fault);
-        }
-        Ok(begins)
-    }
-
-    fn time_of(&self, position: i64) -> rusqlite::Result<Option<i64>> {
-        self.connection
-            .prepare_cached("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
-            .query_row(params![self.id, position], |row| row.get(0))
-            .optional()
+        Ok(last_page)
     }
 
     /// Live shards cover all keys once.
@@ -389,7 +384,7 @@ impl SetCheck<'_> {
     }
 
     /// The log: no gaps, times that increase; and each part of the Resource List is as new as its last change.
-    fn changes(&mut self, begins_after: &HashSet<i64>) -> rusqlite::Result<()> {
+    fn changes(&mut self, last_page: i64) -> rusqlite::Result<()> {
         const SQL: &str = concat!("SELECT ", change_columns!(), " FROM changes WHERE set_id = ?1 ORDER BY position");
         let mut statement = self.connection.prepare(SQL)?;
         let mut rows = statement.query([self.id])?;
@@ -400,7 +395,10 @@ impl SetCheck<'_> {
             if let Err(cause) = read_change(row, &mut change) {
                 self.add("store.row", format!("the change at position {position} is damaged: {cause}"));
             }
-            if position != before.0 + 1 && !begins_after.contains(&(position - 1)) {
+            // A log that is restarted continues after a multiple of this.
+            let restarts = self.restarted && position.saturating_sub(1) % POSITIONS_APART == 0;
+            let next = before.0.saturating_add(1);
+            if position < next || position > next && !restarts {
                 self.add("log.gap", format!("after position {} comes {position}", before.0));
             }
             if change.time <= before.1 {
@@ -415,10 +413,10 @@ impl SetCheck<'_> {
                 *newest = position;
             }
         }
-        self.head = (before.0.max(begins_after.iter().copied().max().unwrap_or(0)), before.1.max(self.begins));
+        self.head = (before.0.max(last_page), before.1.max(self.begins));
         let mut faults = Vec::new();
         for (live, newest) in self.live.iter().zip(newest) {
-            let time = self.time_of(live.version)?;
+            let time = time_of(self.connection, self.id, live.version)?;
             if live.version < newest || live.version > self.head.0 || time.is_some_and(|time| time != live.time) {
                 faults.push(format!("part {} of the Resource List is not as new as its last change", live.id));
             }
@@ -488,25 +486,26 @@ impl SetCheck<'_> {
 
     /// Removed resources have a tombstone with their last change, and existing ones have none.
     fn tombstones(&mut self) -> rusqlite::Result<()> {
-        let mut faults = Vec::new();
-        let mut statement = self.connection.prepare(
-            "SELECT t.key FROM tombstones t LEFT JOIN changes c ON c.set_id = t.set_id AND c.position = t.position \
-             WHERE t.set_id = ?1 AND (c.key IS NOT t.key OR c.kind NOT IN (5, 6) OR EXISTS \
-             (SELECT 1 FROM resources r WHERE r.set_id = t.set_id AND r.key = t.key))",
-        )?;
-        for key in statement.query_map([self.id], |row| row.get::<_, String>(0))? {
-            faults.push(format!("`{}` is listed as removed where it was not", key?));
-        }
-        let mut statement = self.connection.prepare(
-            "SELECT c.key, max(c.position) FROM changes c WHERE c.set_id = ?1 AND c.kind IN (5, 6) AND NOT EXISTS \
-             (SELECT 1 FROM resources r WHERE r.set_id = c.set_id AND r.key = c.key) GROUP BY c.key \
-             HAVING max(c.position) IS NOT (SELECT t.position FROM tombstones t WHERE t.set_id = ?1 AND t.key = c.key)",
-        )?;
-        for key in statement.query_map([self.id], |row| row.get::<_, String>(0))? {
-            faults.push(format!("`{}` was removed and is not listed as removed", key?));
-        }
-        for fault in faults {
-            self.add("table.tombstone", fault);
+        for (message, sql) in [
+            (
+                "is listed as removed where it was not",
+                "SELECT t.key FROM tombstones t LEFT JOIN changes c ON c.set_id = t.set_id AND c.position = t.position \
+                 WHERE t.set_id = ?1 AND (c.key IS NOT t.key OR c.kind NOT IN (5, 6) OR EXISTS \
+                 (SELECT 1 FROM resources r WHERE r.set_id = t.set_id AND r.key = t.key))",
+            ),
+            (
+                "was removed and is not listed as removed",
+                "SELECT c.key, max(c.position) FROM changes c WHERE c.set_id = ?1 AND c.kind IN (5, 6) AND NOT EXISTS \
+                 (SELECT 1 FROM resources r WHERE r.set_id = c.set_id AND r.key = c.key) GROUP BY c.key \
+                 HAVING max(c.position) IS NOT (SELECT t.position FROM tombstones t WHERE t.set_id = ?1 AND t.key = c.key)",
+            ),
+        ] {
+            let mut statement = self.connection.prepare(sql)?;
+            let mut rows = statement.query([self.id])?;
+            while let Some(row) = rows.next()? {
+                let key: String = row.get(0)?;
+                self.findings.add("table.tombstone", self.place.clone(), format!("`{key}` {message}"));
+            }
         }
         Ok(())
     }
@@ -551,6 +550,13 @@ impl SetCheck<'_> {
         }
         Ok(())
     }
+}
+
+fn time_of(connection: &Connection, set: i64, position: i64) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT time FROM changes WHERE set_id = ?1 AND position = ?2")?
+        .query_row(params![set, position], |row| row.get(0))
+        .optional()
 }
 
 /// How often rows of a set name each kept content.

@@ -5,6 +5,7 @@ mod apply;
 pub mod backup;
 mod commit_signal;
 mod connection;
+mod database;
 mod descriptions;
 pub mod hub;
 pub mod integrity;
@@ -16,6 +17,7 @@ mod memory_tables;
 mod memory_topics;
 mod migration;
 pub mod mirror;
+mod needed_contents;
 mod presence;
 mod queue;
 mod readers;
@@ -34,6 +36,7 @@ mod writer;
 
 pub use memory_log::MemoryLog;
 pub use memory_topics::MemoryTopics;
+pub use needed_contents::NeededContents;
 pub use sqlite_log::{SqliteLog, SqliteOptions};
 
 /// The version of SQLite.

@@ -130,6 +130,17 @@ pub(crate) fn still_importing() -> LogError {
     )
 }
 
+/// A change depends on a row that is damaged.
+pub(crate) fn damaged_row(key: &str) -> LogError {
+    LogError::new(
+        ErrorKind::Corrupt,
+        format!(
+            "cannot deprecate `{}`: its row in the store is damaged\n  help: record its state again, or run `abreast repair`",
+            shown(key)
+        ),
+    )
+}
+
 /// The base comes before the changes.
 pub(crate) fn import_is_complete() -> LogError {
     LogError::new(

@@ -115,26 +115,26 @@ impl MemoryWriter {
     fn work(&self, work: Work) -> Result<Outcome, LogError> {
         match work {
             Work::Refuse(error) => Err(error),
-            Work::Append(set, changes) => self.with_book(set, |set_state, tables| {
+            Work::Append(set, changes) => self.with_set(set, |set_state, tables| {
                 if set_state.importing {
                     return Err(still_importing());
                 }
                 let Ok(appended) = apply::append(set_state, tables, &changes, self.clock.now());
-                Ok(Outcome::Appended(appended))
+                appended.map(Outcome::Appended)
             }),
             Work::OpenSet(set) => self.open_set(&set).map(Outcome::Set),
-            Work::Import(set, resources) => self.with_book(set, |set_state, tables| {
+            Work::Import(set, resources) => self.with_set(set, |set_state, tables| {
                 if !set_state.importing {
                     return Err(import_is_complete());
                 }
                 let Ok(()) = apply::import(set_state, tables, &resources);
                 Ok(Outcome::Done)
             }),
-            Work::KeepVersions(set, keep) => self.with_book(set, |set_state, _| {
+            Work::KeepVersions(set, keep) => self.with_set(set, |set_state, _| {
                 versions::keep(set_state, keep);
                 Ok(Outcome::Done)
             }),
-            Work::CollectVersions(set, policy, limit) => self.with_book(set, |set_state, tables| {
+            Work::CollectVersions(set, policy, limit) => self.with_set(set, |set_state, tables| {
                 let Ok(collected) = versions::collect(set_state, tables, &policy, self.clock.now(), limit);
                 Ok(Outcome::Collected(collected))
             }),
@@ -145,13 +145,13 @@ impl MemoryWriter {
                 }
                 Ok(Outcome::Done)
             }
-            Work::CompleteImport(set) => self.with_book(set, |set_state, _| {
+            Work::CompleteImport(set) => self.with_set(set, |set_state, _| {
                 if set_state.importing {
                     set_state.complete_import(self.clock.now());
                 }
                 Ok(Outcome::Done)
             }),
-            Work::RefreshWitnesses(set, witnesses) => self.with_book(set, |_, tables| {
+            Work::RefreshWitnesses(set, witnesses) => self.with_set(set, |_, tables| {
                 for (key, witness) in witnesses {
                     let Ok(()) = apply::Tables::set_witness(tables, &key, &witness);
                 }
@@ -160,7 +160,7 @@ impl MemoryWriter {
         }
     }
 
-    fn with_book(
+    fn with_set(
         &self,
         set: SetId,
         task: impl FnOnce(&mut SetState, &mut MemoryTables) -> Result<Outcome, LogError>,

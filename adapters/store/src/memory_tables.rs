@@ -1,10 +1,11 @@
 //! A set's rows in memory, in ordered maps, for tests.
 
-use crate::apply::{Compared, Deleted, Encoded, Entry, Tables};
+use crate::apply::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables, document_bytes};
 use crate::descriptions;
 use crate::set_state::SetState;
 use crate::shards::{LiveShard, SplitPoint};
 use crate::versions::{Dropped, PastChange, VersionTables};
+use abreast_core::batch::{Name, Now};
 use abreast_core::{Beginning, ChangeRecord, ContentId, KeyRange, Page, Position, Resource, ShardId, State, Version};
 use abreast_webtypes::Timestamp;
 use std::collections::{BTreeMap, HashMap};
@@ -49,53 +50,92 @@ impl MemoryTables {
     }
 }
 
-fn replacements(new: &Encoded) -> Option<Vec<String>> {
-    let stored = new.deprecated.as_deref()?;
-    Some(descriptions::read_replacements(stored).expect("what was written can be read"))
-}
-
-fn bytes_of(resource: &Resource) -> u64 {
-    Encoded::new(&resource.state).bytes(&resource.key)
+/// A resource as it is stored.
+fn stored(key: &str, new: &Encoded, now: &Now<'_>) -> Arc<Resource> {
+    let mut state = State { content: now.held.content, ..new.state.clone() };
+    state.digests.unknown.clear();
+    Arc::new(Resource {
+        key: key.to_owned(),
+        state,
+        witness: now.witness.to_vec(),
+        position: now.position,
+        deprecated: now.deprecated.map(<[String]>::to_vec),
+    })
 }
 
 impl Tables for MemoryTables {
-    fn insert(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<bool, Infallible> {
-        if self.resources.contains_key(key) {
-            return Ok(false);
+    type Row = Arc<Resource>;
+
+    fn rows<'k>(&mut self, keys: &[&'k str]) -> Result<StoredRows<'k, Arc<Resource>>, Infallible> {
+        let found = keys.iter().filter_map(|key| {
+            let resource = Arc::clone(self.resources.get(*key)?);
+            let bytes = document_bytes(key, &resource.state);
+            Some((*key, StoredRow { resource, bytes, is_damaged: false }))
+        });
+        Ok(found.collect())
+    }
+
+    fn names<'k>(&mut self, names: &[&'k str]) -> Result<HashMap<&'k str, Timestamp>, Infallible> {
+        Ok(names.iter().filter_map(|name| Some((*name, *self.names.get(*name)?))).collect())
+    }
+
+    fn record(&mut self, changes: &[LogRow<'_>]) -> Result<(), Infallible> {
+        let stored = "what was written can be read";
+        for change in changes {
+            let state = change.new.map(|new| {
+                let mut state = State { content: new.content, ..new.state.clone() };
+                state.digests.unknown.clear();
+                state
+            });
+            let note = change.note.as_deref().map(|note| descriptions::read_note(note).expect(stored));
+            let (summary, replaced_by) = note.unwrap_or_default();
+            self.changes.push(Arc::new(ChangeRecord {
+                position: change.position,
+                time: change.time,
+                kind: change.kind,
+                key: change.key.to_owned(),
+                state,
+                removed: change.removed.as_deref().map(|removed| descriptions::read(removed).expect(stored)),
+                replaced_by,
+                summary,
+            }));
         }
-        self.update(key, new, witness, at).map(|()| true)
+        Ok(())
     }
 
-    fn compare(&mut self, key: &str, new: &Encoded, witness: &[u8]) -> Result<Compared, Infallible> {
-        let old = &self.resources[key];
-        let stored = Encoded::new(&old.state);
-        let same_state = old.state.modified == new.state.modified
-            && old.state.length == new.state.length
-            && old.state.media_type == new.state.media_type
-            && old.state.encoding == new.state.encoding
-            && stored.digests == new.digests
-            && stored.links == new.links
-            && stored.description == new.description;
-        Ok(Compared {
-            same_state,
-            same_deprecation: old.deprecated == replacements(new),
-            same_witness: old.witness == witness,
-            content: old.state.content,
-            position: old.position,
-            bytes: stored.bytes(key),
-        })
+    fn close_pages(&mut self, closed: &[Page], _open: &Page) -> Result<(), Infallible> {
+        self.closed_pages.extend_from_slice(closed);
+        Ok(())
     }
 
-    fn update(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> Result<(), Infallible> {
-        let mut resource = Resource {
-            key: key.to_owned(),
-            state: new.state.clone(),
-            witness: witness.to_vec(),
-            position: at,
-            deprecated: replacements(new),
-        };
-        resource.state.digests.unknown.clear();
-        self.resources.insert(key.to_owned(), Arc::new(resource));
+    fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> Result<(), Infallible> {
+        for (key, write) in rows {
+            match write {
+                RowWrite::Insert(new, now) | RowWrite::Update(new, now) => {
+                    self.resources.insert((*key).to_owned(), stored(key, new, now));
+                }
+                RowWrite::Refresh(now) => {
+                    if let Some(resource) = self.resources.get_mut(*key).map(Arc::make_mut) {
+                        resource.witness = now.witness.to_vec();
+                        resource.state.content = now.held.content;
+                    }
+                }
+                RowWrite::Delete => drop(self.resources.remove(*key)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_tombstones(&mut self, left: &[(&str, Position)], returned: &[&str]) -> Result<(), Infallible> {
+        for key in returned {
+            self.tombstones.remove(*key);
+        }
+        self.tombstones.extend(left.iter().map(|(key, position)| ((*key).to_owned(), *position)));
+        Ok(())
+    }
+
+    fn remember(&mut self, names: &[Name<'_>]) -> Result<(), Infallible> {
+        self.names.extend(names.iter().map(|name| (name.name.to_owned(), name.time)));
         Ok(())
     }
 
@@ -106,62 +146,6 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
-    fn set_content(&mut self, key: &str, id: ContentId) -> Result<(), Infallible> {
-        if let Some(resource) = self.resources.get_mut(key) {
-            Arc::make_mut(resource).state.content = Some(id);
-        }
-        Ok(())
-    }
-
-    fn delete(&mut self, key: &str) -> Result<Option<Deleted>, Infallible> {
-        let old = self.resources.remove(key);
-        Ok(old.map(|old| Deleted {
-            bytes: bytes_of(&old),
-            content: old.state.content,
-            description: descriptions::write(old.state.description.as_deref()),
-        }))
-    }
-
-    fn state(&mut self, key: &str) -> Result<Option<(State, Vec<u8>)>, Infallible> {
-        Ok(self.resources.get(key).map(|resource| (resource.state.clone(), resource.witness.clone())))
-    }
-
-    fn record(&mut self, entry: &Entry) -> Result<(), Infallible> {
-        let mut state = entry.new.map(|new| new.state.clone());
-        if let Some(state) = &mut state {
-            state.digests.unknown.clear();
-        }
-        let stored = "what was written can be read";
-        let (summary, replaced_by) =
-            entry.note.map(|note| descriptions::read_note(note).expect(stored)).unwrap_or_default();
-        self.changes.push(Arc::new(ChangeRecord {
-            position: entry.position,
-            time: entry.time,
-            kind: entry.kind,
-            key: entry.key.to_owned(),
-            state,
-            removed: entry.removed.map(|removed| descriptions::read(removed).expect(stored)),
-            replaced_by,
-            summary,
-        }));
-        Ok(())
-    }
-
-    fn add_tombstone(&mut self, key: &str, at: Position) -> Result<(), Infallible> {
-        self.tombstones.insert(key.to_owned(), at);
-        Ok(())
-    }
-
-    fn remove_tombstone(&mut self, key: &str) -> Result<(), Infallible> {
-        self.tombstones.remove(key);
-        Ok(())
-    }
-
-    fn close_page(&mut self, closed: &Page, _open: &Page) -> Result<(), Infallible> {
-        self.closed_pages.push(*closed);
-        Ok(())
-    }
-
     fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> Result<Option<SplitPoint>, Infallible> {
         let (mut resources, mut bytes) = (0, 0);
         for (key, resource) in self.range(&shard.start, end) {
@@ -169,7 +153,7 @@ impl Tables for MemoryTables {
                 return Ok(Some(SplitPoint { key: key.clone(), resources, bytes }));
             }
             resources += 1;
-            bytes += bytes_of(resource);
+            bytes += document_bytes(key, &resource.state);
         }
         Ok(None)
     }
@@ -178,14 +162,6 @@ impl Tables for MemoryTables {
         let range = KeyRange { start: shard.start.clone(), end: end.map(str::to_owned) };
         self.retired.insert(shard.id, range);
         Ok(())
-    }
-
-    fn remember(&mut self, name: &str, _at: Position, now: Timestamp, expired: Timestamp) -> Result<bool, Infallible> {
-        if self.names.get(name).is_some_and(|since| *since >= expired) {
-            return Ok(false);
-        }
-        self.names.insert(name.to_owned(), now);
-        Ok(true)
     }
 }
 
@@ -199,7 +175,7 @@ impl VersionTables for MemoryTables {
         time: Timestamp,
         new: Option<&Encoded>,
     ) -> Result<(), Infallible> {
-        let mut state = new.map(|new| new.state.clone());
+        let mut state = new.map(|new| State { content: new.content, ..new.state.clone() });
         if let Some(state) = &mut state {
             state.digests.unknown.clear();
             state.links.clear();

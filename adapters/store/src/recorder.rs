@@ -1,6 +1,6 @@
 //! A group of jobs recorded in a change log.
 
-use crate::apply::{self, IDEMPOTENCY_AGE};
+use crate::apply;
 use crate::commit_signal::CommitSignal;
 use crate::limits::{import_is_complete, no_set, other_beginning, still_importing};
 use crate::load::load_set_states;
@@ -10,6 +10,7 @@ use crate::tables::SqliteTables;
 use crate::versions;
 use crate::work::{Job, Outcome, Work};
 use crate::writer::Recorder;
+use abreast_core::batch::IDEMPOTENCY_AGE;
 use abreast_core::{Beginning, Clock, Head, LogError, NewSet, ResourceSet, SetId, ShardRule};
 use abreast_webtypes::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -125,30 +126,30 @@ impl Run<'_> {
     fn job(&mut self, work: &Work) -> rusqlite::Result<JobResult> {
         match work {
             Work::Refuse(error) => Ok(Err(LogError::new(error.kind(), error.to_string()))),
-            Work::Append(set, changes) => self.with_book(*set, |set_state, tables, now| {
+            Work::Append(set, changes) => self.with_set(*set, |set_state, tables, now| {
                 if set_state.importing {
                     return Ok(Err(still_importing()));
                 }
-                Ok(Ok(Outcome::Appended(apply::append(set_state, tables, changes, now)?)))
+                Ok(apply::append(set_state, tables, changes, now)?.map(Outcome::Appended))
             }),
-            Work::Import(set, resources) => self.with_book(*set, |set_state, tables, _| {
+            Work::Import(set, resources) => self.with_set(*set, |set_state, tables, _| {
                 if !set_state.importing {
                     return Ok(Err(import_is_complete()));
                 }
                 apply::import(set_state, tables, resources)?;
                 Ok(Ok(Outcome::Done))
             }),
-            Work::RefreshWitnesses(set, witnesses) => self.with_book(*set, |_, tables, _| {
+            Work::RefreshWitnesses(set, witnesses) => self.with_set(*set, |_, tables, _| {
                 for (key, witness) in witnesses {
                     apply::Tables::set_witness(tables, key, witness)?;
                 }
                 Ok(Ok(Outcome::Done))
             }),
-            Work::KeepVersions(set, keep) => self.with_book(*set, |set_state, _, _| {
+            Work::KeepVersions(set, keep) => self.with_set(*set, |set_state, _, _| {
                 versions::keep(set_state, *keep);
                 Ok(Ok(Outcome::Done))
             }),
-            Work::CollectVersions(set, policy, limit) => self.with_book(*set, |set_state, tables, now| {
+            Work::CollectVersions(set, policy, limit) => self.with_set(*set, |set_state, tables, now| {
                 Ok(Ok(Outcome::Collected(versions::collect(set_state, tables, policy, now, *limit)?)))
             }),
             Work::ForgetContents(ids) => {
@@ -160,7 +161,7 @@ impl Run<'_> {
         }
     }
 
-    fn with_book(
+    fn with_set(
         &mut self,
         set: SetId,
         task: impl FnOnce(&mut SetState, &mut SqliteTables<'_>, Timestamp) -> rusqlite::Result<JobResult>,
@@ -174,7 +175,7 @@ impl Run<'_> {
 
     fn complete_import(&mut self, set: SetId) -> rusqlite::Result<JobResult> {
         let connection = self.connection;
-        self.with_book(set, |set_state, tables, now| {
+        self.with_set(set, |set_state, tables, now| {
             if set_state.importing {
                 set_state.complete_import(now);
                 connection

@@ -4,9 +4,10 @@
 //! each table, into a new one; the old one stays beside it. Whenever rows were lost, the log is restarted, so that those
 //! who follow it compare everything once.
 
-use crate::backup::restart_set_log;
-use crate::connection::{Durability, beside, lock, open_connection, sqlite_error};
-use crate::integrity::{Findings, NAMED, check_rows, integrity, open_for_check, schema};
+use crate::backup::{restart_set_log, set_ids};
+use crate::connection::{Durability, beside, open_connection, sqlite_error};
+use crate::database::{self, DatabaseLock};
+use crate::integrity::{Findings, NAMED, SET_TABLES, check_rows, integrity, open_for_check, schema};
 use crate::migration::migrate;
 use crate::mirror;
 use crate::rows::{
@@ -14,8 +15,8 @@ use crate::rows::{
 };
 use crate::shards::entry_bytes;
 use crate::sqlite_log::MIGRATIONS;
-use abreast_core::{ErrorKind, LogError, Resource, ShardRule};
-use abreast_webtypes::Timestamp;
+use abreast_core::{ContentId, ErrorKind, LogError, Resource, ShardRule};
+use abreast_webtypes::{Timestamp, count};
 use rusqlite::types::Value;
 use rusqlite::{Connection, TransactionBehavior, params, params_from_iter};
 use std::fs::{self, File};
@@ -35,22 +36,35 @@ pub struct Repaired {
 /// # Errors
 /// Another process has it open, or nothing of it can be read.
 pub fn repair_log(path: &Path, dry_run: bool, now: Timestamp) -> Result<Repaired, LogError> {
-    let _lock = if dry_run { None } else { Some(lock(path)?) };
+    repair(path, dry_run, MIGRATIONS, &LOG_TABLES, &mut |connection, dry_run, repaired| {
+        repair_rows(connection, dry_run, now, repaired)
+    })
+}
+
+/// Repairs the rows of a database that SQLite can read. With `true` nothing is changed.
+pub(crate) type RepairRows<'r> = &'r mut dyn FnMut(&mut Connection, bool, &mut Repaired) -> rusqlite::Result<()>;
+
+/// Repairs a database that servers write: first what SQLite cannot read, then its rows.
+pub(crate) fn repair(
+    path: &Path,
+    dry_run: bool,
+    steps: &[&str],
+    tables: &[&str],
+    repair_rows: RepairRows<'_>,
+) -> Result<Repaired, LogError> {
+    let lock = if dry_run { None } else { Some(DatabaseLock::take(path)?) };
     let mut repaired = Repaired::default();
     // The rows read from a damaged database are repaired before the new one replaces it: after a kill in between, it is still known
     // that something was lost.
-    let mut finish = |to: &mut Connection, repaired: &mut Repaired| repair_rows(to, false, now, repaired);
-    if salvage(path, MIGRATIONS, &LOG_TABLES, dry_run, &mut repaired, &mut finish)? {
+    let mut finish = |to: &mut Connection, repaired: &mut Repaired| repair_rows(to, false, repaired);
+    if salvage(path, steps, tables, dry_run, &mut repaired, &mut finish)? {
         return Ok(repaired);
     }
-    let mut connection = if dry_run {
-        open_for_check(path)?
-    } else {
-        let mut connection = open_connection(path, Durability::PowerLoss)?;
-        migrate(&mut connection, path, MIGRATIONS)?;
-        connection
+    let mut connection = match &lock {
+        Some(lock) => lock.open(steps)?,
+        None => open_for_check(path)?,
     };
-    repair_rows(&mut connection, dry_run, now, &mut repaired)
+    repair_rows(&mut connection, dry_run, &mut repaired)
         .map_err(|cause| sqlite_error(&format!("cannot repair the store {}", path.display()), cause))?;
     Ok(repaired)
 }
@@ -63,7 +77,7 @@ fn repair_rows(
     repaired: &mut Repaired,
 ) -> rusqlite::Result<()> {
     let mut findings = Findings::default();
-    check_rows(connection, "store", &mut findings, &mut |_, _| {});
+    check_rows(connection, "store", &mut findings);
     let behavior = if dry_run { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
     let transaction = connection.transaction_with_behavior(behavior)?;
     let sets: Vec<(i64, String)> = transaction
@@ -76,13 +90,19 @@ fn repair_rows(
         set.repair(&findings, now)?;
         repaired.lost |= set.lost;
     }
-    if !dry_run {
-        for table in ["resources", "tombstones", "changes", "pages", "shards", "versions", "contents", "idempotency"] {
-            transaction.execute(&format!("DELETE FROM {table} WHERE set_id NOT IN (SELECT id FROM sets)"), [])?;
+    let of_no_set = SET_TABLES.map(|table| (table, "set_id NOT IN (SELECT id FROM sets)".to_owned()));
+    let no_digest = ("contents", format!("length(id) != {}", ContentId::BYTES));
+    for (table, which) in of_no_set.into_iter().chain([no_digest]) {
+        let sql = format!("SELECT count(*) FROM {table} WHERE {which}");
+        let rows: i64 = transaction.query_row(&sql, [], |row| row.get(0))?;
+        if rows > 0 {
+            repaired.steps.push(format!("drop {} of {table} that belong to nothing", count(rows as u64, "row")));
+            if !dry_run {
+                transaction.execute(&format!("DELETE FROM {table} WHERE {which}"), [])?;
+            }
         }
-        transaction.commit()?;
     }
-    Ok(())
+    if dry_run { Ok(()) } else { transaction.commit() }
 }
 
 /// Repairs the database of a copy's state; returns whether rows may be missing.
@@ -164,10 +184,10 @@ pub(crate) fn salvage(
     let mut rows = 0;
     if let Ok(from) = open_for_check(path) {
         for table in tables {
-            let count = read_table(&from, &mut to, table)
+            let read = read_table(&from, &mut to, table)
                 .map_err(|cause| sqlite_error("cannot write the new database", cause))?;
-            repaired.steps.push(format!("{table}: {}", abreast_webtypes::count(count, "row")));
-            rows += count;
+            repaired.steps.push(format!("{table}: {}", count(read, "row")));
+            rows += read;
         }
     }
     if rows == 0 {
@@ -516,26 +536,21 @@ impl Set<'_> {
 ///
 /// # Errors
 /// Another process has the store open, or it cannot be written.
-pub fn drop_contents(path: &Path, lost: &[abreast_core::ContentId]) -> Result<(), LogError> {
-    let _lock = lock(path)?;
-    let mut connection = open_connection(path, Durability::PowerLoss)?;
-    migrate(&mut connection, path, MIGRATIONS)?;
-    let mut forget = || -> rusqlite::Result<()> {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub fn drop_contents(path: &Path, lost: &[ContentId]) -> Result<(), LogError> {
+    database::change(path, MIGRATIONS, "forget contents that are lost in", |transaction| {
+        // One pass over each table, however many there are.
+        transaction.execute_batch("CREATE TEMP TABLE lost (id BLOB PRIMARY KEY) WITHOUT ROWID")?;
+        let mut insert = transaction.prepare("INSERT OR IGNORE INTO temp.lost (id) VALUES (?1)")?;
         for id in lost {
-            transaction.execute("UPDATE resources SET content = NULL WHERE content = ?1", [id.as_bytes()])?;
-            transaction.execute("DELETE FROM versions WHERE content = ?1", [id.as_bytes()])?;
+            insert.execute([id.as_bytes()])?;
         }
-        let sets: Vec<i64> = transaction
-            .prepare("SELECT id FROM sets")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        transaction.execute("UPDATE resources SET content = NULL WHERE content IN (SELECT id FROM temp.lost)", [])?;
+        transaction.execute("DELETE FROM versions WHERE content IN (SELECT id FROM temp.lost)", [])?;
         let mut steps = Vec::new();
-        for id in sets {
-            Set { connection: &transaction, id, slug: String::new(), dry_run: false, steps: &mut steps, lost: false }
+        for id in set_ids(transaction)? {
+            Set { connection: transaction, id, slug: String::new(), dry_run: false, steps: &mut steps, lost: false }
                 .recount()?;
         }
-        transaction.commit()
-    };
-    forget().map_err(|cause| sqlite_error("cannot forget contents that are lost", cause))
+        Ok(())
+    })
 }

@@ -43,14 +43,6 @@ pub(crate) struct LastChange {
     pub(crate) time: Timestamp,
 }
 
-/// Work that follows a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ShardTask {
-    Nothing,
-    /// The shard at this place in the list is to be cut.
-    SplitPoint(usize),
-}
-
 /// The live shards of a set, which cover all keys without overlap.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveShards {
@@ -113,11 +105,21 @@ impl LiveShards {
         self.recent
     }
 
-    /// A resource came.
-    pub(crate) fn inserted(&mut self, key: &str, bytes: u64, touch: LastChange) -> ShardTask {
+    /// Whether a key is beyond all keys of resources.
+    pub(crate) fn is_beyond(&self, key: &str) -> bool {
+        self.list.last().is_some_and(|last| last.start.as_str() <= key)
+            && self.highest.as_deref().is_none_or(|highest| highest < key)
+    }
+
+    /// The place of a shard that is too large.
+    pub(crate) fn full(&self, id: ShardId) -> Option<usize> {
+        self.list.iter().position(|shard| shard.id == id).filter(|place| self.is_full(*place))
+    }
+
+    /// A resource was added. Returns its shard if that may be too large now.
+    pub(crate) fn inserted(&mut self, key: &str, bytes: u64, touch: LastChange) -> Option<ShardId> {
         let place = self.place_of(key);
-        let last = place + 1 == self.list.len();
-        let beyond = last && self.highest.as_deref().is_none_or(|highest| highest < key);
+        let beyond = self.is_beyond(key);
         if beyond {
             match &mut self.highest {
                 Some(highest) => {
@@ -129,27 +131,27 @@ impl LiveShards {
         }
         if beyond && self.is_full(place) {
             self.close_last_at(key, bytes, touch);
-            return ShardTask::Nothing;
+            return None;
         }
         let shard = &mut self.list[place];
         shard.resources += 1;
         shard.bytes += bytes;
         shard.touch(touch);
         // One that is filled in key order is closed by the key after its last, so that it stays as it is.
-        if self.is_full(place) && !beyond { ShardTask::SplitPoint(place) } else { ShardTask::Nothing }
+        (self.is_full(place) && !beyond).then(|| self.list[place].id)
     }
 
-    /// A resource got another state.
-    pub(crate) fn updated(&mut self, key: &str, old_bytes: u64, bytes: u64, touch: LastChange) -> ShardTask {
+    /// A resource got another state. Returns its shard if that may be too large now.
+    pub(crate) fn updated(&mut self, key: &str, old_bytes: u64, bytes: u64, touch: LastChange) -> Option<ShardId> {
         let place = self.place_of(key);
         let shard = &mut self.list[place];
         shard.bytes = (shard.bytes + bytes).saturating_sub(old_bytes);
         shard.touch(touch);
         let grown = bytes > old_bytes && shard.bytes >= self.rule.bytes && shard.resources > 1;
-        if grown { ShardTask::SplitPoint(place) } else { ShardTask::Nothing }
+        grown.then_some(shard.id)
     }
 
-    /// A resource went.
+    /// A resource was removed.
     pub(crate) fn deleted(&mut self, key: &str, bytes: u64, touch: LastChange) {
         let place = self.place_of(key);
         let shard = &mut self.list[place];
@@ -237,7 +239,7 @@ mod tests {
     fn keys_in_order_fill_one_shard_after_another() {
         let mut shards = LiveShards::first(TARGET);
         for key in ["a", "b", "c", "d", "e", "f", "g"] {
-            assert_eq!(shards.inserted(key, 1, TOUCH), ShardTask::Nothing, "{key}");
+            assert_eq!(shards.inserted(key, 1, TOUCH), None, "{key}");
         }
         assert_eq!(starts(&shards), ["", "d", "g"]);
         assert_eq!(shards.list().iter().map(|shard| shard.resources).collect::<Vec<_>>(), [3, 3, 1]);
@@ -249,7 +251,7 @@ mod tests {
         for key in ["a", "b", "d"] {
             shards.inserted(key, 1, TOUCH);
         }
-        assert_eq!(shards.inserted("c", 1, TOUCH), ShardTask::SplitPoint(0));
+        assert_eq!(shards.inserted("c", 1, TOUCH), Some(ShardId(1)));
         let retired = shards.cut(0, SplitPoint { key: "c".into(), resources: 2, bytes: 2 });
         assert_eq!((retired.id, retired.resources), (ShardId(1), 4));
         assert_eq!(starts(&shards), ["", "c"]);
@@ -257,18 +259,18 @@ mod tests {
             shards.list().iter().map(|shard| (shard.id.0, shard.resources)).collect::<Vec<_>>(),
             [(2, 2), (3, 2)]
         );
-        assert_eq!(shards.inserted("b1", 1, TOUCH), ShardTask::SplitPoint(0));
+        assert_eq!(shards.inserted("b1", 1, TOUCH), Some(ShardId(2)));
     }
 
     #[test]
     fn large_entries_fill_a_shard_too() {
         let mut shards = LiveShards::first(TARGET);
-        assert_eq!(shards.inserted("b", 900, TOUCH), ShardTask::Nothing);
-        assert_eq!(shards.inserted("a", 200, TOUCH), ShardTask::SplitPoint(0));
+        assert_eq!(shards.inserted("b", 900, TOUCH), None);
+        assert_eq!(shards.inserted("a", 200, TOUCH), Some(ShardId(1)));
         let mut shards = LiveShards::first(TARGET);
-        assert_eq!(shards.inserted("a", 5_000, TOUCH), ShardTask::Nothing, "one resource cannot be cut");
-        assert_eq!(shards.updated("a", 5_000, 6_000, TOUCH), ShardTask::Nothing);
-        assert_eq!(shards.inserted("b", 10, TOUCH), ShardTask::Nothing);
-        assert_eq!(shards.updated("b", 10, 20, TOUCH), ShardTask::SplitPoint(0));
+        assert_eq!(shards.inserted("a", 5_000, TOUCH), None, "one resource cannot be cut");
+        assert_eq!(shards.updated("a", 5_000, 6_000, TOUCH), None);
+        assert_eq!(shards.inserted("b", 10, TOUCH), None);
+        assert_eq!(shards.updated("b", 10, 20, TOUCH), Some(ShardId(1)));
     }
 }

@@ -1,9 +1,8 @@
 //! The change log on SQLite.
 
 use crate::commit_signal::is_beyond;
-use crate::connection::{DatabaseLock, Durability, lock, open_connection};
+use crate::database::DatabaseLock;
 use crate::limits::{BATCH_MAX, check_batch, check_key, check_set, check_state, check_witnesses, no_set};
-use crate::migration::migrate;
 use crate::presence::Presence;
 use crate::queue::Queue;
 use crate::readers::Readers;
@@ -58,9 +57,8 @@ impl SqliteOptions {
     /// # Errors
     /// See [`SqliteLog::open`].
     pub fn open(self, path: &Path, clock: Arc<dyn Clock>) -> Result<SqliteLog, LogError> {
-        let lock = lock(path)?;
-        let mut connection = open_connection(path, Durability::PowerLoss)?;
-        migrate(&mut connection, path, MIGRATIONS)?;
+        let lock = DatabaseLock::take(path)?;
+        let connection = lock.open(MIGRATIONS)?;
         let presence = Presence::of(path)?;
         let heads = Arc::new(Heads::default());
         let recorder = LogRecorder::new(clock, self.shard_rule, Arc::clone(&heads));

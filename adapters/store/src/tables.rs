@@ -1,27 +1,30 @@
 //! The statements that change a set's rows: prepared once, used inside the writer's transaction.
 
-use crate::apply::{Compared, Deleted, Encoded, Entry, Tables};
+use crate::apply::{Encoded, LogRow, RowWrite, StoredRow, StoredRows, Tables};
 use crate::rows::{content, kind_number, read_resource, resource_columns};
 use crate::set_state::SetState;
 use crate::shards::{LiveShard, SplitPoint, entry_bytes};
 use crate::sum::{self, RowKind};
 use crate::version_tables::VersionStatements;
+use abreast_core::batch::{Name, Now};
 use abreast_core::{ContentId, Page, Position, Resource, SetId, State};
 use abreast_webtypes::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row, params};
+use std::collections::HashMap;
 
 /// The statements, for one set at a time.
 pub(crate) struct SqliteTables<'c> {
     pub(crate) set: i64,
     pub(crate) versions: VersionStatements<'c>,
+    row: CachedStatement<'c>,
+    name: CachedStatement<'c>,
     insert: CachedStatement<'c>,
-    compare: CachedStatement<'c>,
     update: CachedStatement<'c>,
-    set_witness: CachedStatement<'c>,
-    set_content: CachedStatement<'c>,
+    refresh: CachedStatement<'c>,
     delete: CachedStatement<'c>,
-    state: CachedStatement<'c>,
+    set_witness: CachedStatement<'c>,
+    has_tombstones: CachedStatement<'c>,
     add_tombstone: CachedStatement<'c>,
     remove_tombstone: CachedStatement<'c>,
     record: CachedStatement<'c>,
@@ -37,33 +40,28 @@ impl<'c> SqliteTables<'c> {
         Ok(Self {
             set: 0,
             versions: VersionStatements::new(connection),
+            row: connection.prepare_cached(concat!(
+                "SELECT ",
+                resource_columns!(),
+                " FROM resources WHERE set_id = ?1 AND key = ?2"
+            ))?,
+            name: connection.prepare_cached("SELECT time FROM idempotency WHERE set_id = ?1 AND key = ?2")?,
             insert: connection.prepare_cached(
                 "INSERT INTO resources (set_id, key, position, modified, length, media_type, encoding, digests, links, \
                  witness, content, sum, description, deprecated) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING",
-            )?,
-            compare: connection.prepare_cached(
-                "SELECT media_type, encoding, digests, links, modified, length, witness, content, position, description, \
-                 deprecated FROM resources WHERE set_id = ?1 AND key = ?2",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?,
             update: connection.prepare_cached(
                 "UPDATE resources SET position = ?3, modified = ?4, length = ?5, media_type = ?6, encoding = ?7, \
                  digests = ?8, links = ?9, witness = ?10, content = ?11, sum = ?12, description = ?13, deprecated = ?14 \
                  WHERE set_id = ?1 AND key = ?2",
             )?,
+            refresh: connection
+                .prepare_cached("UPDATE resources SET witness = ?3, content = ?4 WHERE set_id = ?1 AND key = ?2")?,
+            delete: connection.prepare_cached("DELETE FROM resources WHERE set_id = ?1 AND key = ?2")?,
             set_witness: connection
                 .prepare_cached("UPDATE resources SET witness = ?3 WHERE set_id = ?1 AND key = ?2")?,
-            set_content: connection
-                .prepare_cached("UPDATE resources SET content = ?3 WHERE set_id = ?1 AND key = ?2")?,
-            delete: connection.prepare_cached(
-                "DELETE FROM resources WHERE set_id = ?1 AND key = ?2 RETURNING media_type, encoding, digests, links, \
-                 content, description",
-            )?,
-            state: connection.prepare_cached(concat!(
-                "SELECT ",
-                resource_columns!(),
-                " FROM resources WHERE set_id = ?1 AND key = ?2"
-            ))?,
+            has_tombstones: connection.prepare_cached("SELECT 1 FROM tombstones WHERE set_id = ?1 LIMIT 1")?,
             add_tombstone: connection.prepare_cached(
                 "INSERT INTO tombstones (set_id, key, position) VALUES (?1, ?2, ?3) \
                  ON CONFLICT DO UPDATE SET position = excluded.position",
@@ -95,7 +93,7 @@ impl<'c> SqliteTables<'c> {
             )?,
             remember: connection.prepare_cached(
                 "INSERT INTO idempotency (set_id, key, position, time) VALUES (?1, ?2, ?3, ?4) \
-                 ON CONFLICT DO UPDATE SET position = excluded.position, time = excluded.time WHERE time < ?5",
+                 ON CONFLICT DO UPDATE SET position = excluded.position, time = excluded.time",
             )?,
         })
     }
@@ -144,138 +142,106 @@ impl<'c> SqliteTables<'c> {
 }
 
 impl Tables for SqliteTables<'_> {
-    fn insert(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> rusqlite::Result<bool> {
-        let added = self.insert.execute(params![
-            self.set,
-            key,
-            at.0 as i64,
-            new.state.modified.as_micros(),
-            new.state.length.map(|length| length as i64),
-            new.state.media_type,
-            new.state.encoding,
-            new.digests,
-            new.links,
-            witness,
-            new.content(),
-            sum::of_row(
-                key,
-                &[],
-                Some(new),
-                RowKind::Resource,
-                &[new.description.as_deref(), new.deprecated.as_deref()]
-            ),
-            new.description,
-            new.deprecated,
-        ])?;
-        Ok(added == 1)
+    type Row = Box<Resource>;
+
+    fn rows<'k>(&mut self, keys: &[&'k str]) -> rusqlite::Result<StoredRows<'k, Box<Resource>>> {
+        let mut found = HashMap::new();
+        for key in keys {
+            let mut rows = self.row.query(params![self.set, key])?;
+            let Some(row) = rows.next()? else { continue };
+            let mut resource = Box::<Resource>::default();
+            let is_damaged = read_resource(row, &mut resource).is_err();
+            if is_damaged {
+                // Any state replaces it: no resource has this length. Its bytes are let go as those of any other.
+                let state =
+                    State { length: Some(u64::MAX), content: content(row, 6).ok().flatten(), ..State::default() };
+                *resource = Resource { state, ..Resource::default() };
+            }
+            found.insert(*key, StoredRow { resource, bytes: row_bytes(row, key, 2)?, is_damaged });
+        }
+        Ok(found)
     }
 
-    fn compare(&mut self, key: &str, new: &Encoded, witness: &[u8]) -> rusqlite::Result<Compared> {
-        let is_text = |value: ValueRef<'_>, text: Option<&str>| match (value, text) {
-            (ValueRef::Null, None) => true,
-            (ValueRef::Text(value), Some(text)) => value == text.as_bytes(),
-            _ => false,
-        };
-        self.compare.query_row(params![self.set, key], |row| {
-            let same_state = row.get::<_, i64>(4)? == new.state.modified.as_micros()
-                && row.get::<_, Option<i64>>(5)? == new.state.length.map(|length| length as i64)
-                && is_text(row.get_ref(0)?, new.state.media_type.as_deref())
-                && is_text(row.get_ref(1)?, new.state.encoding.as_deref())
-                && row.get_ref(2)? == ValueRef::Blob(&new.digests)
-                && is_text(row.get_ref(3)?, new.links.as_deref())
-                && is_text(row.get_ref(9)?, new.description.as_deref());
-            let same_deprecation = is_text(row.get_ref(10)?, new.deprecated.as_deref());
-            let same_witness = row.get_ref(6)? == ValueRef::Blob(witness);
-            let position = Position(row.get::<_, i64>(8)? as u64);
-            let (content, bytes) = (content(row, 7)?, row_bytes(row, key)?);
-            Ok(Compared { same_state, same_witness, same_deprecation, content, position, bytes })
-        })
+    fn names<'k>(&mut self, names: &[&'k str]) -> rusqlite::Result<HashMap<&'k str, Timestamp>> {
+        let mut found = HashMap::new();
+        for name in names {
+            let mut rows = self.name.query(params![self.set, name])?;
+            if let Some(row) = rows.next()? {
+                found.insert(*name, Timestamp::from_micros(row.get(0)?));
+            }
+        }
+        Ok(found)
     }
 
-    fn update(&mut self, key: &str, new: &Encoded, witness: &[u8], at: Position) -> rusqlite::Result<()> {
-        self.update.execute(params![
-            self.set,
-            key,
-            at.0 as i64,
-            new.state.modified.as_micros(),
-            new.state.length.map(|length| length as i64),
-            new.state.media_type,
-            new.state.encoding,
-            new.digests,
-            new.links,
-            witness,
-            new.content(),
-            sum::of_row(
+    fn record(&mut self, changes: &[LogRow<'_>]) -> rusqlite::Result<()> {
+        for change in changes {
+            let LogRow { position, time, key, new, .. } = *change;
+            let (state, kind) = (new.map(|new| new.state), kind_number(change.kind));
+            let (description, note) = (change.description(), change.note.as_deref());
+            let numbers = [kind, time.as_micros(), position.0 as i64];
+            self.record.execute(params![
+                self.set,
+                position.0 as i64,
+                time.as_micros(),
+                kind,
                 key,
-                &[],
-                Some(new),
-                RowKind::Resource,
-                &[new.description.as_deref(), new.deprecated.as_deref()]
-            ),
-            new.description,
-            new.deprecated,
-        ])?;
+                state.map(|state| state.modified.as_micros()),
+                state.and_then(|state| state.length).map(|length| length as i64),
+                state.and_then(|state| state.media_type.as_deref()),
+                state.and_then(|state| state.encoding.as_deref()),
+                new.map(|new| new.digests.as_slice()),
+                new.and_then(|new| new.links.as_deref()),
+                new.and_then(Encoded::content),
+                sum::of_row(key, &numbers, new, RowKind::Change, &[description, note]),
+                description,
+                note,
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn close_pages(&mut self, closed: &[Page], open: &Page) -> rusqlite::Result<()> {
+        closed.iter().chain([open]).try_for_each(|page| self.put_page(page))
+    }
+
+    fn write(&mut self, rows: &[(&str, RowWrite<'_>)]) -> rusqlite::Result<()> {
+        for (key, write) in rows {
+            match write {
+                RowWrite::Insert(new, now) => put(&mut self.insert, self.set, key, new, now)?,
+                RowWrite::Update(new, now) => put(&mut self.update, self.set, key, new, now)?,
+                RowWrite::Refresh(now) => {
+                    let content = now.held.content.as_ref().map(ContentId::as_bytes);
+                    self.refresh.execute(params![self.set, key, now.witness, content])?;
+                }
+                RowWrite::Delete => drop(self.delete.execute(params![self.set, key])?),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_tombstones(&mut self, left: &[(&str, Position)], returned: &[&str]) -> rusqlite::Result<()> {
+        // Few sets have any.
+        if !returned.is_empty() && self.has_tombstones.exists([self.set])? {
+            for key in returned {
+                self.remove_tombstone.execute(params![self.set, key])?;
+            }
+        }
+        for (key, position) in left {
+            self.add_tombstone.execute(params![self.set, key, position.0 as i64])?;
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, names: &[Name<'_>]) -> rusqlite::Result<()> {
+        for name in names {
+            self.remember.execute(params![self.set, name.name, name.position.0 as i64, name.time.as_micros()])?;
+        }
         Ok(())
     }
 
     fn set_witness(&mut self, key: &str, witness: &[u8]) -> rusqlite::Result<()> {
         self.set_witness.execute(params![self.set, key, witness])?;
         Ok(())
-    }
-
-    fn set_content(&mut self, key: &str, id: ContentId) -> rusqlite::Result<()> {
-        self.set_content.execute(params![self.set, key, id.as_bytes()])?;
-        Ok(())
-    }
-
-    fn delete(&mut self, key: &str) -> rusqlite::Result<Option<Deleted>> {
-        let mut rows = self.delete.query(params![self.set, key])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some(Deleted { bytes: row_bytes(row, key)?, content: content(row, 4)?, description: row.get(5)? }))
-    }
-
-    fn state(&mut self, key: &str) -> rusqlite::Result<Option<(State, Vec<u8>)>> {
-        let mut rows = self.state.query(params![self.set, key])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let mut resource = Resource::default();
-        read_resource(row, &mut resource)?;
-        Ok(Some((resource.state, resource.witness)))
-    }
-
-    fn record(&mut self, entry: &Entry) -> rusqlite::Result<()> {
-        let Entry { position, time, kind, key, new, note, .. } = *entry;
-        let (state, kind, description) = (new.map(|new| new.state), kind_number(kind), entry.description());
-        self.record.execute(params![
-            self.set,
-            position.0 as i64,
-            time.as_micros(),
-            kind,
-            key,
-            state.map(|state| state.modified.as_micros()),
-            state.and_then(|state| state.length).map(|length| length as i64),
-            state.and_then(|state| state.media_type.as_deref()),
-            state.and_then(|state| state.encoding.as_deref()),
-            new.map(|new| new.digests.as_slice()),
-            new.and_then(|new| new.links.as_deref()),
-            new.and_then(Encoded::content),
-            sum::of_row(key, &[kind, time.as_micros(), position.0 as i64], new, RowKind::Change, &[description, note]),
-            description,
-            note,
-        ])?;
-        Ok(())
-    }
-
-    fn add_tombstone(&mut self, key: &str, at: Position) -> rusqlite::Result<()> {
-        self.add_tombstone.execute(params![self.set, key, at.0 as i64]).map(drop)
-    }
-
-    fn remove_tombstone(&mut self, key: &str) -> rusqlite::Result<()> {
-        self.remove_tombstone.execute(params![self.set, key]).map(drop)
-    }
-
-    fn close_page(&mut self, closed: &Page, open: &Page) -> rusqlite::Result<()> {
-        self.put_page(closed)?;
-        self.put_page(open)
     }
 
     fn middle(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<Option<SplitPoint>> {
@@ -290,7 +256,7 @@ impl Tables for SqliteTables<'_> {
                 return Ok(Some(SplitPoint { key: key.to_owned(), resources, bytes }));
             }
             resources += 1;
-            bytes += row_bytes(row, key)?;
+            bytes += row_bytes(row, key, 0)?;
         }
         Ok(None)
     }
@@ -298,18 +264,40 @@ impl Tables for SqliteTables<'_> {
     fn retire(&mut self, shard: &LiveShard, end: Option<&str>) -> rusqlite::Result<()> {
         self.put_shard(shard, end, true)
     }
-
-    fn remember(&mut self, name: &str, at: Position, now: Timestamp, expired: Timestamp) -> rusqlite::Result<bool> {
-        let changed =
-            self.remember.execute(params![self.set, name, at.0 as i64, now.as_micros(), expired.as_micros()])?;
-        Ok(changed == 1)
-    }
 }
 
-/// About the size of a stored resource in a document; the row starts with the columns this needs.
-fn row_bytes(row: &Row<'_>, key: &str) -> rusqlite::Result<u64> {
-    let length = |column| {
-        Ok::<_, rusqlite::Error>(match row.get_ref(column)? {
+/// Runs a statement that adds or replaces the row of a resource.
+fn put(
+    statement: &mut CachedStatement<'_>,
+    set: i64,
+    key: &str,
+    new: &Encoded<'_>,
+    now: &Now<'_>,
+) -> rusqlite::Result<()> {
+    let texts = [new.description.as_deref(), new.deprecated.as_deref()];
+    statement.execute(params![
+        set,
+        key,
+        now.position.0 as i64,
+        new.state.modified.as_micros(),
+        new.state.length.map(|length| length as i64),
+        new.state.media_type,
+        new.state.encoding,
+        new.digests,
+        new.links,
+        now.witness,
+        now.held.content.as_ref().map(ContentId::as_bytes),
+        sum::of_row(key, &[], Some(new), RowKind::Resource, &texts),
+        new.description,
+        new.deprecated,
+    ])?;
+    Ok(())
+}
+
+/// About the size of a stored resource in a document; the columns that this needs begin at `first`.
+fn row_bytes(row: &Row<'_>, key: &str, first: usize) -> rusqlite::Result<u64> {
+    let length = |column: usize| {
+        Ok::<_, rusqlite::Error>(match row.get_ref(first + column)? {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
             _ => 0,
         })

@@ -102,7 +102,7 @@ pub(crate) fn record<T: Tables>(
     if !set_state.versions.keep {
         return Ok(());
     }
-    let content = new.and_then(|new| new.state.content);
+    let content = new.and_then(|new| new.content);
     // A state whose bytes are not kept ends the version before it, if there is one.
     if content.is_none() && !tables.has_versions(key)? {
         return Ok(());
@@ -138,9 +138,9 @@ pub(crate) fn found_content<T: Tables>(
 
 /// Counts a row that names the bytes of a state.
 pub(crate) fn hold<T: Tables>(set_state: &mut SetState, tables: &mut T, new: Option<&Encoded>) -> Result<(), T::Error> {
-    let Some(state) = new.map(|new| new.state) else { return Ok(()) };
-    let Some(id) = state.content else { return Ok(()) };
-    let more = tables.need(id, state.length.unwrap_or(0), true)?;
+    let Some(new) = new else { return Ok(()) };
+    let Some(id) = new.content else { return Ok(()) };
+    let more = tables.need(id, new.state.length.unwrap_or(0), true)?;
     set_state.versions.kept_bytes += more.unwrap_or(0);
     Ok(())
 }

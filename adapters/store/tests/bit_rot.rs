@@ -103,7 +103,7 @@ fn answers(path: &Path) -> Result<String, abreast_core::LogError> {
 
 fn findings(path: &Path) -> Findings {
     let mut findings = Findings::default();
-    if let Err(error) = check_log(path, &mut findings, &mut |_, _| {}) {
+    if let Err(error) = check_log(path, &mut findings) {
         findings.add("store.damaged", "", error.to_string());
     }
     findings
@@ -211,7 +211,7 @@ fn copy_made_under_load_has_all_acknowledged_changes() {
             let acknowledged = log.head(set).unwrap().position.0;
             let to = folder.path().join(format!("copy-{round}.db"));
             backup::copy(&path, &to).unwrap();
-            let sets = backup::check_copy(&to, &mut |_, _| {}).unwrap();
+            let sets = backup::check_copy(&to).unwrap();
             assert!(sets[0].position >= acknowledged);
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -168,7 +168,7 @@ fn answers(log: &SqliteLog) -> String {
 
 fn findings(path: &Path) -> Findings {
     let mut findings = Findings::default();
-    check_log(path, &mut findings, &mut |_, _| {}).unwrap();
+    check_log(path, &mut findings).unwrap();
     findings
 }
 

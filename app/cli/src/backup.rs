@@ -15,7 +15,8 @@ use crate::state_folders::{HUB_DATABASE, StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_contents::{Content, Contents, ErrorKind, View, digest};
 use abreast_core::{Clock as _, ContentId, SystemClock};
-use abreast_store::backup::{check_copy, copy, needed_contents};
+use abreast_store::NeededContents;
+use abreast_store::backup::{check_copy, copy};
 use abreast_store::hub::copy_hub;
 use abreast_webtypes::count;
 use anyhow::{Context as _, Result, bail};
@@ -168,14 +169,13 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
     loop {
         attempt += 1;
         copy(&store.join(DATABASE), &database)?;
-        let (mut failed, mut missing) = (None, None);
-        needed_contents(&database, &mut |id, length| match copy_content(&from, &to, &id, length) {
-            Ok(Some(new)) => copied += u64::from(new),
-            Ok(None) => missing = Some(id),
-            Err(error) => failed = Some(error),
-        })?;
-        if let Some(error) = failed {
-            return Err(error).context("cannot copy kept contents");
+        let mut missing = None;
+        for needed in NeededContents::open(&database)? {
+            let (id, length) = needed?;
+            match copy_content(&from, &to, &id, length).context("cannot copy kept contents")? {
+                Some(new) => copied += u64::from(new),
+                None => missing = Some(id),
+            }
         }
         let Some(id) = missing else { break };
         if attempt >= ATTEMPTS {
@@ -186,7 +186,7 @@ fn backup(store: &Path, backups: &Path) -> Result<(PathBuf, Manifest, u64)> {
         fs::remove_file(&database).context("cannot copy the database again")?;
     }
     to.sync().context("cannot make the copied contents durable")?;
-    let sets = check_copy(&database, &mut |_, _| {})?;
+    let sets = check_copy(&database)?;
     copy_rest(store, Path::new(""), &making).context("cannot copy the other files of the store")?;
     let mut files = Vec::new();
     list(&making, Path::new(""), &mut files).context("cannot read the backup again")?;

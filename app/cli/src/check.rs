@@ -1,10 +1,10 @@
 //! `abreast check`: checks stored data for damage. Read-only, and safe beside a running server.
 
+use crate::check_contents::{ContentsCheck, Damaged};
 use crate::logging;
 use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
-use abreast_contents::{Condition, ErrorKind, View};
-use abreast_core::{ContentId, Finding, Severity};
+use abreast_core::{Finding, Severity};
 use abreast_destination::check::check_copy;
 use abreast_store::hub::check_hub;
 use abreast_store::integrity::{Findings, check_log};
@@ -12,7 +12,6 @@ use abreast_webtypes::count;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::json;
-use std::collections::HashMap;
 use std::hash::BuildHasher as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -160,7 +159,7 @@ fn check_folder(
         if let Some(pid) = holder_of(&store.join("source.lock")) {
             notes.push(format!("process {pid} is using the store"));
         }
-        check_store(store, &wants, findings, notes, cancel)?;
+        check_store(store, &wants, findings, notes, &mut |_, _| {}, cancel)?;
     }
     if let Some(hub) = &place.hub {
         let facts = check_hub(hub, findings)?;
@@ -189,76 +188,29 @@ pub(crate) fn check_store(
     wants: &dyn Fn(&str) -> bool,
     findings: &mut Findings,
     notes: &mut Vec<String>,
+    damaged: Damaged<'_>,
     cancel: &AtomicBool,
 ) -> Result<()> {
-    let mut needed: HashMap<ContentId, u64> = HashMap::new();
-    let sets = check_log(&store.join("source.db"), findings, &mut |id, length| {
-        needed.insert(id, length);
-    })?;
+    let sets = check_log(&store.join("source.db"), findings)?;
     for set in &sets {
         notes.push(format!("set {}: {}, up to position {}", set.slug, count(set.resources, "resource"), set.position));
     }
-    let contents = store.join("contents");
-    let place = contents.display().to_string();
-    let (mut kept, mut read, mut orphans) = (0_u64, 0_u64, 0_u64);
-    // Contents that a server added or removed since the rows were read are not findings.
-    let served = holder_of(&store.join("source.lock")).is_some();
-    let view = match View::open(&contents) {
-        Err(error) if error.kind() == ErrorKind::Damaged => {
-            let message = "the index of packed contents is damaged, so that contents were not checked";
-            findings.add("contents.index", place.clone(), message);
-            needed.clear();
-            None
+    let is_served = holder_of(&store.join("source.lock")).is_some();
+    if findings.has(&["store.damaged", "store.schema"]) {
+        notes.push("kept contents: not checked, since the rows that need them cannot be read".to_owned());
+    } else {
+        let counts = ContentsCheck { store, is_served, wants, cancel }.run(findings, damaged)?;
+        if counts.orphans > 0 {
+            let message = format!("{} kept contents are needed by no row", counts.orphans);
+            findings.note("contents.orphan", store.join("contents").display().to_string(), message);
         }
-        view => Some(view.with_context(|| format!("cannot read the kept contents in `{place}`"))?),
-    };
-    if let Some(view) = &view {
-        view.visit(&mut |id, length| {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(std::io::ErrorKind::Interrupted.into());
-            }
-            kept += 1;
-            match needed.remove(&id) {
-                None => orphans += 1,
-                Some(expected) if expected != length => {
-                    let message = format!("{length} bytes, {expected} were kept");
-                    findings.add("contents.length", format!("{place}: {id}"), message);
-                }
-                Some(_) if wants(&id.to_string()) => {
-                    read += 1;
-                    let mut add = |rule, message: &str| findings.add(rule, format!("{place}: {id}"), message);
-                    match view.examine(&id) {
-                        // One that a server removes now is missing, and found to be below if it is needed.
-                        Ok(Condition::Whole | Condition::Missing) => {}
-                        Ok(Condition::RecordDamaged) => {
-                            add("contents.record", "the bytes are whole, but their record in the segment is damaged");
-                        }
-                        Ok(_) => add("contents.digest", "other bytes than were kept"),
-                        Err(error) => add("contents.digest", &error.to_string()),
-                    }
-                }
-                Some(_) => {}
-            }
-            Ok(())
-        })
-        .with_context(|| format!("cannot read the kept contents in `{place}`"))?;
-        let now = if needed.is_empty() || !served { None } else { View::open(&contents).ok() };
-        for (id, _) in needed {
-            let there = now.as_ref().is_some_and(|now| matches!(now.length(&id), Ok(Some(_))));
-            if !there {
-                findings.add("contents.missing", format!("{place}: {id}"), "rows need bytes that are not kept");
-            }
+        if counts.kept > 0 {
+            notes.push(format!("kept contents: {}, {} read", counts.kept, counts.read));
         }
-    }
-    if orphans > 0 {
-        findings.note("contents.orphan", place, format!("{orphans} kept contents are needed by no row"));
-    }
-    if kept > 0 {
-        notes.push(format!("kept contents: {kept}, {read} read"));
     }
     let packages = abreast_source::dump::check_dumps(&store.join("dumps"), wants("dumps"), &mut |finding| {
         // A server makes dumps all the time.
-        if !(served && finding.rule == "dumps.unfinished") {
+        if !(is_served && finding.rule == "dumps.unfinished") {
             findings.add(finding.rule, finding.location, finding.message);
         }
     })

@@ -10,6 +10,7 @@ mod args;
 mod backup;
 mod build;
 mod check;
+mod check_contents;
 mod config;
 mod data_folder;
 mod demo;

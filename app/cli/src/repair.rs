@@ -6,7 +6,7 @@ use crate::logging;
 use crate::state_folders::{StateFolders, holder_of};
 use crate::terminal::line;
 use abreast_contents::Contents;
-use abreast_core::{Clock as _, ContentId, SystemClock};
+use abreast_core::{Clock as _, SystemClock};
 use abreast_destination::check::{repair_copy, repair_state};
 use abreast_folder::Folder;
 use abreast_source::dump::remove_damaged_dumps;
@@ -46,6 +46,9 @@ pub(crate) struct RepairArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// Contents that are repaired after one check; then they are checked again.
+const REPAIRED_AT_ONCE: usize = 100_000;
 
 /// Another process has it.
 #[derive(Debug)]
@@ -198,34 +201,43 @@ fn repair_store(
     // Opening rebuilds a damaged index, and removes what a killed server was writing.
     let path = store.join("contents");
     let contents = if args.dry_run || !path.is_dir() { None } else { Some(Contents::open(&path)?) };
-    // Contents whose bytes are lost: the versions that name them go.
-    let mut findings = Findings::default();
-    check_store(store, wants, &mut findings, &mut Vec::new(), cancel)?;
-    let named = |wanted: &dyn Fn(&str) -> bool| -> Vec<ContentId> {
-        let found = findings.list().iter().filter(|finding| wanted(finding.rule));
-        found.filter_map(|finding| finding.location.rsplit(' ').next()?.parse().ok()).collect()
-    };
-    let lost = named(&|rule| matches!(rule, "contents.missing" | "contents.length" | "contents.digest"));
-    let records = named(&|rule| rule == "contents.record");
-    if findings.list().iter().any(|finding| finding.rule == "contents.index") {
-        steps.push("rebuild the index of packed contents".to_owned());
+    loop {
+        let (mut lost, mut records) = (Vec::new(), Vec::new());
+        let mut findings = Findings::default();
+        let mut damaged = |rule, id| {
+            let list = if rule == "contents.record" { &mut records } else { &mut lost };
+            if list.len() < REPAIRED_AT_ONCE {
+                list.push(id);
+            }
+        };
+        check_store(store, wants, &mut findings, &mut Vec::new(), &mut damaged, cancel)?;
+        if findings.has(&["contents.index"]) {
+            steps.push("rebuild the index of packed contents".to_owned());
+        }
+        // Contents whose bytes are lost: the versions that name them go.
+        if !lost.is_empty() {
+            steps.push(format!("drop {} kept contents that are missing or damaged, and what names them", lost.len()));
+        }
+        if !records.is_empty() {
+            steps.push(format!("rewrite {} kept contents whose records are damaged", records.len()));
+        }
+        if args.dry_run {
+            return Ok(());
+        }
+        if !lost.is_empty() {
+            drop_contents(&database, &lost)?;
+        }
+        if let Some(contents) = &contents {
+            for id in &lost {
+                contents.remove(id)?;
+            }
+            for id in &records {
+                contents.rewrite(id)?;
+            }
+            contents.sync()?;
+        }
+        if lost.len().max(records.len()) < REPAIRED_AT_ONCE {
+            return Ok(());
+        }
     }
-    if !lost.is_empty() {
-        steps.push(format!("drop {} kept contents that are missing or damaged, and what names them", lost.len()));
-    }
-    if !records.is_empty() {
-        steps.push(format!("rewrite {} kept contents whose records are damaged", records.len()));
-    }
-    let Some(contents) = contents else { return Ok(()) };
-    if !lost.is_empty() {
-        drop_contents(&database, &lost)?;
-    }
-    for id in &lost {
-        let _ = contents.remove(id);
-    }
-    for id in &records {
-        contents.rewrite(id)?;
-    }
-    contents.sync()?;
-    Ok(())
 }

@@ -7,7 +7,8 @@ use crate::state_folders::HUB_DATABASE;
 use crate::terminal::line;
 use abreast_contents::{Condition, Contents, View, digest};
 use abreast_core::{Clock as _, SystemClock};
-use abreast_store::backup::{check_copy, needed_contents, restart_log};
+use abreast_store::NeededContents;
+use abreast_store::backup::{check_copy, restart_log};
 use abreast_store::hub::{check_hub_copy, restart_hub_log};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -121,18 +122,11 @@ fn restore(args: &RestoreArgs) -> Result<Manifest> {
     }
     let database = making.join("source.db");
     let kept = Contents::open(&making.join("contents"))?;
-    let mut failed = None;
-    needed_contents(&database, &mut |id, length| {
-        if failed.is_none() {
-            failed = match copy_content(&contents, &kept, &id, length) {
-                Ok(Some(_)) => None,
-                Ok(None) => Some(io::Error::other(format!("the kept content {id} is missing in the backup"))),
-                Err(error) => Some(error),
-            };
+    for needed in NeededContents::open(&database)? {
+        let (id, length) = needed?;
+        if copy_content(&contents, &kept, &id, length).context("cannot copy kept contents")?.is_none() {
+            bail!("the kept content {id} is missing in the backup");
         }
-    })?;
-    if let Some(error) = failed {
-        return Err(error).context("cannot copy kept contents");
     }
     kept.sync()?;
     drop(kept);
@@ -180,19 +174,15 @@ fn verify(backup: &Path, contents: &View, manifest: &Manifest) -> Result<()> {
             bail!("`{}` is not as it was backed up\n  help: use an earlier backup", path.display());
         }
     }
-    let mut damaged = None;
-    let mut check = |id: abreast_core::ContentId, _| {
-        let whole = || matches!(contents.examine(&id), Ok(Condition::Whole | Condition::RecordDamaged));
-        if damaged.is_none() && !whole() {
-            damaged = Some(id);
+    check_copy(&backup.join("source.db"))?;
+    for needed in NeededContents::open(&backup.join("source.db"))? {
+        let (id, _) = needed?;
+        if !matches!(contents.examine(&id), Ok(Condition::Whole | Condition::RecordDamaged)) {
+            bail!("the kept content {id} is missing or damaged in the backup\n  help: use an earlier backup");
         }
-    };
-    check_copy(&backup.join("source.db"), &mut check)?;
+    }
     if backup.join(HUB_DATABASE).is_file() {
         check_hub_copy(&backup.join(HUB_DATABASE))?;
-    }
-    if let Some(id) = damaged {
-        bail!("the kept content {id} is missing or damaged in the backup\n  help: use an earlier backup");
     }
     Ok(())
 }

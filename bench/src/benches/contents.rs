@@ -1,17 +1,21 @@
 //! Kept contents, packed: a million small ones put, read, removed and opened, beside what the disk alone can do.
 
+use crate::abreast;
 use crate::report::Report;
-use crate::run::own_cpu;
+use crate::run::{log_path, own_cpu, timed};
 use crate::samples::Samples;
 use crate::settings::Settings;
 use abreast_contents::Contents;
-use abreast_core::ContentId;
+use abreast_core::{ChangeLog as _, ContentId, Imported, NewSet, State, SystemClock};
+use abreast_store::SqliteLog;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read as _, Write as _};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Bytes of a content.
@@ -33,17 +37,24 @@ struct Figures {
     on_disk: Samples,
     index_rebuilt: Samples,
     memory: Samples,
+    check: Samples,
+    check_memory: Samples,
 }
 
 pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let count = settings.size(1_000_000, 100_000);
+    let program = abreast::binary(settings)?;
     let mut figures = Figures::default();
     for round in 0..settings.rounds {
         let folder = settings.empty_folder("contents")?;
         let bare = bare(&folder.join("bare"), count)?;
         reset_peak()?;
-        measure(&folder, count, &mut figures)?;
-        let memory = peak_mib()?;
+        put_and_read(&folder, count, &mut figures)?;
+        let before = peak_mib()?;
+        check(settings, &program, &folder, count, &mut figures)?;
+        reset_peak()?;
+        remove(&folder, count, &mut figures)?;
+        let memory = peak_mib()?.max(before);
         figures.memory.push(memory);
         figures.bare.push(bare);
         figures.over_bare.push(figures.put.last() / bare);
@@ -51,13 +62,15 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             "put_cpu_us": figures.put_cpu.last(), "read_in_order_per_s": figures.in_order.last(),
             "read_by_address_per_s": figures.by_address.last(), "open_s": figures.opened.last(),
             "removed_per_s": figures.removed.last(), "disk_after_removing_half": figures.on_disk.last(),
-            "open_without_index_s": figures.index_rebuilt.last(), "memory_mib": memory }));
+            "open_without_index_s": figures.index_rebuilt.last(), "memory_mib": memory,
+            "check_s": figures.check.last(), "check_memory_mib": figures.check_memory.last() }));
     }
     report.at_least("put durably, a second, 1,000 at a time", &figures.put, 50_000.0, "");
     report.at_least("read in the order of keys, a second", &figures.in_order, 100_000.0, "");
     report.at_most("bytes on disk after half was removed, of what is kept", &figures.on_disk, 1.3, " ×");
     report.at_most("memory of the process, at its highest", &figures.memory, 64.0, " MiB");
     report.at_most("open", &figures.opened, 2.0, " s");
+    report.at_most("memory of `abreast check`, as many rows that need them", &figures.check_memory, 64.0, " MiB");
     report.text(&format!(
         "{count} contents of {BODY} bytes in one thread. Beside it the disk alone: the same bytes appended to one file, made durable \
          (`fdatasync`) after every {BATCH}. The order of keys is the order in which they were put, as a set is imported and read; \
@@ -77,6 +90,7 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             row("every other one removed, a second", &figures.removed),
             row("open, s", &figures.opened),
             row("open without an index, which is rebuilt, s", &figures.index_rebuilt),
+            row("`abreast check` without reading the contents, s", &figures.check),
         ],
     );
     Ok(())
@@ -107,8 +121,13 @@ fn bare(path: &Path, count: usize) -> Result<f64> {
     Ok(rate)
 }
 
-fn measure(folder: &Path, count: usize, figures: &mut Figures) -> Result<()> {
-    let (path, ids) = (folder.join("contents"), folder.join("ids"));
+/// The folder of contents, in that of a store, and the file with their addresses.
+fn places(folder: &Path) -> (PathBuf, PathBuf) {
+    (folder.join("store/contents"), folder.join("ids"))
+}
+
+fn put_and_read(folder: &Path, count: usize, figures: &mut Figures) -> Result<()> {
+    let (path, ids) = places(folder);
     let contents = Contents::open(&path)?;
     // Addresses are in a file: in memory they would be most of what is measured.
     let mut out = BufWriter::new(File::create(&ids)?);
@@ -152,7 +171,37 @@ fn measure(folder: &Path, count: usize, figures: &mut Figures) -> Result<()> {
     }
     ensure!(seen == count, "{seen} contents are there");
     figures.by_address.push(count as f64 / begun.elapsed().as_secs_f64());
+    Ok(())
+}
 
+/// Makes a store whose rows need the contents, and checks it.
+fn check(settings: &Settings, program: &Path, folder: &Path, count: usize, figures: &mut Figures) -> Result<()> {
+    let (_, ids) = places(folder);
+    let store = folder.join("store");
+    let log = SqliteLog::open(&store.join("source.db"), Arc::new(SystemClock))?;
+    let set = log.open_set(&NewSet { slug: "bench".into(), ..NewSet::default() })?.id;
+    let mut batch = Vec::with_capacity(BATCH);
+    each(&ids, count, &mut |number, id| {
+        let state = State { length: Some(BODY as u64), content: Some(id), ..State::default() };
+        batch.push(Imported { key: format!("{number:09}"), state, witness: Vec::new() });
+        if batch.len() == BATCH {
+            log.import(set, std::mem::take(&mut batch))?;
+        }
+        Ok(())
+    })?;
+    log.complete_import(set)?;
+    drop(log);
+    let arguments = [OsStr::new("check"), store.as_os_str()];
+    let (usage, text) = timed(program, &arguments, &settings.folder, &log_path(&settings.folder, "check")?)?;
+    ensure!(text.contains(&format!("kept contents: {count}")), "the contents were not checked:\n{text}");
+    figures.check.push(usage.seconds);
+    figures.check_memory.push(usage.memory_mib);
+    Ok(())
+}
+
+fn remove(folder: &Path, count: usize, figures: &mut Figures) -> Result<()> {
+    let (path, ids) = places(folder);
+    let contents = Contents::open(&path)?;
     let begun = Instant::now();
     each(&ids, count, &mut |number, id| {
         if number.is_multiple_of(2) {

@@ -1,7 +1,7 @@
 //! Integrity check of a hub's store; read-only. Redundant values are compared with each other.
 
 use super::store::MIGRATIONS;
-use super::topics::{self, body_bytes, read_notification};
+use super::topics::{self, body_bytes, notifications, read_notification};
 use super::{targets, verifications};
 use crate::integrity::{Findings, integrity, open_for_check, schema};
 use abreast_core::{LogError, Offset, TopicId};
@@ -72,10 +72,7 @@ fn topic(
     if trimmed < 0 || head < trimmed {
         findings.add("hub.topic", place, format!("its last notification is {head}, those up to {trimmed} are gone"));
     }
-    let mut statement = connection.prepare_cached(
-        "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
-         LEFT JOIN bodies ON bodies.id = body_id WHERE topic_id = ?1 ORDER BY offset",
-    )?;
+    let mut statement = connection.prepare_cached(concat!(notifications!(), " WHERE topic_id = ?1 ORDER BY offset"))?;
     let mut rows = statement.query([id.0])?;
     let (mut before, mut time, mut kept, mut found) = (trimmed, i64::MIN, 0, 0);
     while let Some(row) = rows.next()? {

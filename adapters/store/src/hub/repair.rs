@@ -6,13 +6,12 @@
 use super::hub_integrity::{HubFacts, STRANGERS, check_hub, check_rows};
 use super::store::{MIGRATIONS, create_private};
 use super::targets::{self, ProgressColumns};
-use super::topics::{self, TopicState, body_bytes, load, read_notification, store, sum};
+use super::topics::{self, TopicState, body_bytes, load, notifications, read_notification, store, sum};
 use super::{TargetId, VerificationId, verifications};
 use crate::backup::copy;
-use crate::connection::{Durability, lock, open_connection, sqlite_error};
-use crate::integrity::{Findings, open_for_check};
-use crate::migration::migrate;
-use crate::repair::{Repaired, salvage};
+use crate::database;
+use crate::integrity::Findings;
+use crate::repair::{Repaired, repair};
 use abreast_core::{ErrorKind, LogError, Offset, TopicId};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use std::collections::HashMap;
@@ -26,40 +25,15 @@ const TABLES: [&str; 9] =
 /// # Errors
 /// Another process has it open, or nothing of it can be read.
 pub fn repair_hub(path: &Path, dry_run: bool) -> Result<Repaired, LogError> {
-    let _lock = if dry_run { None } else { Some(lock(path)?) };
-    let mut repaired = Repaired::default();
-    let mut finish = |to: &mut Connection, repaired: &mut Repaired| repair_rows(to, false, repaired);
-    if salvage(path, MIGRATIONS, &TABLES, dry_run, &mut repaired, &mut finish)? {
-        return Ok(repaired);
-    }
-    let mut connection = if dry_run {
-        open_for_check(path)?
-    } else {
-        let mut connection = open_connection(path, Durability::PowerLoss)?;
-        migrate(&mut connection, path, MIGRATIONS)?;
-        connection
-    };
-    repair_rows(&mut connection, dry_run, &mut repaired)
-        .map_err(|cause| sqlite_error(&format!("cannot repair the store {}", path.display()), cause))?;
-    Ok(repaired)
+    repair(path, dry_run, MIGRATIONS, &TABLES, &mut repair_rows)
 }
 
-/// Renumbers the notifications of every topic. No other process may have the store open.
+/// Renumbers the notifications of every topic.
 ///
 /// # Errors
-/// It cannot be written.
+/// Another process has it open, or it cannot be written.
 pub fn restart_hub_log(path: &Path) -> Result<(), LogError> {
-    let mut connection = open_connection(path, Durability::PowerLoss)?;
-    migrate(&mut connection, path, MIGRATIONS)?;
-    let mut begin = || -> rusqlite::Result<()> {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        restart_log(&transaction, &HashMap::new())?;
-        transaction.commit()
-    };
-    begin().map_err(|cause| sqlite_error(&format!("cannot restart the topics in {}", path.display()), cause))?;
-    // One file again, as it was before.
-    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    Ok(())
+    database::change(path, MIGRATIONS, "restart the topics in", |transaction| restart_log(transaction, &HashMap::new()))
 }
 
 /// Copies a store that a hub may be writing, as it is at one instant, for the copy's owner only; then checks the copy.
@@ -157,10 +131,10 @@ fn ids(connection: &Connection, table: &str) -> rusqlite::Result<Vec<i64>> {
 fn keep_consistent_end(connection: &Connection, topic: TopicId, mut state: TopicState) -> rusqlite::Result<u64> {
     let (mut trimmed, mut last, mut bytes) = (0, 0, 0);
     {
-        let mut statement = connection.prepare_cached(
-            "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
-             LEFT JOIN bodies ON bodies.id = body_id WHERE topic_id = ?1 AND offset > 0 AND offset < ?2 ORDER BY offset",
-        )?;
+        let mut statement = connection.prepare_cached(concat!(
+            notifications!(),
+            " WHERE topic_id = ?1 AND offset > 0 AND offset < ?2 ORDER BY offset"
+        ))?;
         let mut rows = statement.query(params![topic.0, OFFSETS_MAX])?;
         while let Some(row) = rows.next()? {
             let offset = row.get::<_, i64>(0)? as u64;
@@ -254,10 +228,8 @@ fn restart_log(connection: &Connection, given: &HashMap<TopicId, u64>) -> rusqli
 fn renumber(connection: &Connection, topic: TopicId, by: u64) -> rusqlite::Result<()> {
     let mut numbers: Vec<(i64, Option<i64>)> = Vec::new();
     {
-        let mut statement = connection.prepare_cached(
-            "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
-             LEFT JOIN bodies ON bodies.id = body_id WHERE topic_id = ?1 ORDER BY offset",
-        )?;
+        let mut statement =
+            connection.prepare_cached(concat!(notifications!(), " WHERE topic_id = ?1 ORDER BY offset"))?;
         let mut rows = statement.query([topic.0])?;
         while let Some(row) = rows.next()? {
             let new = read_notification(topic, row)

@@ -6,8 +6,7 @@ use super::{
     Attempt, DeadLetter, EndedTarget, Ending, NewTarget, NewVerification, Progress, Settled, Target, TargetId,
     TargetKind, Topic, Verification, VerificationId, targets, topics, verifications,
 };
-use crate::connection::{DatabaseLock, Durability, lock, open_connection};
-use crate::migration::migrate;
+use crate::database::DatabaseLock;
 use crate::presence::Presence;
 use crate::queue::Queue;
 use crate::readers::Readers;
@@ -69,6 +68,8 @@ struct Running {
 /// only. A second process is refused. All calls block; those named `…_then` only while too much is waiting, as
 /// [`TopicLog::publish_then`] does.
 ///
+/// Of this store, [`TopicLog::head`] does not read the disk.
+///
 /// [`TopicLog::read`] ends after bodies of 16 MiB, with one notification at least: ask again from the last offset.
 pub struct HubStore {
     path: PathBuf,
@@ -91,10 +92,9 @@ impl HubStore {
     /// # Errors
     /// When another process has it open, the disk fails, or it was written by a newer version.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LogError> {
-        let lock = lock(path)?;
+        let lock = DatabaseLock::take(path)?;
         create_private(path)?;
-        let mut connection = open_connection(path, Durability::PowerLoss)?;
-        migrate(&mut connection, path, MIGRATIONS)?;
+        let connection = lock.open(MIGRATIONS)?;
         let presence = Presence::of(path)?;
         let heads = Arc::new(TopicHeads::default());
         let recorder = HubRecorder::new(clock, Arc::clone(&heads));

@@ -9,6 +9,15 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Selects notifications with the columns that [`read_notification`] expects.
+macro_rules! notifications {
+    () => {
+        "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
+         LEFT JOIN bodies ON bodies.id = body_id"
+    };
+}
+pub(crate) use notifications;
+
 /// Most bytes of bodies given back by one call to read, unless the first alone has more.
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most notifications dropped in one transaction.
@@ -215,10 +224,8 @@ pub(crate) fn read(
     after: Offset,
     limit: usize,
 ) -> rusqlite::Result<Vec<Notification>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT offset, time, media_type, links, after, last, body_id, sum, bytes FROM notifications \
-         LEFT JOIN bodies ON bodies.id = body_id WHERE topic_id = ?1 AND offset > ?2 ORDER BY offset LIMIT ?3",
-    )?;
+    let mut statement = connection
+        .prepare_cached(concat!(notifications!(), " WHERE topic_id = ?1 AND offset > ?2 ORDER BY offset LIMIT ?3"))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let after = i64::try_from(after.0).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![topic.0, after, limit])?;

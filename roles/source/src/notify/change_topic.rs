@@ -67,7 +67,7 @@ impl ChangeTopic {
         })
     }
 
-    /// Whether there are changes to notify. Answered from memory.
+    /// Whether there are changes to notify. Reads the log's head.
     pub(super) fn waiting(&self, log: &dyn ChangeLog) -> bool {
         self.uncertain || log.head(self.set).is_ok_and(|head| head.position != self.notified)
     }

@@ -1,0 +1,229 @@
+//! A batch does what its changes do one by one, whichever store records it.
+#![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
+
+use abreast_core::testing::Random;
+use abreast_core::{
+    Action, Beginning, Change, ChangeLog, ChangeRecord, ContentId, Description, FixedClock, Head, Imported, KeyRange,
+    NewSet, Order, Page, PageRule, Position, Resource, SetId, ShardRule, State, Version, append,
+};
+use abreast_store::integrity::{Findings, check_log};
+use abreast_store::{MemoryLog, SqliteOptions};
+use abreast_testkit::folder;
+use abreast_webtypes::{Digests, Link, Timestamp};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Random histories; each is recorded in four ways.
+const HISTORIES: u64 = 40;
+const ROUNDS: u64 = 8;
+const RULE: ShardRule = ShardRule { resources: 12, bytes: 30_000 };
+const START: i64 = 1_767_225_600;
+
+const KEYS: &[&str] = &["a", "a/b", "b", "c%", "d", "é", "f", "z/1", "z/2", "z/3", "z/4", "0", "~"];
+const NAMES: &[&str] = &["n1", "n2", "n3"];
+
+/// The part of a store that readers can see.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    head: Head,
+    changes: Vec<ChangeRecord>,
+    latest: Vec<ChangeRecord>,
+    resources: Vec<Resource>,
+    pages: Vec<Page>,
+    versions: Vec<Vec<Version>>,
+    needed: Vec<bool>,
+    unneeded: Vec<ContentId>,
+    kept_bytes: u64,
+    positions: Vec<Position>,
+}
+
+struct Way {
+    name: &'static str,
+    log: Arc<dyn ChangeLog>,
+    clock: Arc<FixedClock>,
+    set: SetId,
+    one_by_one: bool,
+}
+
+fn id(number: u64) -> ContentId {
+    ContentId([number as u8; ContentId::BYTES])
+}
+
+fn state(random: &mut Random) -> State {
+    let number = random.below(3);
+    State {
+        modified: Timestamp::from_seconds(number as i64),
+        length: Some(number),
+        media_type: (number == 1).then(|| "text/plain".to_owned()),
+        digests: Digests { md5: (number > 0).then_some([number as u8; 16]), ..Digests::default() },
+        links: if number == 2 {
+            vec![Link { target: "https://example.org/".into(), rel: "up".into(), ..Link::default() }]
+        } else {
+            Vec::new()
+        },
+        description: (number == 2)
+            .then(|| Box::new(Description { label: Some("Two".into()), ..Description::default() })),
+        content: (random.below(2) == 0).then(|| id(random.below(4))),
+        ..State::default()
+    }
+}
+
+fn key(random: &mut Random) -> String {
+    if random.below(3) == 0 {
+        format!("{}{}", random.of(KEYS), random.below(40))
+    } else {
+        (*random.of(KEYS)).to_owned()
+    }
+}
+
+fn witness(random: &mut Random) -> Vec<u8> {
+    vec![7; random.index(3)]
+}
+
+fn change(random: &mut Random) -> Change {
+    let key = key(random);
+    let replaced_by = || vec!["urn:other".to_owned()];
+    let change = match random.below(10) {
+        0 => Change::delete(key),
+        1 => Change::remove(key),
+        2 => Change::deprecate(key, replaced_by()),
+        3 => Change::deprecate(key, Vec::new()),
+        4 => {
+            Change::new(key, Action::Deprecate { state: Some((state(random), Vec::new())), replaced_by: replaced_by() })
+        }
+        5 => Change::add(key, state(random)),
+        _ => Change::put(key, state(random)),
+    };
+    let change = change.with_witness(witness(random));
+    let change = if random.below(5) == 0 { change.with_summary("why") } else { change };
+    if random.below(6) == 0 { change.with_idempotency_key(*random.of(NAMES)) } else { change }
+}
+
+/// The same history recorded in a store: batch by batch, or change by change.
+fn record(way: &Way, seed: u64) {
+    let (log, set) = (&*way.log, way.set);
+    let mut random = Random::new(seed);
+    log.keep_versions(set, random.below(3) > 0).unwrap();
+    if log.head(set).unwrap().importing {
+        for _ in 0..random.below(3) {
+            let imported =
+                |random: &mut Random| Imported { key: key(random), state: state(random), witness: witness(random) };
+            let resources: Vec<Imported> = (0..random.below(30)).map(|_| imported(&mut random)).collect();
+            if way.one_by_one {
+                for resource in resources {
+                    log.import(set, vec![resource]).unwrap();
+                }
+            } else {
+                log.import(set, resources).unwrap();
+            }
+        }
+        log.complete_import(set).unwrap();
+    }
+    for round in 0..ROUNDS {
+        // Also back, and beyond the seven days for which names are remembered.
+        let days = random.below(12) as i64 - 1;
+        way.clock.set(Timestamp::from_seconds(START + days * 86_400));
+        let size = if round == 3 { random.below(200) } else { random.below(25) };
+        let changes: Vec<Change> = (0..size).map(|_| change(&mut random)).collect();
+        if way.one_by_one {
+            for change in changes {
+                append(log, set, vec![change]).unwrap();
+            }
+        } else {
+            append(log, set, changes).unwrap();
+        }
+    }
+}
+
+fn seen(way: &Way) -> Seen {
+    let (log, set) = (&*way.log, way.set);
+    let (mut changes, mut latest, mut resources) = (Vec::new(), Vec::new(), Vec::new());
+    log.read(set, Position(0), &mut |change| {
+        changes.push(change.clone());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    log.latest(set, Position(0), &mut |change| {
+        latest.push(change.clone());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    log.scan(set, &KeyRange::default(), &mut |resource| {
+        resources.push(resource.clone());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let mut keys: Vec<&str> = changes.iter().map(|change| change.key.as_str()).chain(KEYS.iter().copied()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let versions = keys.iter().map(|key| log.versions(set, key, Timestamp::MIN, Order::OldestFirst, 1_000).unwrap());
+    Seen {
+        head: log.head(set).unwrap(),
+        versions: versions.collect(),
+        needed: (0..4).map(|number| log.needs_content(&id(number)).unwrap()).collect(),
+        unneeded: log.unneeded_contents(None, 100).unwrap(),
+        kept_bytes: log.collect_versions(set, &abreast_core::VersionPolicy::default(), 1).unwrap().kept_bytes,
+        pages: log.pages(set, 1, 10_000).unwrap(),
+        positions: (-2..13)
+            .map(|day| log.position_at(set, Timestamp::from_seconds(START + day * 86_400)).unwrap())
+            .collect(),
+        changes,
+        latest,
+        resources,
+    }
+}
+
+struct Ways {
+    folder: TempDir,
+    made: usize,
+}
+
+impl Ways {
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(format!("{}.db", self.made))
+    }
+
+    fn make(&mut self, name: &'static str, seed: u64) -> Way {
+        self.made += 1;
+        let mut random = Random::new(seed ^ 0x5eed);
+        let clock = Arc::new(FixedClock::at(Timestamp::from_seconds(START)));
+        let log: Arc<dyn ChangeLog> = if name.starts_with("memory") {
+            Arc::new(MemoryLog::with_shard_rule(Arc::clone(&clock) as _, RULE))
+        } else {
+            Arc::new(
+                SqliteOptions::default().with_shard_rule(RULE).open(&self.path(), Arc::clone(&clock) as _).unwrap(),
+            )
+        };
+        let new = NewSet {
+            slug: "set".into(),
+            page_rule: PageRule { changes: 1 + random.below(30) as u32, age: Duration::from_secs(86_400 * 3) },
+            beginning: if random.below(3) == 0 { Beginning::Log } else { Beginning::Base },
+        };
+        let set = log.open_set(&new).unwrap().id;
+        Way { name, log, clock, set, one_by_one: name.ends_with("one by one") }
+    }
+}
+
+#[test]
+fn batches_and_single_changes_make_the_same_log() {
+    let mut ways = Ways { folder: folder::in_memory(), made: 0 };
+    for seed in 0..HISTORIES {
+        let mut first = None;
+        for name in ["memory, one by one", "memory, in batches", "SQLite, one by one", "SQLite, in batches"] {
+            let way = ways.make(name, seed);
+            record(&way, seed);
+            let now = seen(&way);
+            let expected = first.get_or_insert_with(|| seen(&way));
+            assert!(now == *expected, "seed {seed}, {}:\n{now:#?}\nexpected\n{expected:#?}", way.name);
+            drop(way);
+            if name.starts_with("SQLite") {
+                let mut findings = Findings::default();
+                check_log(&ways.path(), &mut findings).unwrap();
+                assert!(findings.is_consistent(), "seed {seed}, {name}: {:?}", findings.list());
+            }
+        }
+    }
+}
