@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where its premise is broken")]
 
 use abreast_core::{
-    Change, ChangeLog, ContentId, FixedClock, Imported, NewNotification, NewSet, Offset, PageRule, Payload, ShardRule,
-    State, TopicLog, append, publish,
+    Change, ChangeLog, ContentId, ErrorKind, FixedClock, Imported, NewNotification, NewSet, Offset, PageRule, Payload,
+    ShardRule, State, TopicLog, append, publish,
 };
 use abreast_store::hub::{
     HubStore, NewTarget, NewVerification, Progress, TargetKind, VerificationMode, check_hub, repair_hub,
@@ -239,4 +239,27 @@ fn a_log_restarted_twice_is_consistent() {
         check_log(&path, &mut findings).unwrap();
         assert_eq!(findings.list(), [], "round {round}");
     }
+}
+
+#[test]
+fn a_damaged_row_is_replaced_and_never_deprecated() {
+    let folder = abreast_testkit::folder::in_memory();
+    let path = folder.path().join("source.db");
+    write_log(&path);
+    let damage = "UPDATE resources SET length = length + 1 WHERE key IN ('base/01', 'base/03')";
+    assert_eq!(Connection::open(&path).unwrap().execute(damage, []).unwrap(), 2);
+    let log = open_log(&path);
+    let set = log.open_set(&new_set()).unwrap().id;
+    let head = log.head(set).unwrap();
+    let deprecate = || Change::deprecate("base/01", Vec::new());
+    let refused = append(&log, set, vec![Change::put("other", state(1)), deprecate()]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corrupt);
+    assert!(refused.to_string().contains("`base/01`") && refused.to_string().contains("help: "), "{refused}");
+    assert_eq!(log.head(set).unwrap(), head, "nothing of the batch is recorded, and the store goes on");
+    let batch = vec![Change::put("base/01", state(1)), deprecate(), Change::delete("base/03")];
+    assert_eq!(append(&log, set, batch).unwrap().recorded, 3);
+    drop(log);
+    let mut findings = Findings::default();
+    check_log(&path, &mut findings).unwrap();
+    assert_eq!(findings.list(), []);
 }
