@@ -191,12 +191,16 @@ pub(crate) fn check_store(
     damaged: Damaged<'_>,
     cancel: &AtomicBool,
 ) -> Result<()> {
+    let unreadable = |findings: &Findings| -> u64 {
+        ["store.damaged", "store.schema"].iter().filter_map(|code| findings.counts().get(code)).sum()
+    };
+    let unreadable_before = unreadable(findings);
     let sets = check_log(&store.join("source.db"), findings)?;
     for set in &sets {
         notes.push(format!("set {}: {}, up to position {}", set.slug, count(set.resources, "resource"), set.position));
     }
     let is_served = holder_of(&store.join("source.lock")).is_some();
-    if findings.has(&["store.damaged", "store.schema"]) {
+    if unreadable(findings) > unreadable_before {
         notes.push("kept contents: not checked, since the rows that need them cannot be read".to_owned());
     } else {
         let counts = ContentsCheck { store, is_served, wants, cancel }.run(findings, damaged)?;
