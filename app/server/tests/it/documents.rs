@@ -211,6 +211,15 @@ fn many_readers_of_a_large_list_keep_nobody_waiting() {
     assert_eq!(held.scans(), 1);
 }
 
+/// Lets all readers continue, also when a test fails: the server would not stop before.
+struct Release(Arc<HeldLog>);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.0.hold(None);
+    }
+}
+
 #[test]
 fn requests_that_wait_for_the_store_take_no_thread_from_others() {
     let mut world = World::new();
@@ -223,6 +232,8 @@ fn requests_that_wait_for_the_store_take_no_thread_from_others() {
     let served = Served::start(Site { api: Some(api), ..world.site() }, ServerOptions::default());
     held.hold_heads();
     held.hold(Some(world.set));
+    let release = Release(held);
+    let held = &release.0;
     // More of them than the server has threads that must not block.
     let paths = [
         "/set/changelist.xml",
