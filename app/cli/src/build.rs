@@ -326,7 +326,7 @@ fn print_report(args: &BuildArgs, scanned: &Scanned, report: &SiteReport, took: 
         line(&format!("note: symbolic links that were not followed: {}", scanned.links));
     }
     line(&format!(
-        "{}: {}, {}; documents: {} written, {} as they were, {} removed; {} copied ({:.2} s)",
+        "{}: {}, {}; documents: {} written, {} unchanged, {} removed; {} copied ({:.2} s)",
         args.out.display(),
         count(scanned.files, "file"),
         count(scanned.changes, "change"),

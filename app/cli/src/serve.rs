@@ -268,6 +268,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let writes = config.api.write;
     let data = config.data.display().to_string();
     let running = Running::start(config)?;
+    let choice = if shown.len() > 1 { " --all-sets" } else { "" };
     for (slug, folder) in shown {
         crate::logging::ready(&format!("publishing {folder} as {}{slug}/capabilitylist.xml", running.base_url));
     }
@@ -276,7 +277,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     if writes {
         crate::logging::ready(&format!("  changes go to  {}api/v1/ (docs/api.md)", running.base_url));
     }
-    crate::logging::ready(&format!("  to mirror it   abreast sync {} FOLDER", running.base_url));
+    crate::logging::ready(&format!("  to mirror it   abreast sync {} FOLDER{choice}", running.base_url));
     signals.wait();
     tracing::info!("stopping: finishing requests in flight");
     running.stop();

@@ -192,7 +192,7 @@ fn check_text(value: &str) -> Result<(), String> {
 pub fn absolute_uri(uri: &str) -> Result<(), String> {
     check_characters(uri)?;
     if !is_absolute(uri) {
-        return Err(format!("`{}` is no absolute URI", abreast_webtypes::excerpt(uri)));
+        return Err(format!("`{}` is not an absolute URI", abreast_webtypes::excerpt(uri)));
     }
     if uri.contains('#') {
         return Err("a resource's URI has no fragment".to_owned());
