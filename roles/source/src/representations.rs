@@ -1,6 +1,6 @@
 //! Representations: the bytes of a set's resources, from the set's folder or from kept contents.
 //!
-//! A resource whose URI is not of this set ([`Naming`](crate::Naming)) is on another server, and so are its bytes, unless a
+//! A resource whose URI is not of this set ([`Naming`]) is on another server, and so are its bytes, unless a
 //! copy of them is kept here.
 
 use crate::WatchStatus;
