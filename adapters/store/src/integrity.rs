@@ -12,7 +12,7 @@ use crate::shards::entry_bytes;
 use crate::sqlite_log::MIGRATIONS;
 use abreast_core::{ContentId, Finding, LogError, Resource, Severity};
 use abreast_webtypes::Timestamp;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -107,7 +107,10 @@ pub(crate) fn open_for_check(path: &Path) -> Result<Connection, LogError> {
 }
 
 /// SQLite's own check of a database: pages, order of rows, indexes. Returns whether the rest can be checked.
-pub(crate) fn integrity(connection: &Connection, place: &str, findings: &mut Findings) -> bool {
+///
+/// # Errors
+/// There was no room for SQLite's temporary files: nothing is known of the database then.
+pub(crate) fn integrity(connection: &Connection, place: &str, findings: &mut Findings) -> Result<bool, LogError> {
     let check = || -> rusqlite::Result<Vec<String>> {
         let mut statement = connection.prepare(&format!("PRAGMA integrity_check({DAMAGES_MAX})"))?;
         statement.query_map([], |row| row.get(0))?.collect()
@@ -119,11 +122,14 @@ pub(crate) fn integrity(connection: &Connection, place: &str, findings: &mut Fin
                 findings.add("store.damaged", place, line);
                 consistent = false;
             }
-            consistent
+            Ok(consistent)
+        }
+        Err(cause) if cause.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+            Err(sqlite_error(&format!("cannot check the store {place}"), cause))
         }
         Err(cause) => {
             findings.add("store.damaged", place, cause.to_string());
-            false
+            Ok(false)
         }
     }
 }
@@ -194,7 +200,7 @@ fn expected_texts(steps: &[&str]) -> rusqlite::Result<Vec<String>> {
 pub fn check_log(path: &Path, findings: &mut Findings) -> Result<Vec<SetFacts>, LogError> {
     let connection = open_for_check(path)?;
     let place = path.display().to_string();
-    if !integrity(&connection, &place, findings) || !schema(&connection, &place, MIGRATIONS, findings) {
+    if !integrity(&connection, &place, findings)? || !schema(&connection, &place, MIGRATIONS, findings) {
         return Ok(Vec::new());
     }
     Ok(check_rows(&connection, &place, findings))
@@ -207,7 +213,7 @@ pub fn check_log(path: &Path, findings: &mut Findings) -> Result<Vec<SetFacts>, 
 pub fn check_mirror(path: &Path, findings: &mut Findings) -> Result<bool, LogError> {
     let connection = open_for_check(path)?;
     let place = path.display().to_string();
-    Ok(integrity(&connection, &place, findings) && schema(&connection, &place, &crate::mirror::STEPS, findings))
+    Ok(integrity(&connection, &place, findings)? && schema(&connection, &place, &crate::mirror::STEPS, findings))
 }
 
 /// Checks the rows of a store that SQLite can read.

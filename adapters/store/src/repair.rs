@@ -153,7 +153,7 @@ pub(crate) fn salvage(
     let mut findings = Findings::default();
     let consistent = match open_for_check(path) {
         Ok(connection) => {
-            let consistent = integrity(&connection, "", &mut findings);
+            let consistent = integrity(&connection, &path.display().to_string(), &mut findings)?;
             let known = schema(&connection, "", steps, &mut findings);
             if findings.has(&["store.schema"]) {
                 let why = findings.list().last().map(|finding| finding.message.clone()).unwrap_or_default();

@@ -28,7 +28,7 @@ pub struct HubFacts {
 pub fn check_hub(path: &Path, findings: &mut Findings) -> Result<HubFacts, LogError> {
     let connection = open_for_check(path)?;
     let place = path.display().to_string();
-    if !integrity(&connection, &place, findings) || !schema(&connection, &place, MIGRATIONS, findings) {
+    if !integrity(&connection, &place, findings)? || !schema(&connection, &place, MIGRATIONS, findings) {
         return Ok(HubFacts::default());
     }
     Ok(check_rows(&connection, &place, findings))
