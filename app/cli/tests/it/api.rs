@@ -45,7 +45,7 @@ impl Place {
     fn serve(&self, port: u16) -> Source {
         let mut command = abreast();
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--config"]).arg(self.path("abreast.toml"));
-        started(&mut command)
+        Source::run(&mut command)
     }
 
     /// `abreast` with these arguments and a text on its standard input.
@@ -62,21 +62,6 @@ impl Place {
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     }
-}
-
-/// A server, once it is ready.
-fn started(command: &mut Command) -> Source {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut address = None;
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        if let Some(url) = line.unwrap().trim().strip_prefix("listening on") {
-            address = Some(url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned());
-            break;
-        }
-    }
-    let source = Source { child: Running(child), address: address.expect("serve tells where it listens") };
-    eventually("the server is ready", || source.get("/readyz").is_some());
-    source
 }
 
 /// One request; `None` when the connection ends before a whole answer.
@@ -422,7 +407,7 @@ fn a_set_of_records_needs_no_folder() {
         "127.0.0.1:0",
         "--data",
     ]);
-    let source = started(command.arg(&data));
+    let source = Source::run(command.arg(&data));
     let url = source.url();
     let body = br#"[{"uri":"urn:x:1","length":3}]"#;
     let (status, _) = send(&source.address, "POST", "/api/v1/sets/known/changes", body).unwrap();

@@ -1,6 +1,6 @@
 //! A Source with its hub, and hubs alone: who subscribed is told of every change, in order, over restarts and kills.
 
-use crate::world::{Source, abreast};
+use crate::world::{Source, abreast, stop};
 use abreast_resourcesync::v1_1::Document;
 use abreast_testkit::http::{Server, send};
 use abreast_testkit::{Running, eventually, run};
@@ -233,8 +233,7 @@ fn standalone_hub_accepts_foreign_topics_and_is_inspected() {
         fs::write(&config, format!("data = {data:?}\n[hub]\n{hub}\n")).unwrap();
         assert_eq!(run(abreast().args(["config", "check"]).arg(&config)).status.code(), Some(code), "{hub}");
     }
-    let stopped = Source { child, address: address.clone() }.stop();
-    assert_eq!(stopped, Some(0));
+    assert_eq!(stop(child), Some(0));
     assert_eq!(look(&["topics"], &of_store, 0)[0]["head"], 2);
     assert_eq!(look(&["attempts", &target], &of_store, 0)[0]["cursor"], 2);
     assert_eq!(look(&["replay", &target, "--after", "1"], &of_store, 0)[0]["cursor"], 1);

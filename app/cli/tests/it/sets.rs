@@ -115,6 +115,7 @@ fn all_sets_are_copied_each_into_its_own_folder() {
     let world = World::new(&["maps", "papers"]);
     let source = world.serve();
     let (root, copy) = (source.url(), world.path("copy"));
+    assert_eq!(source.hint(), format!("abreast sync {root} FOLDER --all-sets"));
     let sync = || told(&["sync", &root, "--all-sets"], &copy);
     let audit = || told(&["audit", &root, "--all-sets"], &copy);
 

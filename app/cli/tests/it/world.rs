@@ -30,17 +30,18 @@ pub(crate) struct Source {
     pub(crate) child: Running,
     /// `127.0.0.1:port`
     pub(crate) address: String,
+    hint: String,
 }
 
 impl Source {
     /// Serves a folder on a free port, or on the given one.
     pub(crate) fn start(folder: &Path, port: u16, more: &[&str]) -> Self {
-        Self::run(Self::command(folder, port, more))
+        Self::run(&mut Self::command(folder, port, more))
     }
 
     /// As [`Source::start`], without waiting until it is ready.
     pub(crate) fn start_unready(folder: &Path, port: u16, more: &[&str]) -> Self {
-        Self::listening(Self::command(folder, port, more))
+        Self::listening(&mut Self::command(folder, port, more))
     }
 
     /// Begins to serve, and is killed before it can, or just after.
@@ -68,7 +69,7 @@ impl Source {
 
     /// The same on the given port.
     pub(crate) fn start_config_at(config: &str, port: u16) -> Self {
-        Self::run(Self::of_config(config, port))
+        Self::run(&mut Self::of_config(config, port))
     }
 
     /// As [`Source::kill_at_start`], with a configuration file.
@@ -82,24 +83,28 @@ impl Source {
         command
     }
 
-    fn run(command: Command) -> Self {
+    /// A server by a command, once it is ready.
+    pub(crate) fn run(command: &mut Command) -> Self {
         let source = Self::listening(command);
         eventually("the Source is ready", || source.status("/readyz") == Some(200));
         source
     }
 
-    fn listening(mut command: Command) -> Self {
+    fn listening(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        let mut address = None;
+        let (mut address, mut hint) = (None, None);
         for line in out.lines() {
             let line = line.unwrap();
             if let Some(url) = line.trim().strip_prefix("listening on") {
                 address = Some(url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned());
+            } else if let Some(command) = line.trim().strip_prefix("to mirror it") {
+                hint = Some(command.trim().to_owned());
                 break;
             }
         }
-        Self { child: Running(child), address: address.expect("serve tells where it listens") }
+        let (address, hint) = address.zip(hint).expect("serve prints its address and how to mirror it");
+        Self { child: Running(child), address, hint }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -108,6 +113,11 @@ impl Source {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.0.id()
+    }
+
+    /// The command that `serve` recommends for a copy.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
     }
 
     pub(crate) fn url(&self) -> String {
@@ -121,10 +131,8 @@ impl Source {
     }
 
     /// SIGTERM, and the exit code.
-    pub(crate) fn stop(mut self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_child(&self.child.0);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.child.0.wait().unwrap().code()
+    pub(crate) fn stop(self) -> Option<i32> {
+        stop(self.child)
     }
 
     fn status(&self, path: &str) -> Option<u16> {
@@ -135,6 +143,13 @@ impl Source {
     pub(crate) fn get(&self, path: &str) -> Option<Vec<u8>> {
         get(&self.address, path).filter(|(status, _)| *status == 200).map(|(_, body)| body)
     }
+}
+
+/// SIGTERM, and the exit code.
+pub(crate) fn stop(mut child: Running) -> Option<i32> {
+    let pid = rustix::process::Pid::from_child(&child.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    child.0.wait().unwrap().code()
 }
 
 /// One GET on a connection of its own; `None` when the connection fails or ends early.
