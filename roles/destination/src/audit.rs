@@ -235,12 +235,14 @@ impl Expecting for Listing<'_> {
 
     fn changed(&mut self, listed: &Listed<'_>, time: i64) -> Result<(), Error> {
         stop(self.cancel)?;
-        if listed.is_only_deprecated() {
+        listed.pending_into(&mut self.item);
+        let row = expected_row(&self.item);
+        // In the set, with the state that is stated elsewhere, if any is.
+        let time = if listed.is_only_deprecated() { i64::MIN } else { time };
+        if time == i64::MIN && self.expected.contains(&row.uri)? {
             return Ok(());
         }
-        listed.pending_into(&mut self.item);
         let is_gone = listed.is_deletion();
-        let row = expected_row(&self.item);
         let is_excluded = !is_gone && matches!(self.selection.decide(listed.subject()), Decision::Excluded(_));
         self.expected.put(&row, time, is_gone || is_excluded)?;
         if is_excluded || !is_gone && !self.selection.is_empty() {

@@ -137,12 +137,13 @@ impl Mirror {
     /// # Errors
     /// The system's own.
     pub fn put_pending(&self, item: &Pending) -> Result<(), LogError> {
+        let same_access = self.access(&item.uri)?.as_deref() == item.access.as_deref();
         self.connection
             .prepare_cached(
                 "INSERT INTO pending (uri, action, modified, length, digests, unknown, changed, state, attempts, via)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8)
                  ON CONFLICT DO UPDATE SET
-                    attempts = iif(action IS ?2 AND modified IS ?3 AND length IS ?4 AND digests IS ?5, attempts, 0),
+                    attempts = iif(?9 AND action IS ?2 AND modified IS ?3 AND length IS ?4 AND digests IS ?5, attempts, 0),
                     action = ?2, modified = ?3, length = ?4, digests = ?5, unknown = ?6, changed = ?7, state = 0,
                     via = ?8",
             )
@@ -155,7 +156,8 @@ impl Mirror {
                     item.digests,
                     item.unknown,
                     item.changed,
-                    item.via
+                    item.via,
+                    same_access
                 ])
             })
             .map_err(failed(WRITE))?;

@@ -178,8 +178,8 @@ impl PlanContext<'_, '_> {
             let is_first = self.planner.changed.is_first(&item.uri);
             self.planner.alternates.note_change(listed, is_first, order);
             self.planner.mirror.put_coming(item, order, is_exact)?;
-        } else if self.planner.mirror.row(&item.uri)?.is_none() {
-            // It is in the set, and not here. Any change that states what it is counts more.
+        } else if self.planner.mirror.row(&item.uri)?.is_none() && self.planner.mirror.task(&item.uri)?.is_none() {
+            // It is in the set, and neither here nor planned. Any change that states what it is counts more.
             self.planner.mirror.put_coming(item, (i64::MIN, i64::MIN), false)?;
         }
         if seen.entries.is_multiple_of(1_024) {

@@ -286,7 +286,7 @@ pub(crate) fn read_page(
 }
 
 /// Whether a text begins as a document of this protocol, packed perhaps: as XML that is neither a page nor of OAI-PMH.
-fn is_document(begin: &[u8]) -> bool {
+pub(super) fn is_document(begin: &[u8]) -> bool {
     let text = begin.trim_ascii_start();
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
     let is_xml = text.starts_with(b"<") || text.starts_with(b"\xef\xbb\xbf");

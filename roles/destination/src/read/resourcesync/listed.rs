@@ -48,13 +48,22 @@ pub(crate) fn listed<'a>(document: &'a str, head: &v1_1::Head, entry: &'a v1_1::
     }
 }
 
-/// Several patches of an entry lead to the same version in different formats: the first known one counts.
+/// Several patches of an entry lead to the same version in different formats: the first counts that has a known one and
+/// can be requested.
 fn patch(links: &[v1_1::Ln]) -> Option<Patch<'_>> {
-    links.iter().filter(|link| link.has_rel(PATCH)).find_map(|link| {
+    links.iter().filter(|link| link.has_rel(PATCH) && may_be_http(&link.href)).find_map(|link| {
         let media_type = link.media_type.as_deref().filter(|media_type| is_known(media_type))?;
         let (href, length, digests) = (link.href.as_str(), link.length, &link.digests);
         Some(Patch { href, media_type, length, digests, before: None, after: None })
     })
+}
+
+/// Whether a reference is relative, or an http or https URL.
+fn may_be_http(href: &str) -> bool {
+    match url::Url::parse(href) {
+        Ok(url) => matches!(url.scheme(), "http" | "https"),
+        Err(_) => true,
+    }
 }
 
 fn lists_changes(head: &v1_1::Head) -> bool {

@@ -45,9 +45,17 @@ pub(super) const PROTOCOL: Protocol =
 fn recognises(head: &AnswerHead<'_>) -> bool {
     let linked = head.headers.get_all("link").iter().filter_map(|value| value.to_str().ok());
     head.failure.is_some()
-        || head.bytes.starts_with(&[0x1f, 0x8b])
-        || matches!(head.root_element(), Some("urlset" | "sitemapindex"))
+        || is_site_root(head.url)
+        || head.root_element().map_or_else(
+            // A prolog may be longer than what is known of the answer.
+            || document::is_document(head.bytes),
+            |name| matches!(name, "urlset" | "sitemapindex"),
+        )
         || links::is_html(head.bytes)
         || head.url.ends_with("/robots.txt")
         || linked.flat_map(links::in_header).next().is_some()
+}
+
+fn is_site_root(url: &str) -> bool {
+    url::Url::parse(url).is_ok_and(|url| url.path() == "/" && url.query().is_none())
 }

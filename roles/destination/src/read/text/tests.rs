@@ -525,6 +525,22 @@ fn what_is_deprecated_and_not_here_is_fetched() {
     let ran = pair.sync().unwrap();
     assert_eq!((counts(&ran), ran.unverified), ([3, 0, 0, 0], 1), "{:?}", pair.problems());
     assert_eq!(pair.problems().len(), 2);
+    assert_eq!(pair.differences(), Vec::new());
+}
+
+#[test]
+fn a_deprecation_does_not_replace_what_is_planned() {
+    let place = tempfile::tempdir().unwrap();
+    let pair = Pair::new(place.path(), "folder");
+    let (uri, href) = (pair.server.url("/d/a"), pair.server.url("/elsewhere"));
+    pair.server.body("/elsewhere", "old");
+    pair.list(0, &[format!("{uri} 1700000000 {} href={href}", md5_hex(b"old"))]);
+    pair.changes(&[format!("deprecated {uri} 1700000001")]);
+    let ran = pair.sync().unwrap();
+    assert_eq!((counts(&ran), ran.unverified), ([1, 0, 0, 0], 0), "{:?}", pair.problems());
+    let requests = pair.server.take_log();
+    assert!(requests.contains(&"/elsewhere".to_owned()) && !requests.contains(&"/d/a".to_owned()));
+    assert_eq!((pair.kept("a").as_deref(), pair.differences()), (Some("old"), Vec::new()));
 }
 
 #[test]
@@ -645,19 +661,40 @@ fn the_reader_is_chosen_by_what_the_address_answers() {
 #[test]
 fn an_address_that_no_reader_recognises_is_an_error() {
     let place = tempfile::tempdir().unwrap();
-    let pair = Pair { protocols: BOTH, ..Pair::new(place.path(), "folder") };
+    let mut pair = Pair { protocols: BOTH, ..Pair::new(place.path(), "folder") };
+    pair.options.url = pair.server.url("/api");
     let answers = [
         (Answer::ok("{\"a\": 1}").header("content-type", "application/json; charset=utf-8"), "`application/json`"),
         (Answer::ok("<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom'/>"), "the root element `feed`"),
     ];
     for (answer, what) in answers {
-        pair.server.put("/", answer);
+        pair.server.put("/api", answer);
         let error = pair.sync().unwrap_err();
         assert_eq!(error.code(), "discover.nothing");
         let text = error.to_string();
         assert!(text.contains(what) && text.contains("tried ResourceSync, text"), "{text}");
-        assert_eq!(pair.server.take_log(), ["/"]);
+        assert_eq!(pair.server.take_log(), ["/api"]);
         assert!(!pair.options.folder.join(".abreast").exists(), "nothing is begun");
+    }
+}
+
+#[test]
+fn what_may_lead_to_a_document_of_resourcesync_is_recognised() {
+    let list = document("urlset", "capability=\"resourcelist\" at=\"2026-01-01T00:00:00Z\"", "");
+    let body = list.split_once("?>").unwrap().1;
+    let (comment, entity) = (format!("<!--{}-->", "x".repeat(5_000)), "<!DOCTYPE urlset [<!ENTITY a 'b>'>]>");
+    for (path, answer) in
+        [("/", "{}"), ("/list.xml", &*format!("{comment}{body}")), ("/list.xml", &format!("{entity}{body}"))]
+    {
+        let place = tempfile::tempdir().unwrap();
+        let mut pair = Pair { protocols: BOTH, ..Pair::new(place.path(), "folder") };
+        pair.server.body("/.well-known/resourcesync", list.clone());
+        pair.server.body(path, answer.to_owned());
+        pair.options.url = pair.server.url(path);
+        let ran = pair.sync();
+        // What is wrong with it is for the reader that was chosen.
+        let refused = ran.err().is_some_and(|error| error.to_string().contains("tried"));
+        assert!(!refused, "{path}");
     }
 }
 
